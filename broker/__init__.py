@@ -1,0 +1,1 @@
+"""The broker: server → handlers → replication and coordinators → storage, with metadata beside them."""

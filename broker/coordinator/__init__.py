@@ -1,0 +1,1 @@
+"""State kept on behalf of clients: producer ids now, groups and transactions later."""

@@ -1,0 +1,1 @@
+"""One module per API: what the broker does with each request."""

@@ -1,0 +1,1 @@
+"""Partitions and their replicas: leadership, high watermark, fetch sessions."""

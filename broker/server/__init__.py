@@ -1,0 +1,1 @@
+"""The network side: the only package of the broker that touches sockets."""
