@@ -1,0 +1,66 @@
+# Python 3.11 and make are all that is needed; every target sets up what it uses, and does nothing twice.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# Where `make run` listens and keeps its log; CYCLES is how often `make crash` kills a broker.
+PORT   ?= 9092
+DATA   ?= data
+CYCLES ?= 1000
+
+.DEFAULT_GOAL := help
+.PHONY: help run setup test lint format types contracts docs crash coverage check clean
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The two stamps are newer than pyproject.toml exactly when what it asks for is installed.
+$(VENV)/.runtime: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.everything: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,test]'
+	@touch $@ $(VENV)/.runtime
+
+run: $(VENV)/.runtime ## A broker on embedded storage, on loopback (PORT=9092 DATA=data)
+	@exec $(BIN)/python -m broker --config config/server.properties \
+	    --override listeners=PLAINTEXT://127.0.0.1:$(PORT) --override log.dirs=$(DATA)
+
+setup: $(VENV)/.everything ## .venv with the broker, the client and every development tool
+
+test: $(VENV)/.everything ## The whole suite, real clients and Java tools included
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.everything ## ruff: rules and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.everything ## Format the tree, and fix what ruff can
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.everything ## mypy, strict
+	$(BIN)/mypy
+
+contracts: $(VENV)/.everything ## Who may import whom
+	$(BIN)/lint-imports --no-logo
+
+docs: $(VENV)/.everything ## Regenerate docs/ and config/ from the tables in the code
+	$(BIN)/python -m broker.config
+
+crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer, and check its log (CYCLES=1000)
+	$(BIN)/python -m tests.crash.kill_nine --cycles $(CYCLES)
+
+coverage: $(VENV)/.everything ## The suite without processes, under coverage
+	$(BIN)/coverage run -m pytest -m 'not interop and not crash and not fuzz'
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+check: lint types contracts test ## Everything that continuous integration asks for
+
+clean: ## Remove what the other targets made, apart from ./$(DATA)
+	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist *.egg-info

@@ -1,0 +1,20 @@
+"""What every test gets: the hypothesis profile of the machine that it runs on."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# Shared machines stall; a deadline would then fail a test that is right. In CI the seed is fixed, so that a red build
+# is red again when it is repeated, and more is tried than at a desk.
+settings.register_profile("dev", deadline=None, max_examples=50)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    max_examples=200,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
