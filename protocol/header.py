@@ -1,0 +1,156 @@
+"""Requests and responses as they travel: header and body of one frame, without the size before it.
+
+| request header | v0 | v1 | v2 |
+|---|---|---|---|
+| api key i16, api version i16, correlation id i32 | x | x | x |
+| client id, nullable string with an i16 length, also in v2 | | x | x |
+| tagged fields | | | x |
+
+| response header | v0 | v1 |
+|---|---|---|
+| correlation id i32 | x | x |
+| tagged fields | | x |
+
+Which header goes with a body is not on the wire: flexible versions of an API have request header v2 and response header v1, others
+v1 and v0; v0 of the request header belonged to ControlledShutdown v0 alone. ApiVersions is the exception: its response
+always has header v0, since a client must be able to read the answer to a version that the broker does not know (KIP-511).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from protocol import codec
+from protocol.api import by_key
+from protocol.errors import RemoteProtocolError
+from protocol.primitives import Buffer, uvarint_rest
+from protocol.schema import Message, spec
+
+API_VERSIONS_KEY = 18
+CONTROLLED_SHUTDOWN_KEY = 7
+
+_REQUEST = struct.Struct(">hhi")
+_REQUEST_WITH_CLIENT_ID = struct.Struct(">hhih")
+_CORRELATION_ID = struct.Struct(">i")
+_LENGTH = struct.Struct(">h")
+
+
+class RequestHeader(NamedTuple):
+    """The header of a request, whatever its version. `client_id` is None when it was null or the version has none."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None = None
+
+
+def request_header_version(api_key: int, api_version: int) -> int:
+    """The version of the request header for a request. Raises KeyError for an API key that no table has."""
+    if api_key == CONTROLLED_SHUTDOWN_KEY:
+        return 0 if api_version == 0 else 1
+    flexible_since = by_key(api_key).flexible_since
+    return 2 if flexible_since is not None and api_version >= flexible_since else 1
+
+
+def response_header_version(api_key: int, api_version: int) -> int:
+    """The version of the response header for a response. Raises KeyError for an API key that no table has."""
+    if api_key == API_VERSIONS_KEY:
+        return 0
+    return 1 if request_header_version(api_key, api_version) == 2 else 0
+
+
+def encode_request_header(header: RequestHeader, version: int) -> bytearray:
+    """Encode a request header of the given header version (0 to 2)."""
+    out = bytearray(_REQUEST.pack(header.api_key, header.api_version, header.correlation_id))
+    if version >= 1:
+        if header.client_id is None:
+            out += _LENGTH.pack(-1)
+        else:
+            client_id = header.client_id.encode()
+            out += _LENGTH.pack(len(client_id)) + client_id
+    if version >= 2:
+        out.append(0)
+    return out
+
+
+def encode_request(header: RequestHeader, message: Message) -> bytearray:
+    """Encode a whole request. Raises LocalProtocolError."""
+    flexible = spec(type(message)).is_flexible(header.api_version)
+    out = encode_request_header(header, 2 if flexible else 1)
+    codec.encode_into(message, header.api_version, out)
+    return out
+
+
+def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
+    """Decode the header of a request and return it with the offset of the body.
+
+    An unknown API key leaves the header's version open: it is read as v1, enough to name the offender. So is an ApiVersions request
+    of a version from the future, whose header has grown by tagged fields at most. Raises RemoteProtocolError.
+    """
+    try:
+        api_key, api_version, correlation_id = _REQUEST.unpack_from(buffer, 0)
+        try:
+            version = request_header_version(api_key, api_version)
+        except KeyError:
+            version = 1
+        if version == 0:
+            return RequestHeader(api_key, api_version, correlation_id), _REQUEST.size
+        (length,) = _LENGTH.unpack_from(buffer, _REQUEST.size)
+        offset = _REQUEST_WITH_CLIENT_ID.size
+        client_id = None
+        if length >= 0:
+            if length > len(buffer) - offset:
+                raise RemoteProtocolError(f"client id claims length {length} where {len(buffer) - offset} bytes remain")
+            client_id = str(buffer[offset : offset + length], "utf-8")
+            offset += length
+        elif length < -1:
+            raise RemoteProtocolError(f"client id has length {length}")
+        if version == 2:
+            offset = _skip_tagged_fields(buffer, offset)
+        return RequestHeader(api_key, api_version, correlation_id, client_id), offset
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"the request header is malformed: {error}") from error
+
+
+def encode_response(
+    api_key: int,
+    api_version: int,
+    correlation_id: int,
+    message: Message,
+    splices: codec.Splices | None = None,
+) -> bytearray:
+    """Encode a whole response; see `protocol.codec` for `splices`. Raises LocalProtocolError."""
+    out = bytearray(_CORRELATION_ID.pack(correlation_id))
+    if api_key != API_VERSIONS_KEY and spec(type(message)).is_flexible(api_version):
+        out.append(0)
+    codec.encode_into(message, api_version, out, splices)
+    return out
+
+
+def decode_response(api_key: int, api_version: int, buffer: Buffer) -> tuple[int, Message]:
+    """Decode a whole response and return its correlation id and message. Raises RemoteProtocolError."""
+    try:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(buffer, 0)
+        offset = _CORRELATION_ID.size
+        if response_header_version(api_key, api_version) == 1:
+            offset = _skip_tagged_fields(buffer, offset)
+    except (struct.error, IndexError) as error:
+        raise RemoteProtocolError(f"the response header is malformed: {error}") from error
+    return correlation_id, codec.decode(by_key(api_key).response, api_version, buffer, offset)
+
+
+def _skip_tagged_fields(buffer: Buffer, offset: int) -> int:
+    count, offset = _uvarint(buffer, offset)
+    for _ in range(count):
+        _, offset = _uvarint(buffer, offset)
+        size, offset = _uvarint(buffer, offset)
+        if size > len(buffer) - offset:
+            raise RemoteProtocolError(f"a tagged field claims length {size} where {len(buffer) - offset} bytes remain")
+        offset += size
+    return offset
+
+
+def _uvarint(buffer: Buffer, offset: int) -> tuple[int, int]:
+    first = buffer[offset]
+    return (first, offset + 1) if first < 128 else uvarint_rest(buffer, offset + 1, first)

@@ -1,0 +1,44 @@
+"""DescribeProducers (API key 61)."""
+
+from protocol.schema import Message, Structure, i16, i32, i64, message, string
+
+
+class TopicRequest(Structure):
+    name: string = ""
+    partition_indexes: list[i32] = []
+
+
+@message(key=61, versions=(0, 0), flexible_since=0)
+class DescribeProducersRequest(Message):
+    """DescribeProducersRequest, version 0, flexible."""
+
+    topics: list[TopicRequest] = []
+
+
+class ProducerState(Structure):
+    producer_id: i64 = 0
+    producer_epoch: i32 = 0
+    last_sequence: i32 = -1
+    last_timestamp: i64 = -1
+    coordinator_epoch: i32 = 0
+    current_txn_start_offset: i64 = -1
+
+
+class PartitionResponse(Structure):
+    partition_index: i32 = 0
+    error_code: i16 = 0
+    error_message: string | None = None
+    active_producers: list[ProducerState] = []
+
+
+class TopicResponse(Structure):
+    name: string = ""
+    partitions: list[PartitionResponse] = []
+
+
+@message(key=61, versions=(0, 0), flexible_since=0)
+class DescribeProducersResponse(Message):
+    """DescribeProducersResponse, version 0, flexible."""
+
+    throttle_time_ms: i32 = 0
+    topics: list[TopicResponse] = []

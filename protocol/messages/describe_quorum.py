@@ -1,0 +1,66 @@
+"""DescribeQuorum (API key 55)."""
+
+from typing import Annotated
+
+from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, i64, ignorable, message, since, string, u16, uuid
+
+
+class RequestPartitionData(Structure):
+    partition_index: i32 = 0
+
+
+class RequestTopicData(Structure):
+    topic_name: string = ""
+    partitions: list[RequestPartitionData] = []
+
+
+@message(key=55, versions=(0, 2), flexible_since=0)
+class DescribeQuorumRequest(Message):
+    """DescribeQuorumRequest, versions 0–2, flexible."""
+
+    topics: list[RequestTopicData] = []
+
+
+class ReplicaState(Structure):
+    replica_id: i32 = 0
+    replica_directory_id: Annotated[uuid, since(2)] = ZERO_UUID
+    log_end_offset: i64 = 0
+    last_fetch_timestamp: Annotated[i64, since(1), ignorable] = -1
+    last_caught_up_timestamp: Annotated[i64, since(1), ignorable] = -1
+
+
+class ResponsePartitionData(Structure):
+    partition_index: i32 = 0
+    error_code: i16 = 0
+    error_message: Annotated[string | None, since(2), ignorable] = ""
+    leader_id: i32 = 0
+    leader_epoch: i32 = 0
+    high_watermark: i64 = 0
+    current_voters: list[ReplicaState] = []
+    observers: list[ReplicaState] = []
+
+
+class ResponseTopicData(Structure):
+    topic_name: string = ""
+    partitions: list[ResponsePartitionData] = []
+
+
+class Listener(Structure):
+    name: Annotated[string, since(2)] = ""
+    host: Annotated[string, since(2)] = ""
+    port: Annotated[u16, since(2)] = 0
+
+
+class Node(Structure):
+    node_id: Annotated[i32, since(2)] = 0
+    listeners: Annotated[list[Listener], since(2)] = []
+
+
+@message(key=55, versions=(0, 2), flexible_since=0)
+class DescribeQuorumResponse(Message):
+    """DescribeQuorumResponse, versions 0–2, flexible."""
+
+    error_code: i16 = 0
+    error_message: Annotated[string | None, since(2), ignorable] = ""
+    topics: list[ResponseTopicData] = []
+    nodes: Annotated[list[Node], since(2)] = []

@@ -1,0 +1,51 @@
+"""DescribeTopicPartitions (API key 75)."""
+
+from protocol.schema import Message, Structure, ZERO_UUID, boolean, i16, i32, message, string, uuid
+
+
+class TopicRequest(Structure):
+    name: string = ""
+
+
+class Cursor(Structure):
+    topic_name: string = ""
+    partition_index: i32 = 0
+
+
+@message(key=75, versions=(0, 0), flexible_since=0)
+class DescribeTopicPartitionsRequest(Message):
+    """DescribeTopicPartitionsRequest, version 0, flexible."""
+
+    topics: list[TopicRequest] = []
+    response_partition_limit: i32 = 2000
+    cursor: Cursor | None = None
+
+
+class DescribeTopicPartitionsResponsePartition(Structure):
+    error_code: i16 = 0
+    partition_index: i32 = 0
+    leader_id: i32 = 0
+    leader_epoch: i32 = -1
+    replica_nodes: list[i32] = []
+    isr_nodes: list[i32] = []
+    eligible_leader_replicas: list[i32] | None = None
+    last_known_elr: list[i32] | None = None
+    offline_replicas: list[i32] = []
+
+
+class DescribeTopicPartitionsResponseTopic(Structure):
+    error_code: i16 = 0
+    name: string | None = ""
+    topic_id: uuid = ZERO_UUID
+    is_internal: boolean = False
+    partitions: list[DescribeTopicPartitionsResponsePartition] = []
+    topic_authorized_operations: i32 = -2147483648
+
+
+@message(key=75, versions=(0, 0), flexible_since=0)
+class DescribeTopicPartitionsResponse(Message):
+    """DescribeTopicPartitionsResponse, version 0, flexible."""
+
+    throttle_time_ms: i32 = 0
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    next_cursor: Cursor | None = None

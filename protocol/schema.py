@@ -1,0 +1,279 @@
+"""The schema is the class: how a message class says what Kafka's bytes are, for all versions at once.
+
+```python
+@message(key=1, versions=(4, 18), flexible_since=12)
+class FetchRequest(Message):
+    max_wait_ms: i32 = 0
+    max_bytes: Annotated[i32, since(3)] = 0x7FFFFFFF
+    cluster_id: Annotated[string | None, since(12), tag(0)] = None
+    topics: list[FetchTopic] = []
+```
+
+A field's annotation is the type that mypy sees (`int`, `str | None`, `list[FetchTopic]`) with what the wire needs to know beside it:
+
+| annotation | meaning |
+|---|---|
+| `i8 i16 i32 i64 u16 u32 f64 boolean` | big-endian, fixed width |
+| `string`, `binary` | length-prefixed text and bytes: i16 or i32 length, or a compact (varint) one in flexible versions |
+| `uuid` | 16 bytes, as `bytes` |
+| `record_batches` | record batches, as a view of the input buffer |
+| `list[T]`, a class | array of T, nested structure |
+| `since(n)`, `until(n)` | the versions that carry the field, both inclusive |
+| `... | None`, `nullable(since, until)` | may be null: in all versions that carry the field, or in those named |
+| `tag(n)` | in flexible versions an optional tagged field (KIP-482) |
+| `ignorable` | dropped silently in versions that cannot carry it; any other field with a value of its own raises there |
+
+`layout(cls, version)` resolves a class for one version. Layouts are values: versions that look the same on the wire compare equal,
+so that `protocol.codec` compiles each of them only once. This module reads annotations at run time: message modules must
+not defer theirs (`from __future__ import annotations`).
+"""
+
+from collections.abc import Callable
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+ZERO_UUID = bytes(16)
+
+
+class Scalar(NamedTuple):
+    """A type without parts. `code` is its `struct` format where its width is fixed, else empty."""
+
+    name: str
+    code: str = ""
+
+
+class Since(NamedTuple):
+    version: int
+
+
+class Until(NamedTuple):
+    version: int
+
+
+class Nullable(NamedTuple):
+    first: int
+    last: int
+
+
+class Tag(NamedTuple):
+    number: int
+
+
+class _Ignorable(NamedTuple):
+    pass
+
+
+i8 = Annotated[int, Scalar("int8", "b")]
+i16 = Annotated[int, Scalar("int16", "h")]
+i32 = Annotated[int, Scalar("int32", "i")]
+i64 = Annotated[int, Scalar("int64", "q")]
+u16 = Annotated[int, Scalar("uint16", "H")]
+u32 = Annotated[int, Scalar("uint32", "I")]
+f64 = Annotated[float, Scalar("float64", "d")]
+boolean = Annotated[bool, Scalar("bool", "?")]
+string = Annotated[str, Scalar("string")]
+binary = Annotated[bytes, Scalar("bytes")]
+uuid = Annotated[bytes, Scalar("uuid", "16s")]
+# A view of the input on decoding; on encoding anything bytes-like, or a file slice (see `protocol.codec`).
+record_batches = Annotated[Any, Scalar("records")]
+
+ignorable = _Ignorable()
+LAST_VERSION = 32767
+
+
+def since(version: int) -> Since:
+    """The field exists from `version` on, inclusive."""
+    return Since(version)
+
+
+def until(version: int) -> Until:
+    """The field exists up to `version`, inclusive."""
+    return Until(version)
+
+
+def nullable(first: int, last: int = LAST_VERSION) -> Nullable:
+    """The field may be null in versions `first` to `last`, both inclusive, and in no other."""
+    return Nullable(first, last)
+
+
+def tag(number: int) -> Tag:
+    """The field is the optional tagged field `number` of its structure."""
+    return Tag(number)
+
+
+class Structure(msgspec.Struct):
+    """A part of a message: fields in wire order, every one with Kafka's default."""
+
+
+class Message(Structure):
+    """A whole request, response or stored record. Decorated with `@message`."""
+
+
+class MessageSpec(NamedTuple):
+    """What belongs to a message and not to one of its fields. Versions are inclusive; `flexible_since` is None for never."""
+
+    key: int | None
+    first_version: int
+    last_version: int
+    flexible_since: int | None
+
+    def is_flexible(self, version: int) -> bool:
+        return self.flexible_since is not None and version >= self.flexible_since
+
+
+_M = TypeVar("_M", bound=type[Message])
+_SPECS: dict[type[Message], MessageSpec] = {}
+
+
+def message(
+    *, key: int | None = None, versions: tuple[int, int], flexible_since: int | None = None
+) -> Callable[[_M], _M]:
+    """Declare the API key (None for a stored record), the valid versions (both inclusive) and the first flexible one."""
+
+    def register(cls: _M) -> _M:
+        _SPECS[cls] = MessageSpec(key, versions[0], versions[1], flexible_since)
+        return cls
+
+    return register
+
+
+def spec(cls: type[Message]) -> MessageSpec:
+    """The declaration of a message class."""
+    return _SPECS[cls]
+
+
+class Field(NamedTuple):
+    """A field of a structure as the class declares it, for all versions. `kind` is a Scalar or a Structure class."""
+
+    name: str
+    kind: Any
+    is_array: bool
+    first_version: int
+    last_version: int
+    nullable_first: int
+    nullable_last: int
+    tag: int | None
+    is_ignorable: bool
+    default: Any  # a value; for a structure the class itself, meaning "a fresh one"
+
+    def exists_in(self, version: int) -> bool:
+        return self.first_version <= version <= self.last_version
+
+    def is_nullable_in(self, version: int) -> bool:
+        return self.nullable_first <= version <= self.nullable_last
+
+
+class LayoutField(NamedTuple):
+    """A field as one version writes it. `part` is the nested layout when `kind` is a Structure class."""
+
+    name: str
+    kind: Any
+    part: "Layout | None"
+    is_array: bool
+    is_nullable: bool
+    default: Any
+
+
+class Layout(NamedTuple):
+    """A structure as one version writes it: a value that says everything an encoder and a decoder need.
+
+    `fields` are in wire order, `tagged` by tag number, `absent` are the fields that this version cannot carry and that
+    must have their defaults. `flexible` means compact lengths and a tag section at the end (KIP-482).
+    """
+
+    cls: type[Structure]
+    flexible: bool
+    fields: tuple[LayoutField, ...]
+    tagged: tuple[tuple[int, LayoutField], ...]
+    absent: tuple[LayoutField, ...]
+
+
+def _unwrap(annotation: Any) -> tuple[Any, list[Any], bool]:
+    """Take an annotation apart: the bare type, all markers on the way to it, and whether None is allowed."""
+    markers: list[Any] = []
+    optional = False
+    while True:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            bare, *extra = get_args(annotation)
+            markers += extra
+            annotation = bare
+        elif origin in (Union, UnionType):
+            annotation = next(a for a in get_args(annotation) if a is not type(None))
+            optional = True
+        else:
+            return annotation, markers, optional
+
+
+@cache
+def fields(cls: type[Structure]) -> tuple[Field, ...]:
+    """The fields of a structure in wire order, as declared."""
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple(
+        _field(name, hints[name], default, factory)
+        for name, default, factory in ((f.name, f.default, f.default_factory) for f in msgspec.structs.fields(cls))
+    )
+
+
+def _field(name: str, annotation: Any, default: Any, factory: Any) -> Field:
+    bare, markers, optional = _unwrap(annotation)
+    is_array = get_origin(bare) is list
+    if is_array:
+        bare, inner, _ = _unwrap(get_args(bare)[0])
+        markers += [m for m in inner if isinstance(m, Scalar)]
+    scalar = next((m for m in markers if isinstance(m, Scalar)), None)
+    first = next((m.version for m in markers if isinstance(m, Since)), 0)
+    last = next((m.version for m in markers if isinstance(m, Until)), LAST_VERSION)
+    null = next((m for m in markers if isinstance(m, Nullable)), Nullable(first, last) if optional else None)
+    if default is msgspec.NODEFAULT:
+        default = [] if factory is list else factory
+    return Field(
+        name=name,
+        kind=scalar or bare,
+        is_array=is_array,
+        first_version=first,
+        last_version=last,
+        nullable_first=null.first if null else LAST_VERSION + 1,
+        nullable_last=null.last if null else LAST_VERSION + 1,
+        tag=next((m.number for m in markers if isinstance(m, Tag)), None),
+        is_ignorable=any(isinstance(m, _Ignorable) for m in markers),
+        default=default,
+    )
+
+
+@cache
+def layout(cls: type[Structure], version: int, flexible: bool | None = None) -> Layout:
+    """Resolve `cls` for `version`. `flexible` is inherited by nested structures; a message takes it from its declaration."""
+    if flexible is None:
+        if not issubclass(cls, Message):
+            raise TypeError(f"{cls.__name__} is a part of a message: say whether it is flexible")
+        flexible = spec(cls).is_flexible(version)
+    plain: list[LayoutField] = []
+    tagged: list[tuple[int, LayoutField]] = []
+    absent: list[LayoutField] = []
+    for field in fields(cls):
+        part = None
+        if not isinstance(field.kind, Scalar) and field.exists_in(version):
+            part = layout(field.kind, version, flexible)
+        resolved = LayoutField(
+            field.name, field.kind, part, field.is_array, field.is_nullable_in(version), _Default.freeze(field.default)
+        )
+        if not field.exists_in(version):
+            if not field.is_ignorable:
+                absent.append(resolved)
+        elif field.tag is not None:
+            tagged.append((field.tag, resolved))
+        else:
+            plain.append(resolved)
+    return Layout(cls, flexible, tuple(plain), tuple(sorted(tagged)), tuple(absent))
+
+
+class _Default:
+    """Defaults are parts of layouts, and layouts are dictionary keys, so an empty list stands as an empty tuple."""
+
+    @staticmethod
+    def freeze(value: Any) -> Any:
+        return () if isinstance(value, list) else value

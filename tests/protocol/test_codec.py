@@ -1,0 +1,204 @@
+"""What compiled codecs promise for every message and version, and what they refuse."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol import api, codec
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.schema import Layout, LayoutField, Message, layout, spec
+
+EVERY_VERSION = [
+    (cls, version)
+    for key in api.NAMES
+    for cls in (api.by_key(key).request, api.by_key(key).response)
+    for version in range(spec(cls).first_version, spec(cls).last_version + 1)
+]
+NAMES = [f"{cls.__name__}-v{version}" for cls, version in EVERY_VERSION]
+
+SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "int8": st.integers(-(2**7), 2**7 - 1),
+    "int16": st.integers(-(2**15), 2**15 - 1),
+    "int32": st.integers(-(2**31), 2**31 - 1),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "uint16": st.integers(0, 2**16 - 1),
+    "uint32": st.integers(0, 2**32 - 1),
+    "float64": st.floats(allow_nan=False),
+    "bool": st.booleans(),
+    "string": st.text(max_size=150),
+    "bytes": st.binary(max_size=150),
+    "uuid": st.binary(min_size=16, max_size=16),
+    "records": st.binary(max_size=150),
+}
+
+
+def values(field: LayoutField) -> st.SearchStrategy[Any]:
+    one = structures(field.part) if field.part is not None else SCALARS[field.kind.name]
+    value = st.lists(one, max_size=2) if field.is_array else one
+    return st.none() | value if field.is_nullable else value
+
+
+def structures(of: Layout) -> st.SearchStrategy[Any]:
+    fields = [*of.fields, *(field for _, field in of.tagged)]
+    return st.builds(of.cls, **{field.name: values(field) for field in fields})
+
+
+@pytest.mark.parametrize(("cls", "version"), EVERY_VERSION, ids=NAMES)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_round_trip(cls: type[Message], version: int, data: st.DataObject) -> None:
+    message = data.draw(structures(layout(cls, version)))
+    encoded = codec.encode(message, version)
+    assert codec.decode_from(cls, version, encoded) == (message, len(encoded))
+
+
+@pytest.mark.parametrize(("cls", "version"), EVERY_VERSION, ids=NAMES)
+@settings(max_examples=3, deadline=None)
+@given(data=st.data())
+def test_every_strict_prefix_is_refused(cls: type[Message], version: int, data: st.DataObject) -> None:
+    encoded = codec.encode(data.draw(structures(layout(cls, version))), version)
+    lengths = range(len(encoded)) if len(encoded) < 300 else sorted(data.draw(st.sets(st.integers(0, len(encoded) - 1), max_size=99)))
+    for length in lengths:
+        with pytest.raises(RemoteProtocolError):
+            codec.decode(cls, version, encoded[:length])
+
+
+@settings(max_examples=300, deadline=None)
+@given(which=st.sampled_from(EVERY_VERSION), garbage=st.binary(max_size=400))
+def test_garbage_is_decoded_or_refused(which: tuple[type[Message], int], garbage: bytes) -> None:
+    cls, version = which
+    try:
+        codec.decode(cls, version, garbage)
+    except RemoteProtocolError:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "lie"),
+    [
+        (MetadataRequest, 1, b"\x7f\xff\xff\xff"),
+        (MetadataRequest, 12, b"\xff\xff\xff\xff\x0f"),
+        (FetchRequest, 4, bytes(17) + b"\x7f\xff\xff\xff" + bytes(8)),
+        (CreateTopicsRequest, 7, b"\xff\xff\xff\xff\x0f" + bytes(8)),
+    ],
+)
+def test_a_lie_about_a_length_allocates_nothing(cls: type[Message], version: int, lie: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):  # once for the compiler's own memory
+        codec.decode(cls, version, lie)
+    tracemalloc.start()
+    try:
+        with pytest.raises(RemoteProtocolError):
+            codec.decode(cls, version, lie)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 * 1024
+
+
+def test_unknown_tagged_fields_are_skipped() -> None:
+    plain = codec.encode(MetadataRequest(topics=None), 12)
+    assert plain[-1] == 0
+    tagged = plain[:-1] + b"\x02" + b"\x63\x03abc" + b"\x80\x01\x00"
+    assert codec.decode_from(MetadataRequest, 12, tagged) == (MetadataRequest(topics=None), len(tagged))
+
+
+def test_a_known_tagged_field_of_another_size_is_refused() -> None:
+    encoded = codec.encode(FetchRequest(cluster_id="abc"), 12)
+    position = encoded.index(b"\x04abc") - 1
+    encoded[position] += 1
+    with pytest.raises(RemoteProtocolError):
+        codec.decode(FetchRequest, 12, encoded + b"\x00")
+
+
+def test_a_value_that_the_version_cannot_carry_is_refused() -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False)
+    codec.encode(request, 4)
+    with pytest.raises(LocalProtocolError, match="allow_auto_topic_creation"):
+        codec.encode(request, 3)
+
+
+def test_an_ignorable_value_is_dropped_where_the_version_cannot_carry_it() -> None:
+    request = FetchRequest(topics=[FetchTopic(topic="t", topic_id=b"0123456789abcdef", partitions=[FetchPartition()])])
+    assert codec.decode(FetchRequest, 12, codec.encode(request, 12)).topics[0].topic_id == bytes(16)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        MetadataRequest(topics=[MetadataRequestTopic(name=None)]),
+        MetadataRequest(topics=[MetadataRequestTopic(name="x" * 32768)]),
+        MetadataRequest(topics=[MetadataRequestTopic(name="\ud800")]),
+        FetchRequest(max_wait_ms=2**31),
+        FetchRequest(max_wait_ms="soon"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_value_that_does_not_fit_its_type_is_refused(message: Message) -> None:
+    with pytest.raises(LocalProtocolError):
+        codec.encode(message, 4)
+
+
+def test_versions_outside_the_declared_range_are_refused() -> None:
+    with pytest.raises(LocalProtocolError):
+        codec.encode(FetchRequest(), 3)
+    with pytest.raises(LocalProtocolError):
+        codec.decode(FetchRequest, 19, b"")
+
+
+def test_versions_of_one_layout_share_a_codec() -> None:
+    codec.encode(FetchRequest(), 5)
+    codec.encode(FetchRequest(), 6)
+    assert codec._ENCODERS[FetchRequest, 5] is codec._ENCODERS[FetchRequest, 6]
+
+
+class FileSlice:
+    """Stands for the slice of a segment file: a length and nothing to copy."""
+
+    def __len__(self) -> int:
+        return 5
+
+
+@pytest.mark.parametrize("version", [4, 12, 17])
+def test_records_that_are_not_bytes_are_spliced_where_they_belong(version: int) -> None:
+    def response(*contents: Any) -> FetchResponse:
+        partitions = [PartitionData(partition_index=i, records=r) for i, r in enumerate(contents)]
+        return FetchResponse(responses=[FetchableTopicResponse(partitions=partitions)])
+
+    out = bytearray()
+    splices: codec.Splices = []
+    first, second = FileSlice(), FileSlice()
+    codec.encode_into(response(first, b"xy", second), version, out, splices)
+    assert [piece for _, piece in splices] == [first, second]
+    whole, done = bytearray(), 0
+    for (position, _), content in zip(splices, (b"hello", b"world"), strict=True):
+        whole += out[done:position] + content
+        done = position
+    assert whole + out[done:] == codec.encode(response(b"hello", b"xy", b"world"), version)
+
+
+def test_records_decode_to_a_view_of_the_input() -> None:
+    response = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(records=b"abc")])])
+    buffer = bytearray(codec.encode(response, 12))
+    view = codec.decode(FetchResponse, 12, buffer).responses[0].partitions[0].records
+    position = buffer.index(b"abc")
+    buffer[position] = ord("x")
+    assert bytes(view) == b"xbc"
+    view.release()
+
+
+def test_a_traceback_shows_the_compiled_source() -> None:
+    import traceback
+
+    try:
+        codec.decode(FetchRequest, 4, b"\x00")
+    except RemoteProtocolError as error:
+        assert error.__cause__ is not None
+        shown = "".join(traceback.format_exception(error.__cause__))
+    assert "unpack_" in shown and "# replica_id" in shown
