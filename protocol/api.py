@@ -1,4 +1,4 @@
-"""The table of APIs: key, name and where the messages are. Message modules are imported when they are first asked for."""
+"""The table of APIs by key and name. Message modules are imported when they are first asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from protocol.schema import Message, spec
 
 
 class Api(NamedTuple):
-    """An API. Versions are those that Apache Kafka 4.3.1 accepts, both inclusive; `flexible_since` is None for never."""
+    """An API.
+
+    Versions are those that Apache Kafka 4.3.1 accepts, both inclusive; `flexible_since` is None for never.
+    """
 
     key: int
     name: str

@@ -1,16 +1,17 @@
 """Messages to bytes and back, through functions compiled once per layout.
 
-For every layout (`protocol.schema.layout`) two straight-line Python functions are written, compiled on first use and kept:
-`encode(message, out, splices)` and `decode(buffer, offset)`. Neighbouring fields of fixed width become one `struct` call, nested
-structures are inlined as loops. Their source stands in `linecache`, so that tracebacks and debuggers show it, and
-`python -m protocol show fetch 12` prints it.
+For every layout (`protocol.schema.layout`) two straight-line Python functions are written, compiled on first use and
+kept: `encode(message, out, splices)` and `decode(buffer, offset)`. Neighbouring fields of fixed width become one
+`struct` call, nested structures are inlined as loops. Their source stands in `linecache`, so that tracebacks and
+debuggers show it, and `python -m protocol show fetch 12` prints it.
 
-What a decoder promises, whatever it is fed: it returns a message or raises RemoteProtocolError, and it allocates in proportion to
-the bytes that are there, not to the lengths that they claim: every length is compared with what remains before anything is
-allocated (CVE-2022-34917). `string` and `bytes` fields are copies, `records` are views that live as long as the buffer does.
+What a decoder promises, whatever it is fed: it returns a message or raises RemoteProtocolError, and it allocates in
+proportion to the bytes that are there, not to the lengths that they claim: every length is compared with what remains
+before anything is allocated (CVE-2022-34917). `string` and `bytes` fields are copies, `records` are views that live
+as long as the buffer does.
 
-Records that are not bytes-like but have a length (the slice of a segment file) are not copied by an encoder: it writes their
-length, notes `(position in out, object)` in `splices`, and the transport sends the parts in that order.
+Records that are not bytes-like but have a length (the slice of a segment file) are not copied by an encoder: it
+writes their length, notes `(position in out, object)` in `splices`, and the transport sends the parts in that order.
 """
 
 from __future__ import annotations
@@ -89,12 +90,12 @@ def _checked_layout(cls: type[Message], version: int) -> Layout:
 
 
 def _encoder(cls: type[Message], version: int) -> Encoder:
-    encoder = _ENCODERS[cls, version] = cast(Encoder, _compile(_EncoderWriter, _checked_layout(cls, version)))
+    encoder = _ENCODERS[cls, version] = cast("Encoder", _compile(_EncoderWriter, _checked_layout(cls, version)))
     return encoder
 
 
 def _decoder(cls: type[Message], version: int) -> Decoder:
-    decoder = _DECODERS[cls, version] = cast(Decoder, _compile(_DecoderWriter, _checked_layout(cls, version)))
+    decoder = _DECODERS[cls, version] = cast("Decoder", _compile(_DecoderWriter, _checked_layout(cls, version)))
     return decoder
 
 
@@ -105,7 +106,7 @@ def _compile(writer: type[_Writer], of: Layout) -> Callable[..., Any]:
     filename = f"<{writing.verb} {of.cls.__name__} layout {_compile.cache_info().misses}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace = dict(writing.names)
-    exec(compile(source, filename, "exec"), namespace)  # noqa: S102 - the source is ours, from our own classes
+    exec(compile(source, filename, "exec"), namespace)
     return cast("Callable[..., Any]", namespace[writing.verb])
 
 
@@ -172,7 +173,7 @@ class _Writer:
 
 
 class _DecoderWriter(_Writer):
-    """In the source: `b` is the buffer, `o` the offset, `end` where the buffer (or the tagged field being read) ends."""
+    """Writes decoders: in the source `b` is the buffer, `o` the offset and `end` where the buffer ends."""
 
     verb = "decode"
 
@@ -359,7 +360,7 @@ class _DecoderWriter(_Writer):
 
 
 class _EncoderWriter(_Writer):
-    """In the source: `m` is the message, `out` the bytearray that grows."""
+    """Writes encoders: in the source `m` is the message, `out` the bytearray that grows."""
 
     verb = "encode"
 

@@ -8,9 +8,10 @@ Exception
     └── LocalProtocolError    ours: a message that the chosen version cannot carry
 ```
 
-`KafkaError` is the only exception that crosses layers. Handlers put it into the row of the item (a partition, a topic) that
-failed; nothing else may be shown to a client. A `ProtocolError` never becomes a response: the byte stream is not to be trusted
-any more, so the connection is closed. Source of the table: Apache Kafka 4.3.1, `org.apache.kafka.common.protocol.Errors`.
+`KafkaError` is the only exception that crosses layers. Handlers put it into the row of the item (a partition, a
+topic) that failed; nothing else may be shown to a client. A `ProtocolError` never becomes a response: the byte stream
+is not to be trusted any more, so the connection is closed. Source of the table: Apache Kafka 4.3.1,
+`org.apache.kafka.common.protocol.Errors`.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ _RETRIABLE = frozenset(
 
 
 class KafkaError(Exception):
-    """A request, or one item of it, failed with `code`; `detail` names the cause for people and may be sent to the client."""
+    """A request, or one item of it, failed with `code`; `detail` names the cause, for people, also at the client."""
 
     def __init__(self, code: ErrorCode, detail: str = "") -> None:
         super().__init__(code, detail)

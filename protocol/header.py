@@ -11,9 +11,10 @@
 | correlation id i32 | x | x |
 | tagged fields | | x |
 
-Which header goes with a body is not on the wire: flexible versions of an API have request header v2 and response header v1, others
-v1 and v0; v0 of the request header belonged to ControlledShutdown v0 alone. ApiVersions is the exception: its response
-always has header v0, since a client must be able to read the answer to a version that the broker does not know (KIP-511).
+Which header goes with a body is not on the wire: flexible versions of an API have request header v2 and response
+header v1, others v1 and v0; v0 of the request header belonged to ControlledShutdown v0 alone. ApiVersions is the
+exception: its response always has header v0, since a client must be able to read the answer to a version that the
+broker does not know (KIP-511).
 """
 
 from __future__ import annotations
@@ -85,8 +86,9 @@ def encode_request(header: RequestHeader, message: Message) -> bytearray:
 def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
     """Decode the header of a request and return it with the offset of the body.
 
-    An unknown API key leaves the header's version open: it is read as v1, enough to name the offender. So is an ApiVersions request
-    of a version from the future, whose header has grown by tagged fields at most. Raises RemoteProtocolError.
+    An unknown API key leaves the header's version open: it is read as v1, enough to name the offender. So is an
+    ApiVersions request of a version from the future, whose header has grown by tagged fields at most. Raises
+    RemoteProtocolError.
     """
     try:
         api_key, api_version, correlation_id = _REQUEST.unpack_from(buffer, 0)

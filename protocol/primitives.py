@@ -1,7 +1,8 @@
 """The variable-length pieces of the protocol that compiled codecs share, and the text form of uuids.
 
-An unsigned varint holds 7 bits a byte, least significant group first, the top bit set on all but the last byte; at most five
-bytes for 32 bits (KIP-482). Compact lengths are unsigned varints of the length plus one, where zero means null.
+An unsigned varint holds 7 bits a byte, least significant group first, the top bit set on all but the last byte; at
+most five bytes for 32 bits (KIP-482). Compact lengths are unsigned varints of the length plus one, where zero means
+null.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ def uvarint(value: int) -> bytes:
 
 
 def uvarint_rest(buffer: Buffer, offset: int, first: int) -> tuple[int, int]:
-    """Go on decoding an unsigned varint whose first byte, 128 or more, has been read; `offset` is that of the second byte.
+    """Go on decoding an unsigned varint after its first byte, 128 or more; `offset` is that of the second byte.
 
-    Returns the value and the offset after it. Raises RemoteProtocolError when it does not end within five bytes or 32 bits,
-    IndexError when the buffer ends before it does.
+    Returns the value and the offset after it. Raises RemoteProtocolError when it does not end within five bytes or 32
+    bits, IndexError when the buffer ends before it does.
     """
     value = first & 127
     for shift in (7, 14, 21, 28):
@@ -42,7 +43,7 @@ def uvarint_rest(buffer: Buffer, offset: int, first: int) -> tuple[int, int]:
 
 
 def uuid_to_text(uuid: bytes) -> str:
-    """Kafka's text form of a uuid: base64 with the URL alphabet, 22 characters, no padding (`org.apache.kafka.common.Uuid`)."""
+    """Kafka's text form of a uuid: URL-safe base64, 22 characters, no padding (`org.apache.kafka.common.Uuid`)."""
     return urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 

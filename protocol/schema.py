@@ -9,23 +9,24 @@ class FetchRequest(Message):
     topics: list[FetchTopic] = []
 ```
 
-A field's annotation is the type that mypy sees (`int`, `str | None`, `list[FetchTopic]`) with what the wire needs to know beside it:
+A field's annotation is the type that mypy sees (`int`, `str | None`, `list[FetchTopic]`) with what the wire needs to
+know beside it:
 
 | annotation | meaning |
 |---|---|
 | `i8 i16 i32 i64 u16 u32 f64 boolean` | big-endian, fixed width |
-| `string`, `binary` | length-prefixed text and bytes: i16 or i32 length, or a compact (varint) one in flexible versions |
+| `string`, `binary` | text and bytes after an i16 or i32 length, in flexible versions after a compact one |
 | `uuid` | 16 bytes, as `bytes` |
 | `record_batches` | record batches, as a view of the input buffer |
 | `list[T]`, a class | array of T, nested structure |
 | `since(n)`, `until(n)` | the versions that carry the field, both inclusive |
 | `... | None`, `nullable(since, until)` | may be null: in all versions that carry the field, or in those named |
 | `tag(n)` | in flexible versions an optional tagged field (KIP-482) |
-| `ignorable` | dropped silently in versions that cannot carry it; any other field with a value of its own raises there |
+| `ignorable` | dropped silently in versions that cannot carry it, where other fields with a value raise |
 
-`layout(cls, version)` resolves a class for one version. Layouts are values: versions that look the same on the wire compare equal,
-so that `protocol.codec` compiles each of them only once. This module reads annotations at run time: message modules must
-not defer theirs (`from __future__ import annotations`).
+`layout(cls, version)` resolves a class for one version. Layouts are values: versions that look the same on the wire
+compare equal, so that `protocol.codec` compiles each of them only once. This module reads annotations at run time:
+message modules must not defer theirs (`from __future__ import annotations`).
 """
 
 from collections.abc import Callable
@@ -46,19 +47,27 @@ class Scalar(NamedTuple):
 
 
 class Since(NamedTuple):
+    """Marker: the first version, inclusive."""
+
     version: int
 
 
 class Until(NamedTuple):
+    """Marker: the last version, inclusive."""
+
     version: int
 
 
 class Nullable(NamedTuple):
+    """Marker: the versions that allow null, both inclusive."""
+
     first: int
     last: int
 
 
 class Tag(NamedTuple):
+    """Marker: the number of a tagged field (KIP-482)."""
+
     number: int
 
 
@@ -113,7 +122,10 @@ class Message(Structure):
 
 
 class MessageSpec(NamedTuple):
-    """What belongs to a message and not to one of its fields. Versions are inclusive; `flexible_since` is None for never."""
+    """What belongs to a message and not to one of its fields.
+
+    Versions are inclusive; `flexible_since` is None for never.
+    """
 
     key: int | None
     first_version: int
@@ -131,7 +143,7 @@ _SPECS: dict[type[Message], MessageSpec] = {}
 def message(
     *, key: int | None = None, versions: tuple[int, int], flexible_since: int | None = None
 ) -> Callable[[_M], _M]:
-    """Declare the API key (None for a stored record), the valid versions (both inclusive) and the first flexible one."""
+    """Declare the API key (None for a stored record), the valid versions, inclusive, and the first flexible one."""
 
     def register(cls: _M) -> _M:
         _SPECS[cls] = MessageSpec(key, versions[0], versions[1], flexible_since)
@@ -246,7 +258,10 @@ def _field(name: str, annotation: Any, default: Any, factory: Any) -> Field:
 
 @cache
 def layout(cls: type[Structure], version: int, flexible: bool | None = None) -> Layout:
-    """Resolve `cls` for `version`. `flexible` is inherited by nested structures; a message takes it from its declaration."""
+    """Resolve `cls` for `version`.
+
+    `flexible` is inherited by nested structures; a message takes it from its declaration.
+    """
     if flexible is None:
         if not issubclass(cls, Message):
             raise TypeError(f"{cls.__name__} is a part of a message: say whether it is flexible")

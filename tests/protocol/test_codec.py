@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from protocol import api, codec
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.schema import Layout, LayoutField, Message, layout, spec
 
@@ -65,7 +72,11 @@ def test_round_trip(cls: type[Message], version: int, data: st.DataObject) -> No
 @given(data=st.data())
 def test_every_strict_prefix_is_refused(cls: type[Message], version: int, data: st.DataObject) -> None:
     encoded = codec.encode(data.draw(structures(layout(cls, version))), version)
-    lengths = range(len(encoded)) if len(encoded) < 300 else sorted(data.draw(st.sets(st.integers(0, len(encoded) - 1), max_size=99)))
+    lengths = (
+        range(len(encoded))
+        if len(encoded) < 300
+        else sorted(data.draw(st.sets(st.integers(0, len(encoded) - 1), max_size=99)))
+    )
     for length in lengths:
         with pytest.raises(RemoteProtocolError):
             codec.decode(cls, version, encoded[:length])
@@ -196,9 +207,9 @@ def test_records_decode_to_a_view_of_the_input() -> None:
 def test_a_traceback_shows_the_compiled_source() -> None:
     import traceback
 
-    try:
+    with pytest.raises(RemoteProtocolError) as caught:
         codec.decode(FetchRequest, 4, b"\x00")
-    except RemoteProtocolError as error:
-        assert error.__cause__ is not None
-        shown = "".join(traceback.format_exception(error.__cause__))
-    assert "unpack_" in shown and "# replica_id" in shown
+    assert caught.value.__cause__ is not None
+    shown = "".join(traceback.format_exception(caught.value.__cause__))
+    assert "unpack_" in shown
+    assert "# replica_id" in shown

@@ -1,4 +1,7 @@
-"""Every message class against the facts of Apache Kafka 4.3.1 (`data/facts/*.json`): names, order, types, versions, nulls, tags, defaults."""
+"""Every message class against the facts of Apache Kafka 4.3.1 (`data/facts/*.json`):
+
+names, order, types, versions, nulls, tags, defaults.
+"""
 
 from __future__ import annotations
 
@@ -47,16 +50,14 @@ def expected_default(facts: dict[str, Any], kind: Any, is_array: bool) -> Any:
         return str(default).lower() == "true"
     if kind.name == "uuid":
         return ZERO_UUID
-    if kind.name == "string":
-        return default or ""
-    if kind.name == "bytes":
-        return b""
-    if kind.name == "float64":
-        return float(default or 0)
-    return int(str(default or 0), 0)
+    if kind.name in ("string", "bytes"):
+        return default or ("" if kind.name == "string" else b"")
+    return float(default or 0) if kind.name == "float64" else int(str(default or 0), 0)
 
 
-def compare_structure(cls: type[Structure], facts: list[dict[str, Any]], common: dict[str, Any], first: int, last: int) -> None:
+def compare_structure(
+    cls: type[Structure], facts: list[dict[str, Any]], common: dict[str, Any], first: int, last: int
+) -> None:
     declared = fields(cls)
     assert [f.name for f in declared] == [snake_case(f["name"]) for f in facts]
     for field, fact in zip(declared, facts, strict=True):
@@ -75,7 +76,9 @@ def compare_field(
         exists = since <= version <= until
         assert field.exists_in(version) == exists, f"{where} in version {version}"
         if exists:
-            assert field.is_nullable_in(version) == (null_since <= version <= null_until), f"{where} in version {version}"
+            assert field.is_nullable_in(version) == (null_since <= version <= null_until), (
+                f"{where} in version {version}"
+            )
     assert field.tag == fact.get("tag"), where
     assert field.default == expected_default(fact, field.kind, field.is_array), where
     if isinstance(field.kind, Scalar):

@@ -1,4 +1,7 @@
-"""Real requests and responses (`data/wire`, real clients and Apache Kafka 4.3.1): decoded and encoded back, the bytes are the same."""
+"""Real requests and responses (`data/wire`, real clients and Apache Kafka 4.3.1):
+
+decoded and encoded back, the bytes are the same.
+"""
 
 from __future__ import annotations
 
