@@ -1,0 +1,176 @@
+"""Building a record batch (magic 2): records are encoded as they are appended, header and compression come at the end.
+
+The layouts are drawn in `protocol.batch_header` and `protocol.record_iterator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from protocol.batch_header import (
+    BATCH_HEADER_SIZE,
+    CONTROL_BIT,
+    HEADER,
+    LOG_OVERHEAD,
+    MAGIC,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    TimestampType,
+    write_crc,
+)
+from protocol.compression import Codec, compress
+from protocol.errors import LocalProtocolError
+from protocol.varint import SHORT_VARINTS, encode_varint
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+_SHORT: Final = len(SHORT_VARINTS)
+_NULL: Final = encode_varint(-1)
+_MAX_LENGTH: Final = (1 << 31) - 1
+
+
+class BatchBuilder:
+    """Collects records into one batch.
+
+    `build` reads and changes nothing, so a batch may be built again: after more records, or with another `producer_id`,
+    `producer_epoch` and `base_sequence`, which may be assigned until then (a producer learns them when it sends). One
+    thread at a time.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_base_timestamp",
+        "_last_offset_delta",
+        "_level",
+        "_max_timestamp",
+        "_records",
+        "base_sequence",
+        "codec",
+        "producer_epoch",
+        "producer_id",
+        "records_count",
+    )
+
+    def __init__(
+        self,
+        codec: Codec = Codec.NONE,
+        level: int | None = None,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        is_transactional: bool = False,
+        is_control: bool = False,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    ) -> None:
+        self.codec = codec
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.records_count = 0
+        self._level = level
+        self._attributes = (
+            codec
+            | (TIMESTAMP_TYPE_BIT if timestamp_type == TimestampType.LOG_APPEND_TIME else 0)
+            | (TRANSACTIONAL_BIT if is_transactional else 0)
+            | (CONTROL_BIT if is_control else 0)
+        )
+        self._records = bytearray()
+        self._last_offset_delta = -1
+        self._base_timestamp = -1
+        self._max_timestamp = -1
+
+    @property
+    def size_estimate(self) -> int:
+        """Bytes of the batch built now, were it not compressed."""
+        return BATCH_HEADER_SIZE + len(self._records)
+
+    def append(
+        self,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+        offset_delta: int | None = None,
+    ) -> None:
+        """Add a record; `timestamp` in ms. Without `offset_delta` its offset follows that of the record before.
+
+        Raises LocalProtocolError for a timestamp or size that the format cannot carry, or an offset that goes back; the
+        batch is then as before.
+        """
+        if offset_delta is None:
+            offset_delta = self._last_offset_delta + 1
+        elif not self._last_offset_delta < offset_delta <= _MAX_LENGTH:
+            raise LocalProtocolError(f"offset delta {offset_delta} after {self._last_offset_delta}")
+        timestamp_delta = timestamp - self._base_timestamp if self.records_count else 0
+        if key is None:
+            key_length, key = _NULL, b""
+        else:
+            length = len(key)
+            key_length = SHORT_VARINTS[length] if length < _SHORT else encode_varint(length)
+        if value is None:
+            value_length, value = _NULL, b""
+        else:
+            length = len(value)
+            value_length = SHORT_VARINTS[length] if length < _SHORT else encode_varint(length)
+        body = b"".join(
+            (
+                b"\0",
+                SHORT_VARINTS[timestamp_delta] if 0 <= timestamp_delta < _SHORT else encode_varint(timestamp_delta),
+                SHORT_VARINTS[offset_delta] if offset_delta < _SHORT else encode_varint(offset_delta),
+                key_length,
+                key,
+                value_length,
+                value,
+                _encode_headers(headers) if headers else b"\0",
+            )
+        )
+        length = len(body)
+        records = self._records
+        if length + len(records) > _MAX_LENGTH - BATCH_HEADER_SIZE:
+            raise LocalProtocolError("a record batch cannot take more than 2 GiB")
+        if self.records_count == 0:
+            encode_varint(timestamp)  # a difference of 64 bits to nothing: is it one of 64 bits itself?
+            self._base_timestamp = self._max_timestamp = timestamp
+        elif timestamp > self._max_timestamp:
+            self._max_timestamp = timestamp
+        records += SHORT_VARINTS[length] if length < _SHORT else encode_varint(length)
+        records += body
+        self._last_offset_delta = offset_delta
+        self.records_count += 1
+
+    def build(self, base_offset: int = 0, leader_epoch: int = -1) -> bytearray:
+        """Return the batch of the records appended so far, its first record at `base_offset`."""
+        records = compress(self.codec, self._records, self._level) if self.codec else self._records
+        out = bytearray(BATCH_HEADER_SIZE)
+        out += records
+        HEADER.pack_into(
+            out,
+            0,
+            base_offset,
+            len(out) - LOG_OVERHEAD,
+            leader_epoch,
+            MAGIC,
+            0,
+            self._attributes,
+            self._last_offset_delta,
+            self._base_timestamp,
+            self._max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.records_count,
+        )
+        write_crc(out, 0, len(out))
+        return out
+
+
+def _encode_headers(headers: Headers) -> bytes:
+    """Encode the count and then each header: key (UTF-8, never null) and value, each after its length."""
+    out = [encode_varint(len(headers))]
+    for name, value in headers:
+        # Bytes that are not UTF-8 came through the iterator as surrogates, and leave as they were.
+        key = name.encode(errors="surrogateescape")
+        out += (encode_varint(len(key)), key)
+        out += (_NULL,) if value is None else (encode_varint(len(value)), value)
+    return b"".join(out)

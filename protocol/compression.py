@@ -1,0 +1,100 @@
+"""The compression codecs of record batches, over whole buffers, with a bound on what decompression may produce.
+
+| id | codec  | bytes in a batch | module |
+|---|---|---|---|
+| 0 | none   | as they are | |
+| 1 | gzip   | one or more gzip members (RFC 1952) | here |
+| 2 | snappy | raw snappy, or xerial framing around it | `compression_snappy` |
+| 3 | lz4    | one LZ4 frame of independent blocks | `compression_lz4` |
+| 4 | zstd   | one or more Zstandard frames (RFC 8878; KIP-110) | `compression_zstd` |
+
+A few kilobytes can stand for a gigabyte of zeros, and lengths in a header can lie: decompression here goes in pieces,
+or after a length was proved possible, and gives up with RemoteProtocolError as soon as the output passes `max_size`. At
+no time does it hold more than that, one piece, and (when it succeeds) the joined result. Every malformed input raises
+RemoteProtocolError. All functions may be called from several threads at once.
+"""
+
+from __future__ import annotations
+
+import zlib
+from enum import IntEnum
+from typing import Final
+
+from protocol import compression_lz4, compression_snappy, compression_zstd
+from protocol.errors import RemoteProtocolError
+from protocol.primitives import Buffer
+
+DEFAULT_MAX_DECOMPRESSED: Final = 128 << 20  # 128 times the default largest batch; JSON shrinks 5 to 20 times
+_PIECE: Final = 1 << 20  # of gzip output; a typical batch is done after one
+_GZIP_WINDOW: Final = 31  # zlib's way to ask for a 32 KiB window and a gzip header
+
+
+class Codec(IntEnum):
+    """Compression of a batch: the three lowest bits of its attributes (Kafka `CompressionType`)."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
+    """Compress `data` as Kafka's own readers expect it.
+
+    `level` is that of Kafka's `compression.gzip.level`, `compression.lz4.level`, `compression.zstd.level`; None is the
+    default. For `Codec.NONE` this is a copy; snappy has no levels and ignores the argument.
+    """
+    if codec == Codec.GZIP:
+        return zlib.compress(data, -1 if level is None else level, _GZIP_WINDOW)
+    if codec == Codec.SNAPPY:
+        return compression_snappy.compress(data)
+    if codec == Codec.LZ4:
+        return compression_lz4.compress(data, level)
+    if codec == Codec.ZSTD:
+        return compression_zstd.compress(data, level)
+    return bytes(data)
+
+
+def decompress(codec: Codec, data: Buffer, max_size: int = DEFAULT_MAX_DECOMPRESSED, magic: int = 2) -> bytes:
+    """Decompress the whole of `data`; `magic` is that of the records around it (LZ4 was framed wrongly in magic 0).
+
+    Raises RemoteProtocolError when `data` is malformed or truncated or stands for more than `max_size` bytes.
+    """
+    if codec == Codec.GZIP:
+        return _gunzip(data, max_size)
+    if codec == Codec.SNAPPY:
+        return compression_snappy.decompress(data, max_size)
+    if codec == Codec.LZ4:
+        return compression_lz4.decompress(data, max_size, checked_header=magic > 0)
+    if codec == Codec.ZSTD:
+        return compression_zstd.decompress(data, max_size)
+    if len(data) > max_size:
+        raise RemoteProtocolError(f"{len(data)} bytes of records are more than the {max_size} allowed")
+    return bytes(data)
+
+
+def _gunzip(data: Buffer, max_size: int) -> bytes:
+    """Undo gzip. Like Java's reader, take further members, and ignore what follows the last one."""
+    pieces: list[bytes] = []
+    size = 0
+    rest: Buffer = data
+    member = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        while True:
+            piece = member.decompress(rest, _PIECE)
+            size += len(piece)
+            if size > max_size:
+                raise RemoteProtocolError(f"gzip data expand to more than {max_size} bytes")
+            pieces.append(piece)
+            if not member.eof:
+                if not member.unconsumed_tail and len(piece) < _PIECE:
+                    raise RemoteProtocolError("gzip data are truncated")
+                rest = member.unconsumed_tail
+            elif member.unused_data[:2] == b"\x1f\x8b":
+                rest = member.unused_data
+                member = zlib.decompressobj(_GZIP_WINDOW)
+            else:
+                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    except zlib.error as error:
+        raise RemoteProtocolError(f"malformed gzip data: {error}") from None

@@ -1,0 +1,66 @@
+"""The signed varints of records: zigzag, then 7 bits a byte, least significant first, top bit set on all but the last.
+
+Zigzag folds the sign into the lowest bit (0, -1, 1, -2 become 0, 1, 2, 3), so that small numbers of either sign are
+short. At most 5 bytes make a varint (32 bits) and 10 a varlong (64 bits). Source: Kafka `ByteUtils`, after sint32 and
+sint64 of Protocol Buffers.
+
+Batches are read and written by loops that handle the short cases inline; what is here is the general case behind them,
+and `SHORT_VARINTS`, the encodings that nearly every length of a record needs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.primitives import Buffer
+
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+
+
+def encode_varint(value: int) -> bytes:
+    """Encode a signed integer of up to 64 bits; raise LocalProtocolError for a wider one.
+
+    A varint and a varlong of one value have the same bytes, so this writes both.
+    """
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise LocalProtocolError(f"{value} does not fit into 64 bits")
+    zigzag = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while zigzag > 127:
+        out.append(zigzag & 127 | 128)
+        zigzag >>= 7
+    out.append(zigzag)
+    return bytes(out)
+
+
+def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """Decode a varint of 32 bits; return the value and the position after it.
+
+    Raises RemoteProtocolError when it is longer, IndexError when the buffer ends before it does.
+    """
+    return _read(buffer, position, 32)
+
+
+def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
+    """Decode a varint of 64 bits; return the value and the position after it. Errors as in `read_varint`."""
+    return _read(buffer, position, 64)
+
+
+def _read(buffer: Buffer, position: int, bits: int) -> tuple[int, int]:
+    zigzag = 0
+    # Differs from Kafka: bits beyond the width are refused, because dropping them makes a number out of garbage.
+    for shift in range(0, bits, 7):
+        byte = buffer[position]
+        position += 1
+        zigzag |= (byte & 127) << shift
+        if byte < 128:
+            if zigzag >> bits:
+                break
+            return (zigzag >> 1) ^ -(zigzag & 1), position
+    raise RemoteProtocolError(f"a varint is longer than {bits} bits")
+
+
+SHORT_VARINTS: Final = tuple(encode_varint(value) for value in range(8192))
+"""The encodings of 0 to 8191, all that take one or two bytes."""
