@@ -21,9 +21,8 @@ from protocol.batch_header import (
 )
 from protocol.compression import Codec, compress
 from protocol.errors import LocalProtocolError
+from protocol.record_headers import Header, encode_headers
 from protocol.varint import SHORT_VARINTS, encode_varint
-
-Headers = Sequence[tuple[str, bytes | None]]
 
 _SHORT: Final = len(SHORT_VARINTS)
 _NULL: Final = encode_varint(-1)
@@ -90,7 +89,7 @@ class BatchBuilder:
         timestamp: int,
         key: bytes | None,
         value: bytes | None,
-        headers: Headers = (),
+        headers: Sequence[Header] = (),
         offset_delta: int | None = None,
     ) -> None:
         """Add a record; `timestamp` in ms. Without `offset_delta` its offset follows that of the record before.
@@ -122,7 +121,7 @@ class BatchBuilder:
                 key,
                 value_length,
                 value,
-                _encode_headers(headers) if headers else b"\0",
+                encode_headers(headers) if headers else b"\0",
             )
         )
         length = len(body)
@@ -163,14 +162,3 @@ class BatchBuilder:
         )
         write_crc(out, 0, len(out))
         return out
-
-
-def _encode_headers(headers: Headers) -> bytes:
-    """Encode the count and then each header: key (UTF-8, never null) and value, each after its length."""
-    out = [encode_varint(len(headers))]
-    for name, value in headers:
-        # Bytes that are not UTF-8 came through the iterator as surrogates, and leave as they were.
-        key = name.encode(errors="surrogateescape")
-        out += (encode_varint(len(key)), key)
-        out += (_NULL,) if value is None else (encode_varint(len(value)), value)
-    return b"".join(out)

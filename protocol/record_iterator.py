@@ -9,17 +9,13 @@ key length       varint   negative: no key
 key              bytes
 value length     varint   negative: no value (a tombstone)
 value            bytes
-headers count    varint
-  key length     varint   never negative
-  key            bytes    UTF-8
-  value length   varint   negative: null
-  value          bytes
+headers          varint   their count, then each (`protocol.record_headers`)
 ```
 Varints are signed (`protocol.varint`). Where the batch says log append time, the timestamp of every record is the
 batch's maximum instead. Source: Kafka `DefaultRecord`.
 
-Every length is compared with what remains of its record before it is used; a record that does not end where its length
-says, and bytes after the last record, are errors.
+A record must end where its length says, within the batch, and the batch after the last of the records that its header
+counts. No length makes more than a copy of what is left of the batch, and then the walk fails.
 """
 
 from __future__ import annotations
@@ -31,6 +27,7 @@ from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, TIMESTAMP_TYP
 from protocol.compression import DEFAULT_MAX_DECOMPRESSED, decompress
 from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer
+from protocol.record_headers import Header, decode_headers
 from protocol.varint import INT64_MAX, INT64_MIN, read_varint, read_varlong
 
 _ZIGZAG: Final = tuple((value >> 1) ^ -(value & 1) for value in range(128))
@@ -43,7 +40,7 @@ class Record(NamedTuple):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: list[tuple[str, bytes | None]]
+    headers: list[Header]
 
 
 def records_section(
@@ -81,9 +78,9 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:  # noqa: C901
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
     log_append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
-    # One-byte deltas are taken without a look at the sum; next to the ends of 64 bits no byte counts as short.
-    short_timestamp = 128 if INT64_MIN + 64 <= base_timestamp <= INT64_MAX - 63 else 0
-    short_offset = 128 if INT64_MIN + 64 <= base_offset <= INT64_MAX - 63 else 0
+    # Deltas of one or two bytes are taken without a look at the sum; next to the ends of 64 bits none counts as short.
+    short_timestamp = 128 if INT64_MIN + 8192 <= base_timestamp <= INT64_MAX - 8192 else 0
+    short_offset = 128 if INT64_MIN + 8192 <= base_offset <= INT64_MAX - 8192 else 0
     size = len(data)
     at = 0
     if header.records_count < 0:
@@ -95,8 +92,8 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:  # noqa: C901
             if byte < 128:
                 at += 1
                 length = zigzag[byte]
-            elif data[at + 1] < 128:
-                length = data[at + 1] << 6 | (byte & 127) >> 1 if not byte & 1 else -1
+            elif (second := data[at + 1]) < 128:
+                length = -1 if byte & 1 else second << 6 | (byte >> 1) - 64
                 at += 2
             else:
                 length, at = read_varint(data, at)
@@ -109,6 +106,10 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:  # noqa: C901
             if byte < short_timestamp:
                 at += 1
                 timestamp = base_timestamp + zigzag[byte]
+            elif (second := data[at + 1]) < short_timestamp:
+                delta = second << 6 | (byte >> 1) - 64
+                timestamp = base_timestamp + (~delta if byte & 1 else delta)
+                at += 2
             else:
                 timestamp, at = read_varlong(data, at)
                 timestamp += base_timestamp
@@ -121,6 +122,10 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:  # noqa: C901
             if byte < short_offset:
                 at += 1
                 offset = base_offset + zigzag[byte]
+            elif (second := data[at + 1]) < short_offset:
+                delta = second << 6 | (byte >> 1) - 64
+                offset = base_offset + (~delta if byte & 1 else delta)
+                at += 2
             else:
                 offset, at = read_varint(data, at)
                 offset += base_offset
@@ -144,8 +149,8 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:  # noqa: C901
             if byte < 128:
                 at += 1
                 length = zigzag[byte]
-            elif data[at + 1] < 128:
-                length = data[at + 1] << 6 | (byte & 127) >> 1 if not byte & 1 else -1
+            elif (second := data[at + 1]) < 128:
+                length = -1 if byte & 1 else second << 6 | (byte >> 1) - 64
                 at += 2
             else:
                 length, at = read_varint(data, at)
@@ -159,9 +164,9 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:  # noqa: C901
             byte = data[at]
             if byte == 0:
                 at += 1
-                headers: list[tuple[str, bytes | None]] = []
+                headers: list[Header] = []
             else:
-                headers, at = _decode_headers(data, at, end)
+                headers, at = decode_headers(data, at, end)
             if at != end:
                 raise RemoteProtocolError(f"a record ends {at - end} bytes after the place that its length says")
             yield new(Record, (offset, timestamp, key, value, headers))
@@ -169,27 +174,3 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:  # noqa: C901
         raise RemoteProtocolError("a batch ends inside a record") from None
     if at != size:
         raise RemoteProtocolError(f"{size - at} bytes follow the last record of a batch")
-
-
-def _decode_headers(data: bytes, at: int, end: int) -> tuple[list[tuple[str, bytes | None]], int]:
-    """Decode the headers of a record that ends at `end`; return them and the position after them."""
-    count, at = read_varint(data, at)
-    if not 0 <= count <= end - at:
-        raise RemoteProtocolError(f"{count} record headers in {end - at} bytes")
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
-        length, at = read_varint(data, at)
-        if not 0 <= length <= end - at:
-            raise RemoteProtocolError(f"a record header's key of {length} bytes where {end - at} remain")
-        # Differs from Kafka: bytes that are not UTF-8 become surrogates, not U+FFFD: they can be written back.
-        name = data[at : at + length].decode(errors="surrogateescape")
-        at += length
-        length, at = read_varint(data, at)
-        if length < 0:
-            headers.append((name, None))
-            continue
-        if length > end - at:
-            raise RemoteProtocolError(f"a record header's value of {length} bytes where {end - at} remain")
-        headers.append((name, data[at : at + length]))
-        at += length
-    return headers, at

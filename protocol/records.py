@@ -1,7 +1,14 @@
 """Record batches of magic 2: everything that the broker and the client do with them, under one name.
 
-`batch_header` draws the 61 bytes in front and reads and patches them; `record_iterator` draws the records and decodes
-them; `batch_builder` makes batches. Batches of magic 0 and 1 are the business of `protocol.message_set`.
+| module | what |
+|---|---|
+| `batch_header` | the 61 bytes in front, drawn; read, checked, patched in place |
+| `record_iterator`, `record_headers` | the records, drawn; decoded one by one |
+| `record_validation` | the same walk without building records, for a leader that checks what it appends |
+| `batch_builder` | batches made from records |
+| `recompression` | the same batch under another codec |
+
+Batches of magic 0 and 1 are the business of `protocol.message_set`.
 """
 
 from __future__ import annotations
@@ -20,7 +27,10 @@ from protocol.batch_header import (
     write_crc,
 )
 from protocol.compression import DEFAULT_MAX_DECOMPRESSED, Codec
+from protocol.recompression import recompress
+from protocol.record_headers import Header
 from protocol.record_iterator import Record, iter_records
+from protocol.record_validation import KeylessRecordsError, RecordTimestamps, validate_records
 
 __all__ = [
     "BATCH_HEADER_SIZE",
@@ -29,13 +39,18 @@ __all__ = [
     "BatchBuilder",
     "BatchHeader",
     "Codec",
+    "Header",
+    "KeylessRecordsError",
     "Record",
+    "RecordTimestamps",
     "TimestampType",
     "assign_offsets",
     "batch_headers",
     "crc_is_valid",
     "iter_records",
     "read_batch_header",
+    "recompress",
     "stamp_log_append_time",
+    "validate_records",
     "write_crc",
 ]

@@ -40,6 +40,9 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
 
     Raises RemoteProtocolError when it is longer, IndexError when the buffer ends before it does.
     """
+    byte = buffer[position]
+    if byte < 128:
+        return (byte >> 1) ^ -(byte & 1), position + 1
     return _read(buffer, position, 32)
 
 

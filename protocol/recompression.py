@@ -1,0 +1,34 @@
+"""Changing the codec of a batch without touching its records (`compression.type` of a topic)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, write_crc
+from protocol.compression import DEFAULT_MAX_DECOMPRESSED, Codec, compress
+from protocol.primitives import Buffer
+from protocol.record_iterator import records_section
+
+_CODEC_BITS: Final = 7
+
+
+def recompress(
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    codec: Codec,
+    level: int | None = None,
+    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+) -> bytearray:
+    """Return a copy of the batch at `position` with its records compressed by `codec`, length and CRC to match.
+
+    The records are carried over as they are encoded, none is looked at. Raises as `iter_records` does at once.
+    """
+    records = records_section(buffer, position, header, max_decompressed)
+    out = bytearray(memoryview(buffer)[position : position + BATCH_HEADER_SIZE])
+    out += compress(codec, records, level) if codec else records
+    struct.pack_into(">i", out, 8, len(out) - LOG_OVERHEAD)
+    struct.pack_into(">h", out, 21, header.attributes & ~_CODEC_BITS | codec)
+    write_crc(out, 0, len(out))
+    return out

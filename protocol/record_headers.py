@@ -1,0 +1,100 @@
+"""The headers of a record (KIP-82): a list of pairs, keys repeatable, order kept.
+
+```
+count          varint
+  key length   varint   never negative
+  key          bytes    UTF-8
+  value length varint   negative: null
+  value        bytes
+```
+Keys are text here. Differs from Kafka: bytes of a key that are not UTF-8 become lone surrogates and not U+FFFD, because
+so they can be written back as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.varint import SHORT_VARINTS, encode_varint, read_varint
+
+Header = tuple[str, bytes | None]
+
+_SHORT: Final = len(SHORT_VARINTS)
+_NULL: Final = encode_varint(-1)
+
+
+def encode_headers(headers: Sequence[Header]) -> bytes:
+    """Encode the count and the headers. Raises LocalProtocolError for a key that has no UTF-8 form."""
+    out = [encode_varint(len(headers))]
+    for name, value in headers:
+        try:
+            key = name.encode(errors="surrogateescape")
+        except UnicodeEncodeError as error:
+            raise LocalProtocolError(f"the key of a record header is not text: {error}") from None
+        length = len(key)
+        out += (SHORT_VARINTS[length] if length < _SHORT else encode_varint(length), key)
+        if value is None:
+            out.append(_NULL)
+        else:
+            length = len(value)
+            out += (SHORT_VARINTS[length] if length < _SHORT else encode_varint(length), value)
+    return b"".join(out)
+
+
+def decode_headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
+    """Decode the headers at `at` of a record that ends at `end`; return them and the position after them.
+
+    Raises RemoteProtocolError when they are malformed, IndexError when `data` end first.
+    """
+    count, at = _read_count(data, at, end)
+    headers: list[Header] = []
+    for _ in range(count):
+        byte = data[at]
+        if byte < 128:
+            at += 1
+            length = -1 if byte & 1 else byte >> 1
+        else:
+            length, at = read_varint(data, at)
+        if not 0 <= length <= end - at:
+            raise RemoteProtocolError(f"the key of a record header takes {length} bytes where {end - at} remain")
+        start = at
+        at += length
+        name = data[start:at].decode(errors="surrogateescape")
+        byte = data[at]
+        if byte < 128:
+            at += 1
+            length = -1 if byte & 1 else byte >> 1
+        else:
+            length, at = read_varint(data, at)
+        if length < 0:
+            headers.append((name, None))
+            continue
+        if length > end - at:
+            raise RemoteProtocolError(f"the value of a record header takes {length} bytes where {end - at} remain")
+        start = at
+        at += length
+        headers.append((name, data[start:at]))
+    return headers, at
+
+
+def skip_headers(data: bytes, at: int, end: int) -> int:
+    """Return the position after the headers at `at`, checked as `decode_headers` does and not decoded."""
+    count, at = _read_count(data, at, end)
+    for _ in range(count):
+        length, at = read_varint(data, at)
+        if not 0 <= length <= end - at:
+            raise RemoteProtocolError(f"the key of a record header takes {length} bytes where {end - at} remain")
+        length, at = read_varint(data, at + length)
+        if length > end - at:
+            raise RemoteProtocolError(f"the value of a record header takes {length} bytes where {end - at} remain")
+        at += max(length, 0)
+    return at
+
+
+def _read_count(data: bytes, at: int, end: int) -> tuple[int, int]:
+    count, at = read_varint(data, at)
+    if not 0 <= count <= end - at:
+        raise RemoteProtocolError(f"{count} record headers in {end - at} bytes")
+    return count, at
