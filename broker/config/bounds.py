@@ -1,0 +1,76 @@
+"""What a property's value may be, beyond its type. `str()` of a bound is Kafka's notation for it: `[0,...,1]`.
+
+A bound is called with a parsed value and raises `InvalidValueError` with what would be right. All are inclusive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from broker.config.types import InvalidValueError
+
+Bound = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number from `low` on, up to `high` where there is one."""
+
+    low: float
+    high: float | None = None
+
+    def __call__(self, value: float) -> None:
+        if value < self.low:
+            raise InvalidValueError(f"the value must be at least {self.low}")
+        if self.high is not None and value > self.high:
+            raise InvalidValueError(f"the value must be at most {self.high}")
+
+    def __str__(self) -> str:
+        return f"[{self.low},...]" if self.high is None else f"[{self.low},...,{self.high}]"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of some words; of each item, if the value is a list."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, value: str | list[str]) -> None:
+        for word in [value] if isinstance(value, str) else value:
+            if word not in self.words:
+                raise InvalidValueError(
+                    f"expected one of {', '.join(self.words)}" if any(self.words) else "must be empty"
+                )
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.words)}]"
+
+
+@dataclass(frozen=True)
+class RangeOr:
+    """A number within a range, or one value that means something else."""
+
+    low: int
+    high: int
+    otherwise: int
+
+    def __call__(self, value: int) -> None:
+        if value != self.otherwise and not self.low <= value <= self.high:
+            raise InvalidValueError(f"the value must be between {self.low} and {self.high}, or {self.otherwise}")
+
+    def __str__(self) -> str:
+        return f"[{self.low},...,{self.high}] or {self.otherwise}"
+
+
+def at_least(low: int) -> Range:
+    return Range(low)
+
+
+def between(low: int, high: int) -> Range:
+    return Range(low, high)
+
+
+def one_of(*words: str) -> OneOf:
+    return OneOf(words)

@@ -1,0 +1,166 @@
+"""The broker's configuration: loaded once from a file and overrides, checked whole, then never changed.
+
+```
+file entries ─┐   known name?      parse, bound     unset: fallback      rules between
+overrides ────┴─► (nearest match) ─────────────────► or default ────────► properties ────► BrokerConfig
+```
+
+An override replaces the file's entry of the same name. Everything that is wrong is reported together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from broker.config.errors import ConfigError
+from broker.config.identity import IdentityProperties, LogDirProperties
+from broker.config.log import CompactionProperties, RecordProperties, RetentionProperties, SegmentProperties
+from broker.config.network import NetworkProperties
+from broker.config.observability import ObservabilityProperties
+from broker.config.property import Property, Table, attribute_name
+from broker.config.rules import broken_rules, security_protocols
+from broker.config.topics import TopicProperties
+from broker.config.types import InvalidValueError
+from broker.config.without_meaning import WITHOUT_MEANING, reason_without_meaning
+from broker.properties import MalformedPropertiesError, decode, parse
+
+_NODE_ID = ("node.id", "broker.id")
+
+
+class Setting(NamedTuple):
+    """One property as somebody wrote it, and where."""
+
+    text: str
+    origin: str
+
+
+class BrokerConfig(
+    IdentityProperties,
+    LogDirProperties,
+    NetworkProperties,
+    TopicProperties,
+    RetentionProperties,
+    SegmentProperties,
+    RecordProperties,
+    CompactionProperties,
+    ObservabilityProperties,
+    Table,
+):
+    """Every property's effective value as a plain attribute: the name with underscores, such as `log_segment_bytes`.
+
+    Immutable. `declared` holds what was set, as text by dotted name; `warnings` one sentence for each name that Kafka
+    knows and that changes nothing here.
+    """
+
+    declared: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def load(cls, path: str | Path | None = None, overrides: Mapping[str, str] | None = None) -> BrokerConfig:
+        """Read the file at `path`, if any, and put `overrides` over it. Raises `ConfigError`."""
+        problems: list[str] = []
+        settings = _read(Path(path), problems) if path is not None else {}
+        settings |= {name: Setting(text, "override") for name, text in (overrides or {}).items()}
+        known, warnings = _known(settings, problems)
+        values = _effective(_parsed(known, problems))
+        if not problems:
+            problems = broken_rules(values, known.keys())
+        if problems:
+            raise ConfigError(problems)
+        declared = {name: setting.text for name, setting in known.items()}
+        if not declared.keys().isdisjoint(_NODE_ID):
+            # As in Kafka, setting one of the two names sets both.
+            declared |= dict.fromkeys(_NODE_ID, str(values["node.id"]))
+        return cls(values | {"broker.id": values["node.id"]}, declared, warnings)
+
+    def __init__(self, values: Mapping[str, Any], declared: Mapping[str, str], warnings: tuple[str, ...]) -> None:
+        # Written into the instance's dictionary, where Python looks before it asks a descriptor without __set__.
+        self.__dict__.update({attribute_name(name): value for name, value in values.items()})
+        self.__dict__["declared"] = dict(declared)
+        self.__dict__["warnings"] = warnings
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"the configuration is immutable: {name}")
+
+    def security_protocol(self, listener_name: str) -> str:
+        """Return the security protocol that a listener's name is mapped to."""
+        return security_protocols(self.listener_security_protocol_map)[listener_name]
+
+
+PROPERTIES: dict[str, Property[Any]] = BrokerConfig.properties()
+
+
+def _read(path: Path, problems: list[str]) -> dict[str, Setting]:
+    try:
+        entries = parse(decode(path.read_bytes()))
+    except OSError as error:
+        raise ConfigError([f"cannot read {path}: {error.strerror}"]) from error
+    except MalformedPropertiesError as error:
+        raise ConfigError([f"{path}, {error}"]) from error
+    lines: dict[str, int] = {}
+    for entry in entries:
+        if entry.key in lines:
+            problems.append(f"{entry.key} is set twice: {path}, lines {lines[entry.key]} and {entry.line}")
+        lines.setdefault(entry.key, entry.line)
+    return {entry.key: Setting(entry.value, f"{path}, line {entry.line}") for entry in entries}
+
+
+def _known(settings: Mapping[str, Setting], problems: list[str]) -> tuple[dict[str, Setting], tuple[str, ...]]:
+    known: dict[str, Setting] = {}
+    warnings = []
+    for name, setting in settings.items():
+        if name in PROPERTIES:
+            known[name] = setting
+        elif (reason := reason_without_meaning(name)) is not None:
+            warnings.append(f"{name} ({setting.origin}) has no effect: {reason}")
+        else:
+            problems.append(f"unknown property {name} ({setting.origin}){_hint(name)}")
+    return known, tuple(warnings)
+
+
+def _hint(name: str) -> str:
+    import difflib
+
+    for row in PROPERTIES.values():
+        if name == row.topic:
+            return f": a topic has it; for all topics it is {row.name}"
+    nearest = difflib.get_close_matches(name, [*PROPERTIES, *WITHOUT_MEANING], n=1, cutoff=0.6)
+    return f": did you mean {nearest[0]}?" if nearest else ""
+
+
+def _parsed(known: Mapping[str, Setting], problems: list[str]) -> dict[str, Any]:
+    parsed = {}
+    for name, setting in known.items():
+        row = PROPERTIES[name]
+        try:
+            parsed[name] = row.parse(setting.text)
+        except InvalidValueError as error:
+            shown = "(hidden)" if row.sensitive else repr(setting.text)
+            problems.append(f"{name} = {shown} ({setting.origin}): {error}")
+    return parsed
+
+
+def _effective(parsed: Mapping[str, Any]) -> dict[str, Any]:
+    return {row.name: effective_value(row, parsed) for row in PROPERTIES.values()}
+
+
+def effective_value(row: Property[Any], parsed: Mapping[str, Any]) -> Any:
+    """Return what holds for `row` when `parsed` is set: its own value, else a set fallback's, else a default.
+
+    Negative times mean "never" in every unit and are not multiplied.
+    """
+    if row.name in parsed:
+        return parsed[row.name]
+    for name, factor in row.fallback:
+        if name in parsed:
+            return scaled(parsed[name], factor)
+    if row.default is None and row.fallback:
+        last = row.fallback[-1]
+        return scaled(PROPERTIES[last.name].default, last.factor)
+    return row.default
+
+
+def scaled(value: Any, factor: int) -> Any:
+    return value if factor == 1 else -1 if value < 0 else value * factor

@@ -1,0 +1,34 @@
+"""Properties of metrics and of the broker's own log lines. None of them is Kafka's."""
+
+from __future__ import annotations
+
+from broker.config.bounds import between, one_of
+from broker.config.property import Property, Table
+from broker.config.types import INT, LIST, STRING
+
+# A row is read as a row: name, type, default and bound stay on one line.
+# fmt: off
+
+
+class ObservabilityProperties(Table):
+    """What can be seen of a running broker, and where."""
+
+    metrics_port = Property(
+        "metrics.port", INT, -1, between(-1, 65_535), own=True,
+        doc="The port of /metrics, /healthz and /readyz over HTTP; 0: any free one, -1: none.",
+    )
+    metrics_host = Property(
+        "metrics.host", STRING, "127.0.0.1", own=True, doc="The address that metrics.port is opened on."
+    )
+    metrics_static_labels = Property(
+        "metrics.static.labels", LIST, [], own=True,
+        doc="Labels added to every sample: name=value, with commas between. Some dashboards expect what scraping adds.",
+    )
+    log_level = Property(
+        "log.level", STRING, "info", one_of("debug", "info", "warning", "error"), own=True,
+        doc="The least severity of events that are written to standard error.",
+    )
+    log_format = Property(
+        "log.format", STRING, "human", one_of("human", "json"), own=True,
+        doc="How events are written: a line for people, or JSON."
+    )

@@ -1,0 +1,135 @@
+"""Rules that hold between properties, as `KafkaConfig.validateValues` checks them: values in, sentences out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from broker.config.endpoints import Endpoint
+
+SERVED_PROTOCOLS = ("PLAINTEXT",)
+_WILDCARD_HOSTS = ("0.0.0.0", "::")  # noqa: S104 - named in order to be refused
+_KNOWN_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+def broken_rules(values: Mapping[str, Any], declared: AbstractSet[str]) -> list[str]:
+    """Return a sentence for each rule that the effective `values` break; `declared` are the names that were set."""
+    return [
+        *_node_id(values, declared),
+        *_log_dirs(values),
+        *_listeners(values),
+        *_advertised_listeners(values),
+        *_times(values),
+        *_limits(values),
+    ]
+
+
+def security_protocols(text: str) -> dict[str, str]:
+    """Return listener.security.protocol.map as a dictionary, names in upper case. Raises `ValueError`."""
+    pairs = [item.strip() for item in text.split(",") if item.strip()]
+    protocols = {}
+    for pair in pairs:
+        name, separator, protocol = pair.partition(":")
+        if not separator or protocol.strip().upper() not in _KNOWN_PROTOCOLS:
+            raise ValueError(f"{pair!r} is not NAME:protocol with a protocol of {', '.join(_KNOWN_PROTOCOLS)}")
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
+
+
+def connection_overrides(text: str) -> dict[str, int]:
+    """Return max.connections.per.ip.overrides as a dictionary. Raises `ValueError`."""
+    overrides = {}
+    for item in (item.strip() for item in text.split(",") if item.strip()):
+        host, separator, count = item.rpartition(":")
+        if not separator or not count.strip().isascii() or not count.strip().isdigit():
+            raise ValueError(f"{item!r} is not of the form host:count")
+        overrides[host.strip()] = int(count)
+    return overrides
+
+
+def _node_id(values: Mapping[str, Any], declared: AbstractSet[str]) -> Iterator[str]:
+    node_id, broker_id = values["node.id"], values["broker.id"]
+    if {"node.id", "broker.id"} <= declared and node_id != broker_id:
+        yield f"node.id is {node_id} and broker.id is {broker_id}: they are two names of one number"
+    elif node_id < 0:
+        yield f"broker.id = {broker_id}: the value must be at least 0"
+
+
+def _log_dirs(values: Mapping[str, Any]) -> Iterator[str]:
+    directories = values["log.dirs"]
+    if not directories or "" in directories:
+        yield "log.dirs names no directory"
+    elif len(directories) > 1:
+        # Differs from Kafka: one directory, because partitions are not spread over several yet.
+        yield f"log.dirs names {len(directories)} directories; so far one is supported"
+
+
+def _listeners(values: Mapping[str, Any]) -> Iterator[str]:
+    endpoints: list[Endpoint] = values["listeners"]
+    try:
+        protocols = security_protocols(values["listener.security.protocol.map"])
+    except ValueError as error:
+        yield f"listener.security.protocol.map: {error}"
+        return
+    if not endpoints:
+        yield "listeners names no listener"
+    yield from _repeated("listeners", endpoints)
+    for endpoint in endpoints:
+        protocol = protocols.get(endpoint.name)
+        if protocol is None:
+            yield f"listeners: {endpoint} has no protocol in listener.security.protocol.map"
+        elif protocol not in SERVED_PROTOCOLS:
+            yield f"listeners: {endpoint} asks for {protocol}; so far only {', '.join(SERVED_PROTOCOLS)} is served"
+
+
+def _repeated(name: str, endpoints: list[Endpoint]) -> Iterator[str]:
+    for position, endpoint in enumerate(endpoints):
+        before = endpoints[:position]
+        if any(endpoint.name == other.name for other in before):
+            yield f"{name}: the listener name {endpoint.name} is used twice"
+        if endpoint.port and any((endpoint.host, endpoint.port) == (other.host, other.port) for other in before):
+            yield f"{name}: {endpoint} uses the address of another listener"
+
+
+def _advertised_listeners(values: Mapping[str, Any]) -> Iterator[str]:
+    advertised: list[Endpoint] | None = values["advertised.listeners"]
+    if advertised is None:
+        return
+    names = {endpoint.name for endpoint in values["listeners"]}
+    yield from _repeated("advertised.listeners", advertised)
+    for endpoint in advertised:
+        if endpoint.name not in names:
+            yield f"advertised.listeners: {endpoint} is none of the listeners {', '.join(sorted(names))}"
+        if not endpoint.host or endpoint.host in _WILDCARD_HOSTS:
+            yield f"advertised.listeners: {endpoint} is not an address that a client can connect to"
+        if endpoint.port == 0:
+            yield f"advertised.listeners: {endpoint} has no port"
+
+
+def _times(values: Mapping[str, Any]) -> Iterator[str]:
+    if not (values["log.retention.ms"] == -1 or values["log.retention.ms"] >= 1):
+        yield "log.retention.ms (or minutes, hours) must be at least 1, or -1 for no limit"
+    if values["log.roll.ms"] < 1:
+        yield "log.roll.ms must be at least 1"
+    if values["log.roll.jitter.ms"] < 0:
+        yield "log.roll.jitter.ms must be at least 0"
+    if values["log.flush.interval.ms"] < 0:
+        yield "log.flush.interval.ms must be at least 0"
+    shortest, longest = values["log.cleaner.min.compaction.lag.ms"], values["log.cleaner.max.compaction.lag.ms"]
+    if shortest > longest:
+        yield f"log.cleaner.min.compaction.lag.ms ({shortest}) exceeds log.cleaner.max.compaction.lag.ms ({longest})"
+
+
+def _limits(values: Mapping[str, Any]) -> Iterator[str]:
+    queued, request = values["queued.max.request.bytes"], values["socket.request.max.bytes"]
+    if queued > 0 and queued < request:
+        yield f"queued.max.request.bytes ({queued}) must be at least socket.request.max.bytes ({request}), or -1"
+    try:
+        connection_overrides(values["max.connections.per.ip.overrides"])
+    except ValueError as error:
+        yield f"max.connections.per.ip.overrides: {error}"
+    for label in values["metrics.static.labels"]:
+        name, separator, _ = label.partition("=")
+        if not separator or not name.strip().isidentifier():
+            yield f"metrics.static.labels: {label!r} is not of the form name=value"

@@ -1,0 +1,38 @@
+"""Properties of topics in general: what a new one is like, and how its replicas are kept."""
+
+from __future__ import annotations
+
+from broker.config.bounds import at_least
+from broker.config.property import Property, Table
+from broker.config.types import BOOLEAN, INT, LONG
+
+# A row is read as a row: name, type, default and bound stay on one line.
+# fmt: off
+
+
+class TopicProperties(Table):
+    """New topics, their replicas, their leaders."""
+
+    num_partitions = Property(
+        "num.partitions", INT, 1, at_least(1), doc="Partitions of a topic that is created without saying how many."
+    )
+    default_replication_factor = Property(
+        "default.replication.factor", INT, 1, doc="Replicas of a topic that is created without saying how many."
+    )
+    auto_create_topics_enable = Property(
+        "auto.create.topics.enable", BOOLEAN, True,
+        doc="Whether a topic that a client asks for is created if it does not exist."
+    )
+    delete_topic_enable = Property("delete.topic.enable", BOOLEAN, True, doc="Whether topics may be deleted.")
+    min_insync_replicas = Property(
+        "min.insync.replicas", INT, 1, at_least(1), topic="min.insync.replicas", dynamic=True,
+        doc="How many replicas must be in sync for a write with acks=all. Never more than there are.",
+    )
+    replica_lag_time_max_ms = Property(
+        "replica.lag.time.max.ms", LONG, 30_000,
+        doc="A follower that has not caught up with its leader for so long leaves the in-sync replicas.",
+    )
+    unclean_leader_election_enable = Property(
+        "unclean.leader.election.enable", BOOLEAN, False, topic="unclean.leader.election.enable", dynamic=True,
+        doc="Whether a replica that is not in sync may become leader when no other is left; records may be lost then.",
+    )

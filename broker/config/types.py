@@ -1,0 +1,114 @@
+"""The value types of Kafka's configuration: text to value and back, as `ConfigDef.parseType` and `convertToString` do.
+
+A `Type[T]` is what makes a row of the tables typed: `Property("x", INT, 1)` is an `int` to the reader and to mypy.
+Texts are trimmed; numbers are ASCII digits with an optional sign (no underscores, no other scripts); lists are split at
+commas with the white space around them, and the empty text is the empty list. The numbers in `TypeCode` are those of
+DescribeConfigs (KIP-569).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class TypeCode(IntEnum):
+    """How DescribeConfigs names a property's type, from version 3 on."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class InvalidValueError(ValueError):
+    """A value's text is not of its type, or not within its bounds; the message says what would be."""
+
+
+class Type(Generic[T]):
+    """How one kind of value is read from text and written back."""
+
+    def __init__(self, code: TypeCode, parse: Callable[[str], T], text: Callable[[T], str] = str) -> None:
+        self.code = code
+        self._parse = parse
+        self._text = text
+
+    def parse(self, text: str) -> T:
+        """Raises `InvalidValueError`."""
+        return self._parse(text.strip())
+
+    def text(self, value: T | None) -> str | None:
+        """Return `value` as DescribeConfigs shows it; None (unset) stays None."""
+        return None if value is None else self._text(value)
+
+
+def nullable(kind: Type[T]) -> Type[T | None]:
+    """The same type for a property that may be unset; only the reader sees the difference."""
+    return cast("Type[T | None]", kind)
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z", re.ASCII)
+_COMMA = re.compile(r"\s*,\s*")
+
+
+def _integer(code: TypeCode, bits: int) -> Type[int]:
+    limit = 1 << (bits - 1)
+
+    def parse(text: str) -> int:
+        value = int(text) if _INTEGER.match(text) else limit
+        if not -limit <= value < limit:
+            raise InvalidValueError(f"expected a whole number of {bits} bits")
+        return value
+
+    return Type(code, parse)
+
+
+def _parse_boolean(text: str) -> bool:
+    value = {"true": True, "false": False}.get(text.lower())
+    if value is None:
+        raise InvalidValueError("expected true or false")
+    return value
+
+
+def _parse_double(text: str) -> float:
+    if not _DOUBLE.match(text):
+        raise InvalidValueError("expected a number")
+    return float(text)
+
+
+def parse_list(text: str) -> list[str]:
+    return _COMMA.split(text) if text else []
+
+
+def _boolean_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _list_text(value: Any) -> str:
+    return ",".join(str(item) for item in value)
+
+
+def list_of(parse: Callable[[str], T]) -> Type[list[T]]:
+    """A LIST whose items `parse` reads, each raising `InvalidValueError` for what it refuses."""
+    return Type(TypeCode.LIST, lambda text: [parse(item) for item in parse_list(text)], _list_text)
+
+
+BOOLEAN = Type(TypeCode.BOOLEAN, _parse_boolean, _boolean_text)
+STRING = Type(TypeCode.STRING, str)
+SHORT = _integer(TypeCode.SHORT, 16)
+INT = _integer(TypeCode.INT, 32)
+LONG = _integer(TypeCode.LONG, 64)
+DOUBLE = Type(TypeCode.DOUBLE, _parse_double, repr)
+LIST = Type(TypeCode.LIST, parse_list, _list_text)
+CLASS = Type(TypeCode.CLASS, str)
+PASSWORD = Type(TypeCode.PASSWORD, str)

@@ -1,0 +1,136 @@
+r"""Java's `.properties` text, read and written as `java.util.Properties` does it.
+
+```
+natural line    up to \n, \r or \r\n
+comment         a natural line whose first character that is not white space is # or !; it is never continued
+logical line    natural lines, each but the last ending in an odd number of backslashes; the backslash goes, and so
+                does the white space that starts the next natural line. A continuation is never a comment
+key             up to the first unescaped = : space \t \f
+separator       white space, at most one = or :, white space
+value           the rest, trailing white space included
+escapes         \t \n \r \f, \uXXXX (UTF-16 code units), a backslash before anything else is dropped
+white space     space, \t, \f
+```
+
+Pure functions over text; files are read by the caller. Used for the broker's configuration and for `meta.properties`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+_WHITE_SPACE = " \t\f"
+_NATURAL_LINE = re.compile(r"\r\n|\r|\n")
+_KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
+_SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+_ESCAPE = re.compile(r"\\(u.{0,4}|.?)", re.DOTALL)
+_HEX = re.compile(r"u[0-9a-fA-F]{4}\Z")
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_CONTROL_REVERSED = {character: "\\" + letter for letter, character in _CONTROL.items()}
+
+
+class Entry(NamedTuple):
+    """One key with its value, and the number (from 1) of the natural line that it starts on."""
+
+    key: str
+    value: str
+    line: int
+
+
+class MalformedPropertiesError(ValueError):
+    r"""The text has a `\u` escape without four hexadecimal digits, the only thing that the format can get wrong."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+
+
+def decode(data: bytes) -> str:
+    """Decode a file's bytes.
+
+    Differs from Kafka, which reads every file as ISO-8859-1: UTF-8 is tried first because that is what editors write.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1")
+
+
+def parse(text: str) -> list[Entry]:
+    """Return the entries in file order, duplicates included. Raises `MalformedPropertiesError`."""
+    entries = []
+    for line, logical in _logical_lines(text):
+        key = _KEY.match(logical)
+        assert key is not None
+        separator = _SEPARATOR.match(logical, key.end())
+        assert separator is not None
+        entries.append(Entry(_unescape(key.group(), line), _unescape(logical[separator.end() :], line), line))
+    return entries
+
+
+def format_entries(entries: Mapping[str, str], comment: str = "") -> str:
+    """Return text that `parse` and Java read back as `entries`; `comment` may have several lines."""
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    lines += [f"{_escape(key, key=True)}={_escape(value, key=False)}" for key, value in entries.items()]
+    return "".join(line + "\n" for line in lines)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    pending: list[str] = []
+    started = 0
+    for number, natural in enumerate(_NATURAL_LINE.split(text), 1):
+        line = natural.lstrip(_WHITE_SPACE)
+        if not pending:
+            if not line or line[0] in "#!":
+                continue
+            started = number
+        if _is_continued(line):
+            pending.append(line[:-1])
+            continue
+        yield from _joined(started, [*pending, line])
+        pending = []
+    yield from _joined(started, pending)
+
+
+def _joined(started: int, pieces: list[str]) -> Iterator[tuple[int, str]]:
+    logical = "".join(pieces)
+    if logical:
+        yield started, logical
+
+
+def _is_continued(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _unescape(text: str, line: int) -> str:
+    if "\\" not in text:
+        return text
+
+    def replace(match: re.Match[str]) -> str:
+        escape = match.group(1)
+        if not escape.startswith("u"):
+            return _CONTROL.get(escape, escape)
+        if not _HEX.match(escape):
+            raise MalformedPropertiesError(line, f"\\{escape} is not \\u and four hexadecimal digits")
+        return chr(int(escape[1:], 16))
+
+    unescaped = _ESCAPE.sub(replace, text)
+    # \uXXXX are UTF-16 code units: a pair of surrogates is one character.
+    return unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _escape(text: str, *, key: bool) -> str:
+    out = []
+    for position, character in enumerate(text):
+        if character in _CONTROL_REVERSED:
+            out.append(_CONTROL_REVERSED[character])
+        elif character in "\\=:#!" or (character == " " and (key or position == 0)):
+            out.append("\\" + character)
+        elif " " <= character <= "~":
+            out.append(character)
+        else:
+            units = character.encode("utf-16-be", "surrogatepass")
+            out += [f"\\u{units[i] << 8 | units[i + 1]:04X}" for i in range(0, len(units), 2)]
+    return "".join(out)

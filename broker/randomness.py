@@ -1,0 +1,62 @@
+"""The randomness seam: the only place in the broker that draws random bits.
+
+Production draws from the operating system; a test or a simulation passes a seed and gets the same run again.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Protocol
+
+_RESERVED_UUIDS = (bytes(16), bytes(15) + b"\x01")
+
+
+class Randomness(Protocol):
+    """Where random ids and jitter come from."""
+
+    def uuid(self) -> bytes:
+        """Return 16 bytes of a random (version 4) UUID that Kafka accepts as a topic, directory or cluster id."""
+        ...
+
+    def random(self) -> float:
+        """Return a float in [0.0, 1.0)."""
+        ...
+
+
+class SystemRandomness:
+    """The operating system's generator."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+
+    def uuid(self) -> bytes:
+        return _uuid_from(self._random)
+
+    def random(self) -> float:
+        return self._random.random()
+
+
+class SeededRandomness:
+    """The same draws in the same order for the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def uuid(self) -> bytes:
+        return _uuid_from(self._random)
+
+    def random(self) -> float:
+        return self._random.random()
+
+
+def _uuid_from(source: random.Random) -> bytes:
+    """Draw UUIDs until one is neither reserved by Kafka (`Uuid.RESERVED`) nor starts with a dash in base64url.
+
+    A leading dash would read as an option on the command lines that people paste ids into; Kafka avoids it too.
+    """
+    while True:
+        drawn = bytearray(source.randbytes(16))
+        drawn[6] = drawn[6] & 0x0F | 0x40
+        drawn[8] = drawn[8] & 0x3F | 0x80
+        if drawn[0] >> 2 != 62 and bytes(drawn) not in _RESERVED_UUIDS:
+            return bytes(drawn)

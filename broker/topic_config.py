@@ -1,0 +1,196 @@
+"""A topic's properties: which there are, what a value may be, what its logs make of them.
+
+Nearly every one is the topic-level side of a broker-wide property (`log.segment.bytes` → `segment.bytes`) and is derived
+from that row of the tables in `broker.config`. What a topic does not override comes from what was set for the brokers at
+run time, then from the broker's file, then from the default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from broker.config.bounds import Bound, at_least
+from broker.config.broker_config import PROPERTIES, BrokerConfig, effective_value
+from broker.config.describe import NOTHING, ConfigRow, ConfigSource, ConfigSynonym, Texts, synonyms_of
+from broker.config.property import Property, attribute_name, parse_within
+from broker.config.types import BOOLEAN, LIST, LONG, InvalidValueError, Type, TypeCode
+from broker.storage.log_config import LogConfig
+from protocol.errors import ErrorCode, KafkaError
+
+
+class TopicProperty(NamedTuple):
+    """One row: as in `broker.config.property`, with `broker` the broker-wide row, if there is one."""
+
+    name: str
+    kind: Type[Any]
+    default: Any
+    bound: Bound | None
+    doc: str
+    broker: Property[Any] | None
+
+    @property
+    def sensitive(self) -> bool:
+        return self.kind.code is TypeCode.PASSWORD
+
+    def parse(self, text: str) -> Any:
+        """Raises `InvalidValueError`."""
+        return parse_within(self.kind, self.bound, text)
+
+
+_REPLICAS = re.compile(r"[0-9]+:[0-9]+\Z")
+
+
+def _throttled_replicas(value: list[str]) -> None:
+    if value != ["*"] and not all(_REPLICAS.match(item) for item in value):
+        raise InvalidValueError("expected * or partition:broker,partition:broker,...")
+
+
+def _no_tiered_storage(value: bool) -> None:
+    if value:
+        raise InvalidValueError("there is no tiered storage")
+
+
+_WITHOUT_BROKER_WIDE = (
+    TopicProperty(
+        "leader.replication.throttled.replicas", LIST, [], _throttled_replicas,
+        "Replicas whose leaders are slowed down by replication quotas, which are not built yet.", None,
+    ),
+    TopicProperty(
+        "follower.replication.throttled.replicas", LIST, [], _throttled_replicas,
+        "Replicas whose followers are slowed down by replication quotas, which are not built yet.", None,
+    ),
+    TopicProperty("remote.storage.enable", BOOLEAN, False, _no_tiered_storage, "Tiered storage is not built.", None),
+    TopicProperty("remote.log.copy.disable", BOOLEAN, False, None, "Tiered storage is not built.", None),
+    TopicProperty("remote.log.delete.on.disable", BOOLEAN, False, None, "Tiered storage is not built.", None),
+    TopicProperty("local.retention.ms", LONG, -2, at_least(-2), "Tiered storage is not built.", None),
+    TopicProperty("local.retention.bytes", LONG, -2, at_least(-2), "Tiered storage is not built.", None),
+)  # fmt: skip
+
+
+def _with_broker_wide(row: Property[Any]) -> TopicProperty:
+    assert row.topic is not None
+    return TopicProperty(row.topic, row.kind, effective_value(row, {}), row.topic_bound, row.doc, row)
+
+
+TOPIC_PROPERTIES: dict[str, TopicProperty] = {
+    row.name: row
+    for row in (
+        *(_with_broker_wide(row) for row in PROPERTIES.values() if row.topic is not None),
+        *_WITHOUT_BROKER_WIDE,
+    )
+}
+
+
+def validate(overrides: Mapping[str, str | None], defaults: LogConfig | None = None) -> None:
+    """Check a topic's properties as a client sent them.
+
+    `defaults` are the broker's, for rules between properties. Raises `KafkaError` INVALID_CONFIG, naming the property.
+    """
+    parsed = {name: _parse(name, text) for name, text in overrides.items()}
+    effective = defaults or LogConfig()
+    shortest = parsed.get("min.compaction.lag.ms", effective.min_compaction_lag_ms)
+    longest = parsed.get("max.compaction.lag.ms", effective.max_compaction_lag_ms)
+    if shortest > longest:
+        raise _invalid(f"min.compaction.lag.ms ({shortest}) exceeds max.compaction.lag.ms ({longest})")
+
+
+def log_config(config: BrokerConfig, dynamic: Texts = NOTHING, overrides: Texts = NOTHING) -> LogConfig:
+    """Return what holds for a topic with `overrides` on a broker for which `dynamic` was set at run time.
+
+    Names that this version does not know are passed over: another version wrote them. Raises `KafkaError`
+    INVALID_CONFIG for a value that `validate` would have refused.
+    """
+    fields = _broker_wide(config, dynamic)
+    for name, text in overrides.items():
+        row = TOPIC_PROPERTIES.get(name)
+        if row is not None and row.broker is not None:
+            fields[attribute_name(name)] = _parse(name, text)
+    fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
+    return LogConfig(**fields)
+
+
+def describe(
+    config: BrokerConfig,
+    overrides: Texts = NOTHING,
+    *,
+    dynamic: Texts = NOTHING,
+    dynamic_default: Texts = NOTHING,
+) -> list[ConfigRow]:
+    """Return every row of a topic; `dynamic` was set for this broker, `dynamic_default` for all, at run time."""
+    effective = _broker_wide(config, {**dynamic_default, **dynamic})
+    return [
+        _describe(
+            row,
+            overrides,
+            effective,
+            synonyms_of(row.broker.name, config, dynamic, dynamic_default) if row.broker else [],
+        )
+        for row in TOPIC_PROPERTIES.values()
+    ]
+
+
+def _describe(
+    row: TopicProperty, overrides: Texts, effective: Mapping[str, Any], synonyms: list[ConfigSynonym]
+) -> ConfigRow:
+    if row.name in overrides:
+        value = row.kind.text(row.parse(overrides[row.name]))
+        synonyms = [ConfigSynonym(row.name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG), *synonyms]
+    else:
+        value = row.kind.text(effective[attribute_name(row.name)] if row.broker else row.default)
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+    return ConfigRow(
+        name=row.name,
+        value=value,
+        source=source,
+        is_default=source is ConfigSource.DEFAULT_CONFIG,
+        read_only=False,
+        sensitive=row.sensitive,
+        synonyms=synonyms,
+        type=row.kind.code,
+        documentation=row.doc,
+    )
+
+
+def _broker_wide(config: BrokerConfig, dynamic: Texts) -> dict[str, Any]:
+    """The fields of LogConfig as they hold for a topic without overrides."""
+    if not dynamic:
+        return {field: getattr(config, attribute) for field, attribute in _FIELDS}
+    texts = {name: text for name, text in {**config.declared, **dynamic}.items() if name in PROPERTIES}
+    parsed = {name: PROPERTIES[name].parse(text) for name, text in texts.items()}
+    return {field: effective_value(PROPERTIES[name], parsed) for field, name in _NAMES}
+
+
+def _parse(name: str, text: str | None) -> Any:
+    row = TOPIC_PROPERTIES.get(name)
+    if row is None:
+        raise _invalid(f"there is no topic property {name}{_hint(name)}")
+    if text is None:
+        raise _invalid(f"{name} has no value")
+    try:
+        return row.parse(text)
+    except InvalidValueError as error:
+        raise _invalid(f"{name} = {text!r}: {error}") from None
+
+
+def _hint(name: str) -> str:
+    import difflib
+
+    if name in PROPERTIES and PROPERTIES[name].topic is not None:
+        return f"; {name} is broker-wide, a topic has {PROPERTIES[name].topic}"
+    nearest = difflib.get_close_matches(name, TOPIC_PROPERTIES, n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
+def _invalid(detail: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_CONFIG, detail)
+
+
+# LogConfig's fields beside the broker-wide properties they come from; the last two are the broker's alone.
+_NAMES = (
+    *((attribute_name(row.topic), row.name) for row in PROPERTIES.values() if row.topic is not None),
+    ("record_validation", "record.validation"),
+    ("producer_id_expiration_ms", "producer.id.expiration.ms"),
+)
+_FIELDS = tuple((field, attribute_name(name)) for field, name in _NAMES)
