@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Shared machines stall; a deadline would then fail a test that is right. In CI the seed is fixed, so that a red build
@@ -18,3 +19,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--server",
+        choices=("odradek", "apache"),
+        default=os.environ.get("SERVER", "odradek"),
+        help="the server that the interop tests run against; apache proves that they expect Kafka's behaviour",
+    )

@@ -1,0 +1,93 @@
+"""A server process for the whole session, and topics of their own for each test."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.peers import apache, odradek
+from tests.peers.server import Server
+
+KINDS = {"odradek": odradek.prepare, "apache": apache.prepare}
+
+_numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.interop)
+
+
+@pytest.fixture(scope="session")
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which server the tests run against: `--server`."""
+    chosen: str = request.config.getoption("--server")
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The server that tests share. It must end cleanly, and must not have printed a traceback."""
+    server = KINDS[kind](tmp_path_factory.mktemp("server"))
+    server.start()
+    yield server
+    status = server.stop()
+    assert "Traceback" not in server.printed(), server.printed()[-8000:]
+    assert status in (0, 143), f"exit status {status}\n{server.printed()[-4000:]}"  # Java ends a SIGTERM with 143
+
+
+@pytest.fixture
+def start_server(kind: str, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """Start a server of the test's own: `start_server({"property": "value"})`. Killed at the end if it still runs."""
+    started: list[Server] = []
+
+    def start(properties: Mapping[str, str] = {}) -> Server:
+        server = KINDS[kind](tmp_path / f"server-{len(started)}", properties)
+        started.append(server)
+        return server.start()
+
+    yield start
+    for server in started:
+        server.kill()
+        assert "Traceback" not in server.printed(), server.printed()[-8000:]
+
+
+@pytest.fixture
+def bootstrap(server: Server) -> str:
+    return server.bootstrap
+
+
+@pytest.fixture(scope="session")
+def admin(server: Server) -> AdminClient:
+    return AdminClient({"bootstrap.servers": server.bootstrap})
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses, and that says whose it is."""
+    return f"{re.sub('[^a-z0-9]+', '-', request.node.name.removeprefix('test_').lower())[:60]}{next(_numbers)}"
+
+
+@pytest.fixture
+def make_topic(admin: AdminClient, topic_name: str) -> Callable[..., str]:
+    def make(partitions: int = 1, **configs: Any) -> str:
+        """Create a topic; `configs` are its properties with underscores for dots."""
+        properties = {name.replace("_", "."): str(value) for name, value in configs.items()}
+        name = f"{topic_name}-{next(_numbers)}"
+        admin.create_topics([NewTopic(name, partitions, 1, config=properties)])[name].result(30)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def topic(make_topic: Callable[..., str]) -> str:
+    """A topic of one partition with no properties of its own."""
+    return make_topic()

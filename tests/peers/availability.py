@@ -1,0 +1,39 @@
+"""Installing what is missing, and what happens when that fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PEERS = REPOSITORY / ".peers"
+"""What the tests installed; ignored by git, removed by `make clean`."""
+
+
+def unavailable(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@cache
+def program(name: str, package: str) -> str:
+    """The path of `name`; installs the Debian `package` when it is not there and we are root."""
+    if found := shutil.which(name):
+        return found
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        unavailable(f"{name} is not installed (Debian package {package})")
+    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-qq", "-y", package]):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode:
+            unavailable(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    found = shutil.which(name)
+    if found is None:
+        unavailable(f"package {package} brought no {name}")
+    return found

@@ -1,0 +1,114 @@
+"""A server under test: a process of its own, listening on loopback, its log in a directory of its own."""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Below the range that Linux hands out to outgoing connections, so that a restarted server finds its port free.
+PORTS = range(10_000, 32_000)
+
+TOPIC_DEFAULTS = {
+    "log.retention.ms": "-1",  # tests write records of years ago
+    "auto.create.topics.enable": "true",
+    "num.partitions": "1",
+}
+
+
+class NotStartedError(Exception):
+    """The process ended, or took too long, before it could serve."""
+
+
+@dataclass
+class Server:
+    """One broker process. `stop` and `kill` may follow each other in any order; `start` begins a new process with the
+    same command, port and log directory.
+    """
+
+    kind: str
+    command: Sequence[str]
+    port: int
+    log_dir: Path
+    output: Path
+    is_ready: Callable[[Server], bool]
+    metrics_port: int | None = None
+    host: str = "127.0.0.1"
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def start(self, timeout: float = 60, *, wait: bool = True) -> Server:
+        with self.output.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+        if wait:
+            self.wait_until_ready(timeout)
+        return self
+
+    def wait_until_ready(self, timeout: float = 60) -> None:
+        attempts = int(timeout / 0.02)
+        for _ in range(attempts):
+            if self.is_ready(self):
+                return
+            try:
+                status = self.process.wait(0.02)  # the pause between two attempts, cut short by an early end
+            except subprocess.TimeoutExpired:
+                continue
+            raise NotStartedError(f"{self.kind} ended with {status} before it served\n{self.printed()[-4000:]}")
+        self.kill()
+        raise NotStartedError(f"{self.kind} did not serve within {timeout} s\n{self.printed()[-4000:]}")
+
+    def stop(self, timeout: float = 30) -> int:
+        """SIGTERM, and the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout)
+
+    def kill(self) -> None:
+        """SIGKILL: what the process had not handed to the kernel is lost."""
+        self.process.kill()
+        self.process.wait()
+
+    def printed(self) -> str:
+        return self.output.read_text(errors="replace")
+
+    def resident_bytes(self) -> int:
+        """The physical memory that the process occupies."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def open_files(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+
+def free_port() -> int:
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def accepts_connections(server: Server) -> bool:
+    try:
+        socket.create_connection((server.host, server.port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
