@@ -5,6 +5,7 @@ The layouts are drawn in `protocol.batch_header` and `protocol.record_iterator`.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ from protocol.batch_header import (
     MAGIC,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
+    BatchHeader,
     TimestampType,
     write_crc,
 )
@@ -129,7 +131,7 @@ class BatchBuilder:
         if length + len(records) > _MAX_LENGTH - BATCH_HEADER_SIZE:
             raise LocalProtocolError("a record batch cannot take more than 2 GiB")
         if self.records_count == 0:
-            encode_varint(timestamp)  # a difference of 64 bits to nothing: is it one of 64 bits itself?
+            encode_varint(timestamp)  # raises when it is wider than 64 bits
             self._base_timestamp = self._max_timestamp = timestamp
         elif timestamp > self._max_timestamp:
             self._max_timestamp = timestamp
@@ -139,26 +141,33 @@ class BatchBuilder:
         self.records_count += 1
 
     def build(self, base_offset: int = 0, leader_epoch: int = -1) -> bytearray:
-        """Return the batch of the records appended so far, its first record at `base_offset`."""
+        """Return the batch of the records appended so far, offset delta 0 at `base_offset`.
+
+        Raises LocalProtocolError when there are none, or a number is wider than its field.
+        """
+        if not self.records_count:
+            raise LocalProtocolError("a batch of no records")
         records = compress(self.codec, self._records, self._level) if self.codec else self._records
         out = bytearray(BATCH_HEADER_SIZE)
         out += records
-        HEADER.pack_into(
-            out,
-            0,
-            base_offset,
-            len(out) - LOG_OVERHEAD,
-            leader_epoch,
-            MAGIC,
-            0,
-            self._attributes,
-            self._last_offset_delta,
-            self._base_timestamp,
-            self._max_timestamp,
-            self.producer_id,
-            self.producer_epoch,
-            self.base_sequence,
-            self.records_count,
+        header = BatchHeader(
+            base_offset=base_offset,
+            batch_length=len(out) - LOG_OVERHEAD,
+            partition_leader_epoch=leader_epoch,
+            magic=MAGIC,
+            crc=0,
+            attributes=self._attributes,
+            last_offset_delta=self._last_offset_delta,
+            base_timestamp=self._base_timestamp,
+            max_timestamp=self._max_timestamp,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            records_count=self.records_count,
         )
+        try:
+            HEADER.pack_into(out, 0, *header)
+        except struct.error as error:
+            raise LocalProtocolError(f"a batch header cannot carry {header}: {error}") from None
         write_crc(out, 0, len(out))
         return out
