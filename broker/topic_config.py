@@ -1,8 +1,8 @@
 """A topic's properties: which there are, what a value may be, what its logs make of them.
 
-Nearly every one is the topic-level side of a broker-wide property (`log.segment.bytes` → `segment.bytes`) and is derived
-from that row of the tables in `broker.config`. What a topic does not override comes from what was set for the brokers at
-run time, then from the broker's file, then from the default.
+Nearly every one is the topic-level side of a broker-wide property (`log.segment.bytes` → `segment.bytes`), derived from
+that row of the tables in `broker.config`. What a topic does not override comes from what was set for the brokers at run
+time, then from the broker's file, then from the default.
 """
 
 from __future__ import annotations

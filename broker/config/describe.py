@@ -126,8 +126,8 @@ def _row(row: Property[Any], text: str | None, synonyms: list[ConfigSynonym]) ->
 
 
 def _families() -> dict[str, tuple[str, ...]]:
-    """The names that mean one thing in different units, by each of them; only where a topic's property is behind them."""
-    families = {}
+    """The names that mean one thing in different units, by each of them; only where a topic overrides that thing."""
+    families: dict[str, tuple[str, ...]] = {}
     for row in PROPERTIES.values():
         if row.topic is not None and row.fallback:
             family = (row.name, *(fallback.name for fallback in row.fallback))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.config.bounds import between, one_of
+from broker.config.bounds import at_least, between, one_of
 from broker.config.property import Property, Table
 from broker.config.types import INT, LIST, STRING
 
@@ -23,6 +23,10 @@ class ObservabilityProperties(Table):
     metrics_static_labels = Property(
         "metrics.static.labels", LIST, [], own=True,
         doc="Labels added to every sample: name=value, with commas between. Some dashboards expect what scraping adds.",
+    )
+    metrics_partition_limit = Property(
+        "metrics.partition.limit", INT, 1000, at_least(0), own=True,
+        doc="Above this number of partitions led here, /metrics leaves out the series of single partitions.",
     )
     log_level = Property(
         "log.level", STRING, "info", one_of("debug", "info", "warning", "error"), own=True,
