@@ -1,0 +1,79 @@
+"""What a broker knows of its cluster: everything in the metadata store as of one revision, in memory.
+
+Images are immutable; a change makes a new one that shares what did not change (`image_builder`). Request handlers read
+nothing else. Dictionaries and lists in them are never changed after the image is published.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from broker.metadata.values import STARTING, Listener
+
+
+class PartitionImage(msgspec.Struct, frozen=True, gc=False):
+    """One partition. `leader` -1: none. `isr` maps replicas to the broker epoch under which they were found in sync."""
+
+    leader: int
+    leader_epoch: int
+    replicas: list[int]
+    isr: dict[int, int]
+    partition_epoch: int
+    eligible_leader_replicas: list[int] = []
+    adding_replicas: list[int] = []
+    removing_replicas: list[int] = []
+    # The stored state and its revision: what a transaction that changes it compares, and rewrites.
+    state_revision: int = 0
+    state_value: bytes = b""
+
+
+class TopicImage(msgspec.Struct, frozen=True):
+    """One topic with its partitions by index, and what its properties are set to."""
+
+    name: str
+    topic_id: bytes
+    partitions: list[PartitionImage]
+    configs: dict[str, str] = {}
+    name_revision: int = 0
+    configs_revision: int = 0
+
+
+class BrokerImage(msgspec.Struct, frozen=True):
+    """One registered broker; `intact_since` is the oldest broker epoch from which on it has lost nothing."""
+
+    node_id: int
+    epoch: int
+    listeners: list[Listener]
+    rack: str | None
+    state: str
+    incarnation: str
+    intact_since: int
+    revision: int = 0
+    value: bytes = b""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it serves: a broker that is still starting is not shown to clients and leads nothing."""
+        return self.state != STARTING
+
+
+class MetadataImage(msgspec.Struct, frozen=True):
+    """The cluster at `revision`. `brokers` are those that serve, `registered` all; `controller_id` -1: none."""
+
+    revision: int = 0
+    cluster_id: str | None = None
+    controller_id: int = -1
+    controller_epoch: int = 0
+    topics: dict[str, TopicImage] = {}
+    topics_by_id: dict[bytes, TopicImage] = {}
+    brokers: dict[int, BrokerImage] = {}
+    registered: dict[int, BrokerImage] = {}
+    broker_configs: dict[int | None, dict[str, str]] = {}
+    # Configurations by topic name, whether the topic exists (any more) or not, each with its revision.
+    topic_configs: dict[str, tuple[dict[str, str], int]] = {}
+    # Partitions that no name covers: of topics about to appear or to grow, or left over from a failed creation.
+    uncovered: dict[bytes, dict[int, PartitionImage]] = {}
+
+    def configs_of(self, name: str) -> tuple[dict[str, str], int]:
+        """Return a topic's properties and the revision that they were set at, 0 if none ever were."""
+        return self.topic_configs.get(name, ({}, 0))

@@ -1,0 +1,243 @@
+"""From one image to the next: apply the changes of one revision. The first image is the changes since the beginning.
+
+Only what a change touches is copied. A partition is put together from two keys (state, assignment) that may come in
+different revisions; it joins its topic when the name covers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from broker.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from broker.metadata.keys import DEFAULT_BROKER, TOPIC_ID_LENGTH, Keys
+from broker.metadata.store import KV, Batch, Change, StoreError
+from broker.metadata.values import (
+    decode_assignment,
+    decode_cluster,
+    decode_configs,
+    decode_controller,
+    decode_partition_state,
+    decode_registration,
+    decode_topic,
+)
+from protocol.primitives import uuid_from_text
+
+_UNASSIGNED = PartitionImage(leader=-1, leader_epoch=-1, replicas=[], isr={}, partition_epoch=-1)
+
+
+def load_image(keys: Keys, kvs: Iterable[KV], revision: int) -> MetadataImage:
+    """Return the image of a whole store. Raises `StoreError` for a value that cannot be read."""
+    return next_image(keys, MetadataImage(), Batch(revision, tuple(Change(kv.key, kv) for kv in kvs)))
+
+
+def next_image(keys: Keys, image: MetadataImage, batch: Batch) -> MetadataImage:
+    """Return `image` with the changes of `batch`. Raises `StoreError` for a value that cannot be read."""
+    builder = _Builder(keys, image)
+    for change in batch.changes:
+        try:
+            builder.apply(change)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise StoreError(f"cannot read the metadata at {change.key.decode(errors='replace')}: {error}") from error
+    return builder.build(batch.revision)
+
+
+class _Builder:
+    def __init__(self, keys: Keys, image: MetadataImage) -> None:
+        self._keys = keys
+        self._start = len(keys.prefix)
+        self._image = image
+        self._cluster_id = image.cluster_id
+        self._controller = (image.controller_id, image.controller_epoch)
+        self._registered = dict(image.registered)
+        self._broker_configs = dict(image.broker_configs)
+        self._topic_configs = dict(image.topic_configs)
+        self._parts: dict[bytes, dict[int, PartitionImage | None]] = {}
+        self._names: dict[str, KV | None] = {}
+        self._configured: list[str] = []
+
+    def apply(self, change: Change) -> None:
+        family = change.key[self._start :].split(b"/", 2)[1]
+        if family == b"topics":
+            self._apply_topic(change.key, change.kv)
+        elif family == b"config":
+            self._apply_config(change.key, change.kv)
+        elif family == b"brokers":
+            self._apply_broker(change.key, change.kv)
+        elif change.key == self._keys.controller:
+            kv = change.kv
+            self._controller = (decode_controller(kv.value).broker, kv.create_revision) if kv else (-1, 0)
+        elif change.key == self._keys.cluster and change.kv:
+            self._cluster_id = decode_cluster(change.kv.value).id
+
+    def _apply_broker(self, key: bytes, kv: KV | None) -> None:
+        if not key.startswith(self._keys.broker_ids):
+            return
+        node_id = int(key[len(self._keys.broker_ids) :])
+        if kv is None:
+            self._registered.pop(node_id, None)
+            return
+        value = decode_registration(kv.value)
+        self._registered[node_id] = BrokerImage(
+            node_id=node_id,
+            epoch=kv.create_revision,
+            listeners=value.listeners,
+            rack=value.rack,
+            state=value.state,
+            incarnation=value.incarnation,
+            intact_since=value.intact_since or kv.create_revision,
+            revision=kv.mod_revision,
+            value=kv.value,
+        )
+
+    def _apply_config(self, key: bytes, kv: KV | None) -> None:
+        if key.startswith(self._keys.topic_configs):
+            name = key[len(self._keys.topic_configs) :].decode()
+            self._configured.append(name)
+            if kv is None:
+                self._topic_configs.pop(name, None)
+            else:
+                self._topic_configs[name] = (decode_configs(kv.value), kv.mod_revision)
+        elif key.startswith(self._keys.broker_configs):
+            text = key[len(self._keys.broker_configs) :].decode()
+            node_id = None if text == DEFAULT_BROKER else int(text)
+            if kv is None:
+                self._broker_configs.pop(node_id, None)
+            else:
+                self._broker_configs[node_id] = decode_configs(kv.value)
+
+    def _apply_topic(self, key: bytes, kv: KV | None) -> None:
+        rest = key[len(self._keys.topics) :]
+        if rest.startswith(b"names/"):
+            self._names[rest[6:].decode()] = kv
+            return
+        parts = self._parts.setdefault(rest[:TOPIC_ID_LENGTH], {})
+        index = int(rest[TOPIC_ID_LENGTH + 3 :])
+        if kv is None:
+            parts[index] = None
+            return
+        part = parts.get(index) or self._part(rest[:TOPIC_ID_LENGTH], index)
+        is_state = rest[TOPIC_ID_LENGTH + 1] == ord("p")
+        parts[index] = _with_state(part, kv) if is_state else _with_assignment(part, kv)
+
+    def _part(self, topic_id: bytes, index: int) -> PartitionImage:
+        """A partition as the image has it, whether a name covers it or not."""
+        if not self._image.topics_by_id and not self._image.uncovered:
+            return _UNASSIGNED
+        uuid = uuid_from_text(topic_id.decode())
+        topic = self._image.topics_by_id.get(uuid)
+        if topic is not None and index < len(topic.partitions):
+            return topic.partitions[index]
+        return self._image.uncovered.get(uuid, {}).get(index, _UNASSIGNED)
+
+    def build(self, revision: int) -> MetadataImage:
+        image = self._image
+        topics, by_id, uncovered = dict(image.topics), dict(image.topics_by_id), dict(image.uncovered)
+        for text, parts in self._parts.items():
+            uuid = uuid_from_text(text.decode())
+            topic = by_id.get(uuid)
+            covered = len(topic.partitions) if topic is not None else 0
+            _update_uncovered(uncovered, uuid, {index: part for index, part in parts.items() if index >= covered})
+            if topic is not None:
+                topic = msgspec.structs.replace(topic, partitions=_updated(topic.partitions, parts))
+                topics[topic.name] = by_id[uuid] = topic
+        for name, kv in self._names.items():
+            old = topics.pop(name, None)
+            if old is not None:
+                del by_id[old.topic_id]
+            if kv is not None:
+                topic = self._named(name, kv, old, uncovered)
+                topics[name] = by_id[topic.topic_id] = topic
+        for name in self._configured:
+            topic = topics.get(name)
+            if topic is not None and name not in self._names:
+                configs, configs_revision = self._topic_configs.get(name, ({}, 0))
+                topic = msgspec.structs.replace(topic, configs=configs, configs_revision=configs_revision)
+                topics[name] = by_id[topic.topic_id] = topic
+        return MetadataImage(
+            revision=revision,
+            cluster_id=self._cluster_id,
+            controller_id=self._controller[0],
+            controller_epoch=self._controller[1],
+            topics=topics,
+            topics_by_id=by_id,
+            brokers={node_id: broker for node_id, broker in sorted(self._registered.items()) if broker.is_alive},
+            registered=self._registered,
+            broker_configs=self._broker_configs,
+            topic_configs=self._topic_configs,
+            uncovered=uncovered,
+        )
+
+    def _named(
+        self, name: str, kv: KV, old: TopicImage | None, uncovered: dict[bytes, dict[int, PartitionImage]]
+    ) -> TopicImage:
+        """The topic that a name's record announces; it takes the partitions that it covers."""
+        record = decode_topic(kv.value)
+        topic_id = uuid_from_text(record.id)
+        partitions = list(old.partitions) if old is not None and old.topic_id == topic_id else []
+        spare = dict(uncovered.pop(topic_id, {}))
+        while len(partitions) < record.partitions and len(partitions) in spare:
+            partitions.append(spare.pop(len(partitions)))
+        if len(partitions) != record.partitions:
+            raise StoreError(f"topic {name} has {record.partitions} partitions, but {len(partitions)} are stored")
+        if spare:
+            uncovered[topic_id] = spare
+        configs, configs_revision = self._topic_configs.get(name, ({}, 0))
+        return TopicImage(name, topic_id, partitions, configs, kv.mod_revision, configs_revision)
+
+
+def _with_state(part: PartitionImage, kv: KV) -> PartitionImage:
+    state = decode_partition_state(kv.value)
+    return PartitionImage(
+        state.leader,
+        state.leader_epoch,
+        part.replicas,
+        state.isr,
+        state.partition_epoch,
+        state.elr,
+        part.adding_replicas,
+        part.removing_replicas,
+        kv.mod_revision,
+        kv.value,
+    )
+
+
+def _with_assignment(part: PartitionImage, kv: KV) -> PartitionImage:
+    assignment = decode_assignment(kv.value)
+    return PartitionImage(
+        part.leader,
+        part.leader_epoch,
+        assignment.replicas,
+        part.isr,
+        part.partition_epoch,
+        part.eligible_leader_replicas,
+        assignment.adding,
+        assignment.removing,
+        part.state_revision,
+        part.state_value,
+    )
+
+
+def _updated(partitions: list[PartitionImage], parts: dict[int, PartitionImage | None]) -> list[PartitionImage]:
+    """Existing partitions with their changes; one whose keys vanish stays until its topic's name does."""
+    updated = list(partitions)
+    for index, part in parts.items():
+        if index < len(updated) and part is not None:
+            updated[index] = part
+    return updated
+
+
+def _update_uncovered(
+    uncovered: dict[bytes, dict[int, PartitionImage]], topic_id: bytes, parts: dict[int, PartitionImage | None]
+) -> None:
+    updated = {**uncovered.get(topic_id, {})}
+    for index, part in parts.items():
+        if part is None:
+            updated.pop(index, None)
+        else:
+            updated[index] = part
+    if updated:
+        uncovered[topic_id] = updated
+    else:
+        uncovered.pop(topic_id, None)

@@ -1,0 +1,70 @@
+"""The keys of the metadata store. Values are in `values`.
+
+```
+/<namespace>/v1
+  /cluster                        ClusterRecord
+  /controller                     ControllerRecord, under its lease      controller epoch = create revision
+  /brokers/ids/<node id>          BrokerRegistration, under its lease    broker epoch = create revision
+  /brokers/known/<node id>        KnownBroker
+  /topics/names/<name>            TopicRecord: the topic exists from here on
+  /topics/<topic id>/a/<%08d>     Assignment of one partition
+  /topics/<topic id>/p/<%08d>     PartitionState of one partition
+  /config/topic/<name>            {name: text}
+  /config/broker/<node id>        {name: text}; `default` instead of a node id: of all brokers
+  /pid/next                       ProducerIds
+```
+
+A topic id is Kafka's base64url text of it, 22 characters. A topic's name is a key of its own, written last when a
+topic is created, so that a topic of any size appears at once; keys under a topic id that no name refers to are not
+there yet, or are left over from a creation that did not finish.
+"""
+
+from __future__ import annotations
+
+from protocol.primitives import uuid_to_text
+
+NAMESPACE = "odradek"
+TOPIC_ID_LENGTH = 22
+DEFAULT_BROKER = "default"
+
+
+class Keys:
+    """The keys of one cluster's namespace."""
+
+    def __init__(self, namespace: str = NAMESPACE) -> None:
+        self.prefix = f"/{namespace}/v1".encode()
+        self.cluster = self.prefix + b"/cluster"
+        self.controller = self.prefix + b"/controller"
+        self.broker_ids = self.prefix + b"/brokers/ids/"
+        self.brokers_known = self.prefix + b"/brokers/known/"
+        self.topic_names = self.prefix + b"/topics/names/"
+        self.topics = self.prefix + b"/topics/"
+        self.topic_configs = self.prefix + b"/config/topic/"
+        self.broker_configs = self.prefix + b"/config/broker/"
+        self.next_producer_id = self.prefix + b"/pid/next"
+
+    def broker_id(self, node_id: int) -> bytes:
+        return b"%b%d" % (self.broker_ids, node_id)
+
+    def broker_known(self, node_id: int) -> bytes:
+        return b"%b%d" % (self.brokers_known, node_id)
+
+    def topic_name(self, name: str) -> bytes:
+        return self.topic_names + name.encode()
+
+    def topic(self, topic_id: bytes) -> bytes:
+        """Return the prefix of everything under a topic id."""
+        return b"%b%b/" % (self.topics, uuid_to_text(topic_id).encode())
+
+    def assignment(self, topic_id: bytes, partition: int) -> bytes:
+        return b"%ba/%08d" % (self.topic(topic_id), partition)
+
+    def partition_state(self, topic_id: bytes, partition: int) -> bytes:
+        return b"%bp/%08d" % (self.topic(topic_id), partition)
+
+    def topic_config(self, name: str) -> bytes:
+        return self.topic_configs + name.encode()
+
+    def broker_config(self, node_id: int | None) -> bytes:
+        """Return the key of a broker's properties, or of those of all brokers."""
+        return self.broker_configs + (DEFAULT_BROKER if node_id is None else str(node_id)).encode()
