@@ -1,0 +1,131 @@
+"""Structured log lines on top of stdlib logging: one line an event, a name and then fields.
+
+```
+human   2026-01-31 12:00:00,123 WARNING broker.server connection closed peer=127.0.0.1:50312 reason="size is -1"
+json    {"time": "2026-01-31T12:00:00.123+0000", "level": "warning", "logger": "broker.server",
+         "event": "connection closed", "peer": "127.0.0.1:50312", "reason": "size is -1"}
+```
+
+The event is a constant, so that it can be searched for; everything that varies is a field. What a peer sent (a client
+id) can not break the line: values with spaces, quotes or control characters are quoted and escaped. A traceback
+follows a human line, and is the field `traceback` of a JSON one.
+
+`configure` is for the process that is a broker. A broker embedded in another program leaves logging to that program:
+there the same lines come out of whatever handlers it has, in human form. Plain `logging` calls of this and other code
+are formatted too, as events without fields.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal, TextIO
+
+Style = Literal["human", "json"]
+
+
+class Event:
+    """A log message: an event's name and its fields. As text, it is `event key=value …`."""
+
+    __slots__ = ("fields", "name")
+
+    def __init__(self, name: str, fields: Mapping[str, Any]) -> None:
+        self.name = name
+        self.fields = fields
+
+    def __str__(self) -> str:
+        return " ".join([self.name, *(f"{key}={_text(value)}" for key, value in self.fields.items())])
+
+
+class EventLogger:
+    """Logs events under the name of a logger, with fields that belong to all of them (`bind`).
+
+    A hot path asks `enabled_for` before it builds the fields.
+    """
+
+    __slots__ = ("_bound", "_logger")
+
+    def __init__(self, name: str, bound: Mapping[str, Any] | None = None) -> None:
+        self._logger = logging.getLogger(name)
+        self._bound = dict(bound or {})
+
+    def bind(self, **fields: Any) -> EventLogger:
+        """Return a logger that adds `fields` to every event."""
+        return EventLogger(self._logger.name, {**self._bound, **fields})
+
+    def enabled_for(self, level: int) -> bool:
+        return self._logger.isEnabledFor(level)
+
+    def debug(self, event: str, **fields: Any) -> None:
+        self._log(logging.DEBUG, event, fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        self._log(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        self._log(logging.WARNING, event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        self._log(logging.ERROR, event, fields)
+
+    def exception(self, event: str, error: BaseException, **fields: Any) -> None:
+        """Log at ERROR with the traceback of `error`."""
+        self._log(logging.ERROR, event, fields, error)
+
+    def _log(self, level: int, event: str, fields: Mapping[str, Any], error: BaseException | None = None) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, Event(event, {**self._bound, **fields}), exc_info=error, stacklevel=3)
+
+
+class HumanFormatter(logging.Formatter):
+    """One line for people."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
+        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line; an event's own fields never hide `time`, `level`, `logger` and `event`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = record.msg if isinstance(record.msg, Event) else Event(record.getMessage(), {})
+        time = f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03d}{self.formatTime(record, '%z')}"
+        line: dict[str, Any] = {
+            **event.fields,
+            "time": time,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": event.name,
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def configure(level: str = "info", style: Style = "human", stream: TextIO | None = None) -> None:
+    """Send the events of this process at `level` and above to `stream`, standard error by default."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if style == "json" else HumanFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
+
+
+def _text(value: Any) -> str:
+    """A value of a human line: bare when it is one word, else quoted as JSON, which escapes control characters."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int):
+        return address_text(value)
+    text = str(value)
+    if text and text.isprintable() and not any(c in ' "=' for c in text):
+        return text
+    return json.dumps(text)
+
+
+def address_text(address: tuple[str, int]) -> str:
+    """`host:port`, and `[host]:port` for IPv6."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

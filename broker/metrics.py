@@ -1,0 +1,241 @@
+"""What the broker counts while it works: plain integers on small objects, one for each topic, API and listener.
+
+Hot paths hold the object and add to its attributes; names, labels, rates and quantiles exist only when somebody
+scrapes (`broker.metrics_collector`). Everything belongs to one broker: two brokers in one interpreter share nothing.
+Only the event loop writes, except where an attribute says otherwise.
+
+What is not counted but looked up (log sizes, partition counts, the purgatory's size) comes from `Gauges` and
+`PartitionGauges`, which whoever owns the partitions provides at scrape time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import NamedTuple
+
+import msgspec
+
+from broker.histogram import DurationHistogram
+from protocol.errors import ErrorCode
+
+_RATE_WINDOW_SECONDS = 30.0  # Kafka's metrics.sample.window.ms
+_LOAD_WINDOW_SECONDS = 60.0  # Kafka gives the one-minute rate
+
+
+class TopicMetrics:
+    """Kafka's BrokerTopicMetrics of one topic."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "bytes_rejected",
+        "failed_fetch_requests",
+        "failed_produce_requests",
+        "fetch_requests",
+        "messages_in",
+        "produce_message_conversions",
+        "produce_requests",
+    )
+
+    def __init__(self) -> None:
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.bytes_rejected = 0
+        self.produce_requests = 0
+        self.fetch_requests = 0
+        self.failed_produce_requests = 0
+        self.failed_fetch_requests = 0
+        self.produce_message_conversions = 0
+
+    def add(self, other: TopicMetrics) -> None:
+        """Add all counts of `other`."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class ApiMetrics:
+    """Kafka's RequestMetrics of one kind of request. Durations are in seconds.
+
+    A request's time is queue (received to started), local (the handler ran), remote (it waited parked) and send
+    (until the kernel had taken the answer); `total` is all of them. There is no response queue here: an answer is
+    sent when it is ready.
+    """
+
+    __slots__ = ("errors", "local", "name", "queue", "remote", "send", "total", "versions")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.versions: Counter[int] = Counter()
+        self.errors: Counter[ErrorCode] = Counter()
+        self.queue = DurationHistogram()
+        self.local = DurationHistogram()
+        self.remote = DurationHistogram()
+        self.send = DurationHistogram()
+        self.total = DurationHistogram()
+
+    @property
+    def requests(self) -> int:
+        return sum(self.versions.values())
+
+    def fold(self) -> None:
+        """Count what waits; requests that were never parked have a remote time of 0."""
+        for histogram in (self.queue, self.local, self.send, self.total):
+            histogram.fold()
+        self.remote.fold()
+        self.remote.record_zeros(max(0, self.total.count - self.remote.count))
+
+    def fade(self, seconds: float) -> None:
+        self.fold()
+        for histogram in (self.queue, self.local, self.remote, self.send, self.total):
+            histogram.fade(seconds)
+
+
+class ListenerMetrics:
+    """Connections of one listener: all ever `created` and `closed`; `expired` and `refused` say why some were."""
+
+    __slots__ = ("_samples", "closed", "created", "expired", "name", "refused", "software")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.created = 0
+        self.closed = 0
+        self.expired = 0  # idle for too long
+        self.refused = 0  # over a limit
+        self.software: Counter[tuple[str, str]] = Counter()  # open connections by the client's name and version
+        self._samples: deque[tuple[float, int, int]] = deque([(0.0, 0, 0)], maxlen=8)
+
+    @property
+    def open(self) -> int:
+        return self.created - self.closed
+
+    def software_opened(self, name: str, version: str) -> None:
+        """A connection has told its client's software (KIP-511)."""
+        self.software[name, version] += 1
+
+    def software_closed(self, name: str, version: str) -> None:
+        self.software[name, version] -= 1
+        if not self.software[name, version]:
+            del self.software[name, version]
+
+    def sample(self, now: float) -> None:
+        """Note the counts, to know rates; every few seconds."""
+        while len(self._samples) > 1 and self._samples[1][0] <= now - _RATE_WINDOW_SECONDS:
+            self._samples.popleft()
+        self._samples.append((now, self.created, self.closed))
+
+    def rates(self, now: float) -> tuple[float, float]:
+        """Connections created and closed a second, over about the last half minute."""
+        since, created, closed = self._samples[0]
+        elapsed = max(now - since, 1.0)
+        return (self.created - created) / elapsed, (self.closed - closed) / elapsed
+
+
+class Gauges(msgspec.Struct):
+    """The state of a broker at the time of a scrape; see the names in `broker.metrics_collector`."""
+
+    broker_state: int = 0  # Kafka's BrokerState: 1 starting, 2 recovery, 3 running, 6 pending controlled shutdown
+    leader_count: int = 0
+    partition_count: int = 0
+    under_replicated_partitions: int = 0
+    under_min_isr_partitions: int = 0
+    at_min_isr_partitions: int = 0
+    offline_replicas: int = 0
+    offline_log_directories: int = 0
+    producer_ids: int = 0
+    is_active_controller: bool = False
+    offline_partitions: int = 0
+    preferred_replica_imbalance: int = 0
+    global_topics: int = 0
+    global_partitions: int = 0
+    active_brokers: int = 0
+    fenced_brokers: int = 0
+    fetch_sessions: int = 0
+    fetch_session_partitions: int = 0
+    fetch_session_evictions: int = 0
+    purgatory_sizes: dict[str, int] = {}  # by the delayed operation: Produce, Fetch, Rebalance
+
+
+class PartitionGauges(NamedTuple):
+    """One partition with a log here. Offsets are exclusive at the end."""
+
+    topic: str
+    partition: int
+    size_bytes: int
+    log_start_offset: int
+    log_end_offset: int
+    segments: int
+    replicas: int
+    in_sync_replicas: int
+    min_in_sync_replicas: int
+
+
+class Metrics:
+    """The counts of one broker."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicMetrics] = {}
+        self.deleted_topics = TopicMetrics()
+        self.apis: dict[str, ApiMetrics] = {}
+        self.listeners: dict[str, ListenerMetrics] = {}
+        self.unexpected_errors = 0  # exceptions that became UNKNOWN_SERVER_ERROR
+        self.invalid_crc_records = 0
+        self.invalid_magic_records = 0
+        self.invalid_offset_or_sequence_records = 0
+        self.no_key_compacted_topic_records = 0
+        self.replication_bytes_in = 0
+        self.replication_bytes_out = 0
+        self.isr_expands = 0
+        self.isr_shrinks = 0
+        self.unclean_leader_elections = 0
+        self.log_flush = DurationHistogram()
+        self.requests_in_flight = 0
+        self.loop_idle = 1.0  # fraction of time in which the event loop's thread used no CPU, over about a minute
+
+    def topic(self, name: str) -> TopicMetrics:
+        """The metrics of a topic, which begin with the first call."""
+        found = self.topics.get(name)
+        if found is None:
+            found = self.topics[name] = TopicMetrics()
+        return found
+
+    def remove_topic(self, name: str) -> None:
+        """End the series of a deleted topic; the sums over all topics keep its counts, since counters never fall."""
+        removed = self.topics.pop(name, None)
+        if removed is not None:
+            self.deleted_topics.add(removed)
+
+    def api(self, name: str) -> ApiMetrics:
+        """The metrics of an API by Kafka's name of it."""
+        found = self.apis.get(name)
+        if found is None:
+            found = self.apis[name] = ApiMetrics(name)
+        return found
+
+    def listener(self, name: str) -> ListenerMetrics:
+        found = self.listeners.get(name)
+        if found is None:
+            found = self.listeners[name] = ListenerMetrics(name)
+        return found
+
+    def all_topics(self) -> TopicMetrics:
+        """The sums over all topics, deleted ones included."""
+        total = TopicMetrics()
+        total.add(self.deleted_topics)
+        for topic in self.topics.values():
+            total.add(topic)
+        return total
+
+    def observe_loop(self, busy: float, elapsed: float) -> None:
+        """The event loop's thread used `busy` seconds of CPU in the last `elapsed` seconds."""
+        idle = min(1.0, max(0.0, 1.0 - busy / elapsed))
+        weight = min(1.0, elapsed / _LOAD_WINDOW_SECONDS)
+        self.loop_idle += weight * (idle - self.loop_idle)
+
+    def tick(self, now: float, elapsed: float) -> None:
+        """Let old durations fade and note what rates need; every few seconds, `elapsed` seconds after the last call."""
+        for api in self.apis.values():
+            api.fade(elapsed)
+        self.log_flush.fade(elapsed)
+        for listener in self.listeners.values():
+            listener.sample(now)

@@ -1,0 +1,296 @@
+"""One client's connection: requests in, responses out in their order, one request executing at a time.
+
+```
+            ┌────────────── readable ──────────────┐
+ kernel ──► FrameReader ──► Dispatcher ──► Answers ──► Outbox ──► kernel
+            │ waits while a request is parked,   │        │ unsent > limit: nothing more is executed or read
+            │ or the turn's budget is spent      └ Pending: parked, at most one
+            └ over 64 KiB waiting: reading stops
+```
+
+| state | reads | executes | ends |
+|---|---|---|---|
+| open | yes | yes | by `finish`, `close`, the peer or a mistake of it |
+| finishing | no | what has been received whole | when nothing is left to execute or to send |
+| closed | no | no | |
+
+A peer that closes its side gets the requests that it sent before executed (a producer with acks=0 may send and go),
+as in Kafka; a long poll of it is given up. A peer's mistake closes its connection with one log line, after the
+responses before it were handed to the kernel. Whatever way a connection ends, its parked request, its file slices and
+its descriptor are released.
+
+Fairness: a turn receives up to 1 MiB and executes up to 32 requests, then other connections have theirs.
+"""
+
+from __future__ import annotations
+
+import errno
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.event_log import EventLogger
+from broker.metrics import ApiMetrics
+from broker.server.context import CloseConnection, ConnectionContext
+from broker.server.flow_control import Outbox
+from broker.server.routes import Answers, Pending
+from broker.server.transport import Transport
+from protocol.errors import RemoteProtocolError
+from protocol.framing import FrameReader
+
+if TYPE_CHECKING:
+    from broker.server.connections import Connections
+
+_LOG = EventLogger(__name__)
+
+TURN_BYTES = 1024 * 1024
+TURN_REQUESTS = 32
+WAITING_LIMIT = 64 * 1024
+"""Received bytes that may wait behind a parked request before reading stops."""
+UNSENT_LIMIT = 256 * 1024
+"""Response bytes that a peer may leave unread before its next request waits."""
+_PROGRESS_BYTES = 1024  # fewer bytes and no whole request: a peer that dribbles is idle all the same
+
+
+_PEER_HAS_GONE = frozenset(
+    {errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENOTCONN}
+)
+
+
+class State(Enum):
+    """See the module's second table."""
+
+    OPEN = "open"
+    FINISHING = "finishing"
+    CLOSED = "closed"
+
+
+class _Sending(NamedTuple):
+    """A response of which the kernel has not all bytes: it is sent when the outbox has sent `end` bytes."""
+
+    end: int
+    metrics: ApiMetrics
+    received_at: float
+    started: float
+
+
+class Connection:
+    """See the module. Used on the event loop only; `active_at` is when it last got something done (monotonic)."""
+
+    __slots__ = (
+        "_connections",
+        "_dispatcher",
+        "_fd",
+        "_loop",
+        "_monotonic",
+        "_outbox",
+        "_pending",
+        "_reader",
+        "_reading",
+        "_scheduled",
+        "_sending",
+        "_state",
+        "_transport",
+        "active_at",
+        "context",
+    )
+
+    def __init__(self, connections: Connections, transport: Transport, context: ConnectionContext) -> None:
+        self.context = context
+        self._connections = connections
+        self._dispatcher = connections.dispatcher
+        self._loop = connections.loop
+        self._monotonic = connections.clock.monotonic
+        self._transport = transport
+        self._fd = transport.fileno()
+        self._reader = FrameReader(connections.arena, connections.config.socket_request_max_bytes)
+        self._outbox = Outbox(transport, self._loop, connections.run_in_thread, self._sent, self._failed)
+        self._pending: Pending | None = None
+        self._sending: list[_Sending] = []
+        self._state = State.OPEN
+        self._reading = False
+        self._scheduled = False  # the next turn has been, since the last one's budget was spent
+        self.active_at = self._monotonic()
+
+    def start(self) -> None:
+        self._read(on=True)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being executed or waits to be."""
+        return self._pending is not None or self._scheduled
+
+    def finish(self) -> None:
+        """Read no more; execute and answer what has been received whole, then close."""
+        if self._state is State.OPEN:
+            self._state = State.FINISHING
+            self._read(on=False)
+            self._turn()
+
+    def close(self, reason: str) -> None:
+        """Close now, whatever is going on."""
+        if self._state is State.CLOSED:
+            return
+        self._state = State.CLOSED
+        self._read(on=False)
+        self._outbox.close()
+        self._transport.close()
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._connections.abandon(pending)
+        self._connections.remove(self)
+        _LOG.debug("connection closed", peer=self.context.peer_address, reason=reason)
+
+    def _readable(self) -> None:
+        reader = self._reader
+        budget = TURN_BYTES
+        try:
+            while self._reading and budget > 0:
+                room = reader.buffer()
+                count = self._transport.recv_into(room)
+                if not count:
+                    self._peer_closed()
+                    return
+                reader.received(count)
+                self._execute(count)
+                budget -= count
+                if count < len(room) and not self._transport.has_pending():
+                    return
+        except BlockingIOError:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends this connection and no other
+            self._failed(error)
+
+    def _peer_closed(self) -> None:
+        self._state = State.FINISHING
+        self._read(on=False)
+        if self._pending is not None and self._pending.route.is_long_poll:
+            self.close("the client has gone")
+        else:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Go on with what has been received before."""
+        self._scheduled = False
+        if self._state is State.CLOSED:
+            return
+        try:
+            self._execute(0)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(error)
+
+    def _execute(self, received: int, answered: Pending | None = None) -> None:
+        """Answer `answered`, execute whole requests until one is parked or the budget is spent, send the responses.
+
+        Raises ProtocolError or CloseConnection, when the responses before have been sent, and OSError.
+        """
+        answers = Answers(self._monotonic())
+        try:
+            if answered is not None:
+                self._dispatcher.finish(answered, answers)
+                self._release(answered)
+            if self._pending is None:
+                self._execute_frames(answers)
+        finally:
+            if answers.sent:
+                self.active_at = answers.received_at
+                self._send(answers)
+            elif received >= _PROGRESS_BYTES:
+                self.active_at = answers.received_at
+        self._reader.settle()
+        self._continue_or_wait()
+
+    def _execute_frames(self, answers: Answers) -> None:
+        next_frame, dispatch, outbox = self._reader.next_frame, self._dispatcher.dispatch, self._outbox
+        for _ in range(TURN_REQUESTS):
+            if outbox.unsent > UNSENT_LIMIT:
+                return
+            frame = next_frame()
+            if frame is None:
+                return
+            pending = dispatch(frame, self.context, answers)
+            if pending is not None:
+                self._park(pending)
+                return
+            if answers.splices or len(answers.out) > UNSENT_LIMIT:
+                self._send(answers)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _park(self, pending: Pending) -> None:
+        self._pending = pending
+        if pending.route.views_frame:
+            self._reader.retain()
+        pending.future.add_done_callback(partial(self._answered, pending))
+
+    def _answered(self, pending: Pending, _: object) -> None:
+        if self._state is State.CLOSED:
+            self._dispatcher.discard(pending)
+            return
+        self._pending = None
+        try:
+            self._execute(0, pending)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(error)
+
+    def _release(self, answered: Pending) -> None:
+        if answered.route.views_frame:
+            answered.forget_request()
+            self._reader.release()
+
+    def _send(self, answers: Answers) -> None:
+        """Hand the responses so far to the outbox. Raises OSError."""
+        outbox = self._outbox
+        if answers.out:
+            outbox.put(answers.out, answers.splices)
+        if outbox.unsent:
+            self._sending += [_Sending(outbox.accepted, metrics, at, answers.now) for metrics, at in answers.sent]
+        else:
+            now = self._monotonic()
+            took = now - answers.now
+            for metrics, received_at in answers.sent:
+                metrics.send.record(took)
+                metrics.total.record(now - received_at)
+        answers.start_over()
+
+    def _sent(self) -> None:
+        """The outbox has sent something of what it could not send before."""
+        self.active_at = now = self._monotonic()
+        sent = self._outbox.accepted - self._outbox.unsent
+        while self._sending and self._sending[0].end <= sent:
+            _, metrics, received_at, started = self._sending.pop(0)
+            metrics.send.record(now - started)
+            metrics.total.record(now - received_at)
+        self._turn()
+
+    def _continue_or_wait(self) -> None:
+        """At the end of a turn: decide whether to read on, or to close."""
+        unsent = self._outbox.unsent
+        if self._state is State.OPEN:
+            waits = self.is_busy and self._reader.buffered > WAITING_LIMIT
+            self._read(on=unsent <= UNSENT_LIMIT and not waits)
+        elif self._state is State.FINISHING and not unsent and not self.is_busy:
+            self.close("finished")
+
+    def _read(self, *, on: bool) -> None:
+        if on is not self._reading:
+            self._reading = on
+            if on:
+                self._loop.add_reader(self._fd, self._readable)
+            else:
+                self._loop.remove_reader(self._fd)
+
+    def _failed(self, error: Exception) -> None:
+        """Close because of an error, with one log line that says whose it is."""
+        if self._state is State.CLOSED:
+            return
+        if isinstance(error, (RemoteProtocolError, CloseConnection)):
+            _LOG.warning(
+                "connection closed", peer=self.context.peer_address, listener=self.context.listener_name, reason=error
+            )
+        elif not isinstance(error, OSError) or error.errno not in _PEER_HAS_GONE:
+            _LOG.exception(
+                "connection failed", error, peer=self.context.peer_address, listener=self.context.listener_name
+            )
+        self.close(str(error))

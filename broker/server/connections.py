@@ -1,0 +1,156 @@
+"""All connections of a broker, over all its listeners: what they share, how many there may be, and which are idle.
+
+| limit | a connection over it |
+|---|---|
+| `max.connections` | waits: nothing is accepted until another one is closed |
+| `max.connections.per.ip`, with `max.connections.per.ip.overrides` | is closed at once |
+| `connections.max.idle.ms` | one that got nothing done for so long is closed; a parked request is not idleness |
+
+Idleness is looked for by one coarse timer (`close_idle`), not by a timer for each connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+
+from broker.clock import Clock
+from broker.config.broker_config import BrokerConfig
+from broker.event_log import EventLogger
+from broker.metrics import Metrics
+from broker.server.connection import Connection
+from broker.server.context import ConnectionContext
+from broker.server.dispatch import Dispatcher
+from broker.server.flow_control import RunInThread
+from broker.server.routes import Pending, Result
+from broker.server.transport import Transport
+from protocol.framing import ReceiveArena
+
+_LOG = EventLogger(__name__)
+
+
+class Connections:
+    """The open connections. `on_room` is called when one of them was closed."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        dispatcher: Dispatcher,
+        metrics: Metrics,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        run_in_thread: RunInThread,
+    ) -> None:
+        self.config = config
+        self.dispatcher = dispatcher
+        self.clock = clock
+        self.loop = loop
+        self.run_in_thread = run_in_thread
+        self.arena = ReceiveArena()
+        self.on_room: list[Callable[[], None]] = []
+        self._metrics = metrics
+        self._connections: set[Connection] = set()
+        self._by_host: Counter[str] = Counter()
+        self._abandoned: set[asyncio.Future[Result]] = set()
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._connections) >= self.config.max_connections
+
+    def allows(self, host: str) -> bool:
+        """Whether one more connection from `host` is within its limit."""
+        limit = _limits(self.config.max_connections_per_ip_overrides).get(host, self.config.max_connections_per_ip)
+        return self._by_host[host] < limit
+
+    def open(self, transport: Transport, context: ConnectionContext) -> Connection:
+        """Begin to serve a connection."""
+        connection = Connection(self, transport, context)
+        self._connections.add(connection)
+        self._by_host[context.peer_address[0]] += 1
+        self._metrics.listener(context.listener_name).created += 1
+        connection.start()
+        return connection
+
+    def remove(self, connection: Connection) -> None:
+        """A connection has closed itself."""
+        self._connections.remove(connection)
+        context = connection.context
+        host = context.peer_address[0]
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+        listener = self._metrics.listener(context.listener_name)
+        listener.closed += 1
+        if context.client_software_name:
+            listener.software_closed(context.client_software_name, context.client_software_version)
+        for tell in self.on_room:
+            tell()
+
+    def abandon(self, pending: Pending) -> None:
+        """The connection of a parked request is closed: give a long poll up, let anything else end by itself."""
+        future = pending.future
+        self._abandoned.add(future)
+        future.add_done_callback(self._abandoned.discard)
+        if pending.route.is_long_poll:
+            future.cancel()
+
+    def close_idle(self) -> None:
+        """Close the connections that got nothing done for `connections.max.idle.ms`; to be called every few seconds."""
+        max_idle_ms = self.config.connections_max_idle_ms
+        if max_idle_ms < 0:
+            return
+        idle_since = self.clock.monotonic() - max_idle_ms / 1000
+        for connection in tuple(self._connections):
+            if connection.active_at <= idle_since and not connection.is_busy:
+                self._metrics.listener(connection.context.listener_name).expired += 1
+                connection.close(f"idle for more than {max_idle_ms} ms")
+
+    async def finish(self, seconds: float) -> None:
+        """Answer what has been received, for `seconds` at most, then close all that is left."""
+        for connection in tuple(self._connections):
+            connection.finish()
+        try:
+            async with asyncio.timeout(seconds):
+                while self._connections:
+                    await self._next_close()
+        except TimeoutError:
+            _LOG.warning("requests were cut off", connections=len(self._connections), seconds=seconds)
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections now and end what they left behind."""
+        for connection in tuple(self._connections):
+            connection.close("the broker stops")
+        abandoned = tuple(self._abandoned)
+        for future in abandoned:
+            future.cancel()
+        await asyncio.gather(*abandoned, return_exceptions=True)
+
+    async def _next_close(self) -> None:
+        closed: asyncio.Future[None] = self.loop.create_future()
+
+        def tell() -> None:
+            if not closed.done():
+                closed.set_result(None)
+
+        self.on_room.append(tell)
+        try:
+            await closed
+        finally:
+            self.on_room.remove(tell)
+
+
+@lru_cache(maxsize=8)
+def _limits(overrides: str) -> dict[str, int]:
+    """Parse `max.connections.per.ip.overrides`."""
+    # Differs from Kafka: host names are not resolved, only addresses count, because resolving would block the loop.
+    limits = {}
+    for override in filter(None, (part.strip() for part in overrides.split(","))):
+        host, _, count = override.rpartition(":")
+        limits[host.strip("[]")] = int(count)
+    return limits

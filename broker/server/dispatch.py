@@ -1,0 +1,225 @@
+"""From the bytes of one request to the bytes of its response, through the handler of its API.
+
+```
+frame ─► header ─► route (api key, version) ─► body ─► handler ─┬─ message ──────────► Answers, at once
+                     │ none: close               │ malformed:   ├─ None ─────────────► nothing (Produce with acks=0)
+                     └ ApiVersions: v0, error 35 │ close        ├─ awaitable ─► Pending ─► the same, later
+                                                                └─ exception ─► the API's error response
+```
+
+What goes wrong, and who notices:
+- RemoteProtocolError (not a request, an API or version that is not served): raised, the connection is closed. The
+  exception is ApiVersions of an unknown version: a client from the future is told in version 0 what it may ask
+  (KIP-511).
+- KafkaError out of a handler: the API's error response with that code.
+- Any other exception out of a handler: logged with its traceback, counted, UNKNOWN_SERVER_ERROR.
+- An API that cannot be told of an error (Produce with acks=0): `error_response` returns None, the connection is
+  closed, as in Kafka.
+
+A handler that answers at once costs no task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from broker.clock import Clock
+from broker.event_log import EventLogger
+from broker.metrics import ApiMetrics, Metrics
+from broker.server.context import CloseConnection, ConnectionContext, RequestContext
+from broker.server.flow_control import FileSlice, release_all
+from broker.server.routes import API_VERSIONS, Answers, Handler, Pending, Result, Route
+from protocol import codec, header
+from protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
+from protocol.framing import SIZE_PREFIX
+from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from protocol.schema import Message
+
+_LOG = EventLogger(__name__)
+_REQUEST_LOG = EventLogger("broker.request")
+_UNKNOWN_VERSION = -1  # one label for all versions that a peer may make up
+
+
+class Dispatcher:
+    """Answers requests of all connections of a broker with its handlers."""
+
+    def __init__(self, handlers: Mapping[int, Handler], services: Any, metrics: Metrics, clock: Clock) -> None:
+        self._services = services
+        self._metrics = metrics
+        self._monotonic = clock.monotonic
+        self._handlers = handlers
+        self._routes: dict[tuple[int, int], Route] = {}  # of what was asked for so far
+
+    def dispatch(self, frame: memoryview, connection: ConnectionContext, answers: Answers) -> Pending | None:
+        """Answer the request in `frame` into `answers`, or return what it waits for.
+
+        Raises RemoteProtocolError or CloseConnection: `answers` then holds the responses before.
+        """
+        (api_key, version, correlation_id, client_id), offset = header.decode_request_header(frame)
+        route = self._routes.get((api_key, version)) or self._new_route(api_key, version)
+        if route is None:
+            self._answer_unknown_api_versions(correlation_id, answers)
+            return None
+        request = codec.decode(route.request, version, frame, offset)
+        context = RequestContext(api_key, version, correlation_id, client_id, answers.received_at, connection)
+        metrics = route.metrics(request)
+        metrics.versions[version] += 1
+        started = answers.now
+        metrics.queue.record(started - answers.received_at)
+        result: Any
+        try:
+            result = route.handle(self._services, context, request)
+        except Exception as error:  # noqa: BLE001 - the one place that turns exceptions into responses
+            result = self._error_response(route, metrics, context, request, error)
+        answers.now = self._monotonic()
+        metrics.local.record(answers.now - started)
+        if result is None or isinstance(result, Message):
+            self._respond(route, metrics, context, request, result, answers)
+            if api_key == API_VERSIONS:
+                self._note_software(connection, request, result)
+            return None
+        future: asyncio.Future[Result] = asyncio.ensure_future(result)
+        return Pending(route, metrics, context, request, future, answers.now)
+
+    def finish(self, pending: Pending, answers: Answers) -> None:
+        """Answer a pending request whose future is done. Raises RemoteProtocolError or CloseConnection."""
+        route, context, request = pending.route, pending.context, pending.request
+        assert request is not None
+        pending.metrics.remote.record(answers.now - pending.started)
+        try:
+            result = pending.future.result()
+        except asyncio.CancelledError:
+            raise CloseConnection("the request was cancelled") from None
+        except Exception as error:  # noqa: BLE001 - as in dispatch
+            result = self._error_response(route, pending.metrics, context, request, error)
+        self._respond(route, pending.metrics, context, request, result, answers)
+
+    def discard(self, pending: Pending) -> None:
+        """Let go of what a pending request whose connection is closed was answered with."""
+        if pending.future.cancelled() or pending.future.exception() is not None:
+            return
+        answers = Answers(pending.started)
+        response = pending.future.result()
+        if response is not None:
+            try:
+                self._encode(pending.context, response, answers)
+            finally:
+                release_all(answers.splices)
+
+    def _note_software(self, connection: ConnectionContext, request: Any, response: Any) -> None:
+        if request.client_software_name and not connection.client_software_name and not response.error_code:
+            connection.client_software_name = request.client_software_name
+            connection.client_software_version = request.client_software_version
+            self._metrics.listener(connection.listener_name).software_opened(
+                connection.client_software_name, connection.client_software_version
+            )
+
+    def _respond(
+        self,
+        route: Route,
+        metrics: ApiMetrics,
+        context: RequestContext,
+        request: Message,
+        response: Result,
+        answers: Answers,
+    ) -> None:
+        if response is not None:
+            if route.has_error_code and response.error_code:  # type: ignore[attr-defined]
+                metrics.errors[ErrorCode.of(response.error_code)] += 1  # type: ignore[attr-defined]
+            try:
+                self._encode(context, response, answers)
+            except LocalProtocolError as error:
+                response = self._error_response(route, metrics, context, request, error)
+                assert response is not None
+                self._encode(context, response, answers)
+        answers.sent.append((metrics, context.received_at))
+        if _REQUEST_LOG.enabled_for(logging.DEBUG):
+            _log_request(metrics, context, answers.now)
+
+    def _encode(self, context: RequestContext, response: Message, answers: Answers) -> None:
+        """Append a response with its size. Raises LocalProtocolError; `answers` is then as before."""
+        splices: list[tuple[int, FileSlice]] = []
+        try:
+            body = header.encode_response(
+                context.api_key, context.api_version, context.correlation_id, response, splices
+            )
+        except LocalProtocolError:
+            release_all(splices)
+            raise
+        out = answers.out
+        size = len(body)
+        if splices:
+            offset = len(out) + SIZE_PREFIX.size
+            for position, of in splices:
+                size += len(of)
+                answers.splices.append((offset + position, of))
+        out += SIZE_PREFIX.pack(size)
+        out += body
+
+    def _error_response(
+        self, route: Route, metrics: ApiMetrics, context: RequestContext, request: Message, error: Exception
+    ) -> Result:
+        """What a client is told of an exception; raises instead if the connection is to be closed."""
+        if isinstance(error, (RemoteProtocolError, CloseConnection)):
+            raise error
+        if isinstance(error, KafkaError):
+            code, detail = error.code, error.detail
+        else:
+            code, detail = ErrorCode.UNKNOWN_SERVER_ERROR, ""
+            self._metrics.unexpected_errors += 1
+            _LOG.exception("request failed", error, **_request_fields(metrics, context))
+        response = route.error_response(request, code, detail)
+        if response is None:
+            raise CloseConnection(f"{metrics.name} failed with {code.name} and its client waits for no answer")
+        if not (route.has_error_code and response.error_code):  # type: ignore[attr-defined]
+            metrics.errors[code] += 1
+        return response
+
+    def _new_route(self, api_key: int, version: int) -> Route | None:
+        """The route of what is asked for the first time; None for ApiVersions of an unknown version.
+
+        Raises RemoteProtocolError for everything else that is not served.
+        """
+        handler = self._handlers.get(api_key)
+        if handler is None:
+            raise RemoteProtocolError(f"API key {api_key} is not served")
+        if handler.min_version <= version <= handler.max_version:
+            route = self._routes[api_key, version] = Route(handler, self._metrics)
+            return route
+        if api_key == API_VERSIONS:
+            return None
+        raise RemoteProtocolError(
+            f"{handler.api.name} version {version} is not served, only {handler.min_version} to {handler.max_version}"
+        )
+
+    def _answer_unknown_api_versions(self, correlation_id: int, answers: Answers) -> None:
+        handler = self._handlers[API_VERSIONS]
+        metrics = self._metrics.api(handler.api.name)
+        metrics.versions[_UNKNOWN_VERSION] += 1
+        metrics.errors[ErrorCode.UNSUPPORTED_VERSION] += 1
+        served = ApiVersion(API_VERSIONS, handler.min_version, handler.max_version)
+        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[served])
+        body = header.encode_response(API_VERSIONS, 0, correlation_id, response)
+        answers.out += SIZE_PREFIX.pack(len(body))
+        answers.out += body
+        answers.sent.append((metrics, answers.received_at))
+
+
+def _request_fields(metrics: ApiMetrics, context: RequestContext) -> dict[str, Any]:
+    return {
+        "api": metrics.name,
+        "version": context.api_version,
+        "client_id": context.client_id,
+        "peer": context.peer_address,
+        "listener": context.listener_name,
+        "correlation_id": context.correlation_id,
+    }
+
+
+def _log_request(metrics: ApiMetrics, context: RequestContext, now: float) -> None:
+    _REQUEST_LOG.debug(
+        "request answered", **_request_fields(metrics, context), ms=round((now - context.received_at) * 1000, 3)
+    )

@@ -1,0 +1,267 @@
+"""What is on its way to one peer, and how much of it: parts in order, sent as fast as the kernel takes them.
+
+```
+put(out, splices) ──► [ bytes ][ file part ][ bytes ] … ──send / sendfile──► kernel
+                        │ kernel full: add_writer, go on when there is room; a turn sends at most 1 MiB
+                        └ file part not in memory: a thread reads it first, then on
+```
+
+Invariants: bytes leave in the order of `put`; with an empty queue `put` sends at once; `unsent` counts what the
+kernel has not taken. A file slice is released when its last byte is sent or when the outbox is closed, once no thread
+reads it any more. A slice has `__len__`, `fileno()`, `position`, `read()` and `release()`; small ones are read and
+joined with what surrounds them, since a system call of their own costs more than the copy (100 partitions of 170 B:
+604 µs joined, 1,400 µs by sendfile).
+
+`Connection` is the only user; it stops reading from a peer while `unsent` is over its limit, and is told by
+`on_progress`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from broker.server import page_cache
+from broker.server.transport import Buffer, Transport
+
+JOIN_LIMIT = 32 * 1024
+TURN_BYTES = 1024 * 1024
+
+RunInThread = Callable[[Callable[[], None]], "asyncio.Future[None]"]
+
+
+class FileSlice(Protocol):
+    """A run of bytes of a file, kept open until `release`."""
+
+    @property
+    def position(self) -> int: ...
+    def __len__(self) -> int: ...
+    def fileno(self) -> int: ...
+    def read(self) -> bytes: ...
+    def release(self) -> None: ...
+
+
+Splices = Sequence[tuple[int, FileSlice]]
+
+
+class _FilePart:
+    __slots__ = ("cached_until", "end", "position", "slice")
+
+    def __init__(self, of: FileSlice) -> None:
+        self.slice = of
+        self.position = of.position
+        self.end = of.position + len(of)
+        self.cached_until = of.position
+
+
+class Outbox:
+    """The unsent bytes of one connection. `put` raises OSError; what fails later goes to `on_error`, once."""
+
+    __slots__ = (
+        "_closed",
+        "_loading",
+        "_loop",
+        "_on_error",
+        "_on_progress",
+        "_queue",
+        "_run_in_thread",
+        "_send",
+        "_transport",
+        "_watching",
+        "accepted",
+        "unsent",
+    )
+
+    def __init__(
+        self,
+        transport: Transport,
+        loop: asyncio.AbstractEventLoop,
+        run_in_thread: RunInThread,
+        on_progress: Callable[[], None],
+        on_error: Callable[[OSError], None],
+    ) -> None:
+        self.unsent = 0
+        self.accepted = 0  # bytes of all `put`s ever
+        self._transport = transport
+        self._send = transport.send
+        self._loop = loop
+        self._run_in_thread = run_in_thread
+        self._on_progress = on_progress
+        self._on_error = on_error
+        self._queue: deque[Buffer | _FilePart] = deque()
+        self._watching = False  # for room in the kernel
+        self._loading = False  # a file part into memory
+        self._closed = False
+
+    def put(self, out: bytearray, splices: Splices = ()) -> None:
+        """Send `out`, with each slice of `splices` inserted before its position; takes both over.
+
+        Raises OSError when the connection is lost or a file cannot be read: nothing sensible can follow on this
+        connection.
+        """
+        self.accepted += len(out)
+        if not self._queue and not splices:
+            try:
+                sent = self._send(out)
+            except BlockingIOError:
+                sent = 0
+            rest = len(out) - sent
+            if rest:
+                self.unsent = rest
+                self._queue.append(memoryview(out)[sent:])
+                self._watch()
+            return
+        if splices:
+            self._append_spliced(out, splices)
+        else:
+            self._append(out)
+        if not self._watching and not self._loading:
+            self._flush()
+
+    def close(self) -> None:
+        """Drop what is unsent and release its files."""
+        self._closed = True
+        self._unwatch()
+        if self._loading:  # a thread reads the first part, which is released when the thread is done
+            self._queue.popleft()
+        for part in self._queue:
+            if isinstance(part, _FilePart):
+                part.slice.release()
+        self._queue.clear()
+        self.unsent = 0
+
+    def _append(self, data: Buffer) -> None:
+        if not data:
+            return
+        self.unsent += len(data)
+        last = self._queue[-1] if self._queue else None
+        if isinstance(last, bytearray) and len(last) < JOIN_LIMIT:
+            last += data
+        else:
+            self._queue.append(data)
+
+    def _append_spliced(self, out: bytearray, splices: Splices) -> None:
+        view = memoryview(out)
+        joined: list[Buffer] = []
+        start = 0
+        try:
+            for position, of in splices:
+                joined.append(view[start:position])
+                start = position
+                self.accepted += len(of)
+                if len(of) < JOIN_LIMIT:
+                    joined.append(_read(of))
+                else:
+                    self._append(b"".join(joined))
+                    joined.clear()
+                    self._append_file(of)
+        except OSError:
+            release_all(splices)
+            raise
+        joined.append(view[start:])
+        self._append(b"".join(joined))
+
+    def _append_file(self, of: FileSlice) -> None:
+        self.unsent += len(of)
+        self._queue.append(_FilePart(of))
+
+    def _flush(self) -> None:
+        """Send up to a turn's worth and see to it that the rest follows. Raises OSError."""
+        queue = self._queue
+        budget = TURN_BYTES
+        try:
+            while queue and budget > 0:
+                part = queue[0]
+                if isinstance(part, _FilePart):
+                    sent = self._send_file(part, budget)
+                    if not sent:  # it is being loaded
+                        self._unwatch()
+                        return
+                else:
+                    sent = self._transport.send_more(part) if len(queue) > 1 else self._send(part)
+                    if sent == len(part):
+                        queue.popleft()
+                    else:
+                        queue[0] = memoryview(part)[sent:]
+                self.unsent -= sent
+                budget -= sent
+        except BlockingIOError:
+            pass
+        if queue:
+            self._watch()
+        else:
+            self._unwatch()
+
+    def _send_file(self, part: _FilePart, budget: int) -> int:
+        """Send some of a file part; 0 when it must be loaded first, which is then under way. Raises OSError."""
+        file = part.slice.fileno()
+        count = min(part.end - part.position, budget)
+        if part.position >= part.cached_until:
+            if not page_cache.is_cached(file, part.position, count):
+                self._load(part, file, count)
+                return 0
+            part.cached_until = part.position + count
+        sent = self._transport.send_file(file, part.position, min(count, part.cached_until - part.position))
+        if not sent:
+            raise OSError(errno.EIO, "a log file is shorter than its slice")
+        part.position += sent
+        if part.position == part.end:
+            self._queue.popleft()
+            part.slice.release()
+        return sent
+
+    def _load(self, part: _FilePart, file: int, count: int) -> None:
+        self._loading = True
+        loading = self._run_in_thread(partial(page_cache.load, file, part.position, count))
+        loading.add_done_callback(partial(self._loaded, part, part.position + count))
+
+    def _loaded(self, part: _FilePart, until: int, loading: asyncio.Future[None]) -> None:
+        self._loading = False
+        error = None if loading.cancelled() else loading.exception()
+        if self._closed:
+            part.slice.release()
+        elif isinstance(error, OSError):
+            self._on_error(error)
+        else:
+            part.cached_until = until  # pages that have been evicted again meanwhile cost one wait
+            self._continue()
+
+    def _continue(self) -> None:
+        before = self.unsent
+        try:
+            self._flush()
+        except OSError as error:
+            self._on_error(error)
+            return
+        if self.unsent != before:
+            self._on_progress()
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._loop.add_writer(self._transport.fileno(), self._continue)
+
+    def _unwatch(self) -> None:
+        if self._watching:
+            self._watching = False
+            self._loop.remove_writer(self._transport.fileno())
+
+
+def release_all(splices: Splices) -> None:
+    """Release slices that are not going to be sent; harmless for those that were."""
+    for _, of in splices:
+        of.release()
+
+
+def _read(of: FileSlice) -> bytes:
+    try:
+        data = of.read()
+    finally:
+        of.release()
+    if len(data) != len(of):
+        raise OSError(errno.EIO, "a log file is shorter than its slice")
+    return data

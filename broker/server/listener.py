@@ -1,0 +1,177 @@
+"""One listening socket: accepts connections of its listener name, while there is room for them.
+
+| trouble | what happens |
+|---|---|
+| `max.connections` are open | accepting pauses until one is closed; clients wait in the backlog |
+| no descriptors are left (EMFILE and the like) | one log line; accepting pauses for a moment or until one is closed |
+| one address has too many | its new connection is closed at once |
+| the client went before it was accepted | nothing |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from typing import Any
+
+from broker.config.broker_config import BrokerConfig
+from broker.config.endpoints import Endpoint
+from broker.event_log import EventLogger
+from broker.metrics import Metrics
+from broker.server.connections import Connections
+from broker.server.context import Address, ConnectionContext
+from broker.server.transport import PlaintextTransport
+
+_LOG = EventLogger(__name__)
+
+_ACCEPTS_A_TURN = 32
+_BACK_OFF_SECONDS = 0.5
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class Listener:
+    """A listener of the broker; `start` once, `stop` once."""
+
+    def __init__(self, endpoint: Endpoint, connections: Connections, metrics: Metrics) -> None:
+        self.name = endpoint.name
+        self._endpoint = endpoint
+        self._connections = connections
+        self._metrics = metrics.listener(endpoint.name)
+        self._loop = connections.loop
+        self._socket: socket.socket | None = None
+        self._accepting = False
+        self._full = False
+        self._back_off: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> Address:
+        """The address that is listened on, with the port that was found if any was asked for."""
+        assert self._socket is not None
+        host, port = self._socket.getsockname()[:2]
+        return host, port
+
+    @property
+    def port(self) -> int:
+        return self.address[1]
+
+    async def start(self) -> None:
+        """Listen. Raises OSError, which names the endpoint."""
+        self._socket = await _listening_socket(self._endpoint, self._connections.config)
+        self._connections.on_room.append(self._resume)
+        self._accept(on=True)
+
+    def stop(self) -> None:
+        """Accept no more; connections stay."""
+        if self._socket is None:
+            return
+        self._accept(on=False)
+        self._connections.on_room.remove(self._resume)
+        if self._back_off is not None:
+            self._back_off.cancel()
+        self._socket.close()
+        self._socket = None
+
+    def _acceptable(self) -> None:
+        assert self._socket is not None
+        for _ in range(_ACCEPTS_A_TURN):
+            if self._connections.is_full:
+                self._pause_while_full()
+                return
+            try:
+                accepted, peer = self._socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._pause(error)
+                    return
+                continue  # ECONNABORTED and others of the one connection
+            self._open(accepted, peer)
+
+    def _open(self, accepted: socket.socket, peer: Any) -> None:
+        peer_address = _address(peer)
+        if not self._connections.allows(peer_address[0]):
+            self._metrics.refused += 1
+            _LOG.warning("connection refused", listener=self.name, peer=peer_address, reason="max.connections.per.ip")
+            accepted.close()
+            return
+        try:
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            local_address = _address(accepted.getsockname())
+        except OSError:  # it has gone already
+            accepted.close()
+            return
+        context = ConnectionContext(self.name, local_address, peer_address)
+        self._connections.open(PlaintextTransport(accepted), context)
+
+    def _pause_while_full(self) -> None:
+        self._accept(on=False)
+        if not self._full:
+            self._full = True
+            _LOG.warning("accepting paused", listener=self.name, reason="max.connections")
+
+    def _pause(self, error: OSError) -> None:
+        self._accept(on=False)
+        _LOG.error("accepting paused", listener=self.name, reason=error)
+        self._back_off = self._loop.call_later(_BACK_OFF_SECONDS, self._resume)
+
+    def _resume(self) -> None:
+        if self._socket is None or self._accepting or self._connections.is_full:
+            return
+        self._full = False
+        if self._back_off is not None:
+            self._back_off.cancel()
+            self._back_off = None
+        self._accept(on=True)
+
+    def _accept(self, *, on: bool) -> None:
+        if self._socket is not None and on is not self._accepting:
+            self._accepting = on
+            if on:
+                self._loop.add_reader(self._socket.fileno(), self._acceptable)
+            else:
+                self._loop.remove_reader(self._socket.fileno())
+
+
+async def _listening_socket(endpoint: Endpoint, config: BrokerConfig) -> socket.socket:
+    family, address = await _resolve(endpoint)
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # With no host, IPv4 clients are served by the same socket.
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1 if endpoint.host else 0)
+        # Accepted sockets inherit the sizes, which must be set before the connection is made to shape its window.
+        if config.socket_receive_buffer_bytes >= 0:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
+        if config.socket_send_buffer_bytes >= 0:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
+        listening.bind(address)
+        listening.listen(config.socket_listen_backlog_size)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from error
+    return listening
+
+
+async def _resolve(endpoint: Endpoint) -> tuple[int, Any]:
+    """The address of the endpoint; of a name that has several the first IPv4 one, as in Java."""
+    if not endpoint.host:
+        dual_stack = socket.has_dualstack_ipv6()
+        return (socket.AF_INET6, ("::", endpoint.port)) if dual_stack else (socket.AF_INET, ("", endpoint.port))
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except socket.gaierror as error:
+        raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from error
+    found.sort(key=lambda info: info[0] != socket.AF_INET)
+    return found[0][0], found[0][4]
+
+
+def _address(of: Any) -> Address:
+    """Host and port of a socket's address; an IPv4 client of an IPv6 socket keeps its IPv4 address."""
+    host, port = of[:2]
+    return host.removeprefix("::ffff:"), port

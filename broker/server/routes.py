@@ -1,0 +1,123 @@
+"""Where requests go: a route for each version of an API that is served, and the request that is on its way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from broker.metrics import ApiMetrics, Metrics
+from broker.server.context import RequestContext
+from broker.server.flow_control import FileSlice
+from protocol.api import Api
+from protocol.errors import ErrorCode
+from protocol.schema import Message
+
+PRODUCE = 0
+FETCH = 1
+API_VERSIONS = 18
+# What waits for others to do something, for minutes perhaps: Fetch, JoinGroup, SyncGroup, ShareFetch. It is given up
+# when its client goes. Everything else that has begun ends by itself soon, and is let end: a half-done request helps
+# nobody.
+_LONG_POLLS = frozenset({FETCH, 11, 14, 78})
+
+Result = Message | None
+"""A response; None for a request that gets none."""
+
+
+class Handler(Protocol):
+    """One API as the table of handlers declares it. Versions are inclusive."""
+
+    @property
+    def api(self) -> Api: ...
+    @property
+    def min_version(self) -> int: ...
+    @property
+    def max_version(self) -> int: ...
+    @property
+    def handle(self) -> Callable[[Any, RequestContext, Any], Result | Awaitable[Result]]: ...
+    @property
+    def error_response(self) -> Callable[[Any, ErrorCode, str], Result]: ...
+
+
+class Route:
+    """A version of an API and who answers it."""
+
+    __slots__ = (
+        "_follower_metrics",
+        "_metrics",
+        "error_response",
+        "handle",
+        "has_error_code",
+        "is_long_poll",
+        "key",
+        "request",
+        "views_frame",
+    )
+
+    def __init__(self, handler: Handler, metrics: Metrics) -> None:
+        api = handler.api
+        self.key = api.key
+        self.request = api.request
+        self.handle = handler.handle
+        self.error_response = handler.error_response
+        self.has_error_code = "error_code" in api.response.__struct_fields__
+        self.is_long_poll = api.key in _LONG_POLLS
+        # Whether a request refers to the bytes of its frame: records do, everything else is copied.
+        self.views_frame = api.key == PRODUCE
+        self._metrics = metrics.api("FetchConsumer" if api.key == FETCH else api.name)
+        self._follower_metrics = metrics.api("FetchFollower") if api.key == FETCH else None
+
+    def metrics(self, request: Any) -> ApiMetrics:
+        """The metrics that count a request; Kafka tells the fetches of followers from those of consumers."""
+        if self._follower_metrics is not None and (request.replica_id >= 0 or request.replica_state.replica_id >= 0):
+            return self._follower_metrics
+        return self._metrics
+
+
+class Pending:
+    """A request whose handler has not answered yet but will, through `future`; `started` (monotonic) is since when."""
+
+    __slots__ = ("context", "future", "metrics", "request", "route", "started")
+
+    def __init__(
+        self,
+        route: Route,
+        metrics: ApiMetrics,
+        context: RequestContext,
+        request: Message | None,
+        future: asyncio.Future[Result],
+        started: float,
+    ) -> None:
+        self.route = route
+        self.metrics = metrics
+        self.context = context
+        self.request = request
+        self.future = future
+        self.started = started
+
+    def forget_request(self) -> None:
+        """Let go of the request, and so of its views of the frame."""
+        self.request = None
+
+
+class Answers:
+    """The responses of one turn of one connection, as they will be sent: `out`, with `splices` inserted.
+
+    `received_at` and `now` are monotonic seconds; `sent` wants to know when the responses are out, each by its API.
+    """
+
+    __slots__ = ("now", "out", "received_at", "sent", "splices")
+
+    def __init__(self, received_at: float) -> None:
+        self.received_at = received_at
+        self.now = received_at
+        self.out = bytearray()
+        self.splices: list[tuple[int, FileSlice]] = []
+        self.sent: list[tuple[ApiMetrics, float]] = []
+
+    def start_over(self) -> None:
+        """The responses so far have been handed over."""
+        self.out = bytearray()
+        self.splices = []
+        self.sent = []

@@ -1,0 +1,107 @@
+"""The network side of a broker: all its listeners, their connections and the one timer that they need.
+
+Start: `start` opens the listeners; from then on requests come in. Stop, in this order, so that what is in flight is
+answered: `stop_accepting`; then whoever owns parked requests answers them (the purgatories are released); then
+`finish`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Mapping
+from typing import Any
+
+from broker.clock import Clock
+from broker.config.broker_config import BrokerConfig
+from broker.event_log import EventLogger
+from broker.metrics import Metrics
+from broker.server.connections import Connections
+from broker.server.context import Address
+from broker.server.dispatch import Dispatcher
+from broker.server.flow_control import RunInThread
+from broker.server.listener import Listener
+from broker.server.routes import Handler
+
+_LOG = EventLogger(__name__)
+
+TICK_SECONDS = 5.0
+
+
+class Server:
+    """The listeners and connections of one broker. Create it on the running loop.
+
+    `services` is handed to every handler. `run_in_thread` runs a function that waits for a disk and returns a future
+    of its end.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        handlers: Mapping[int, Handler],
+        services: Any,
+        metrics: Metrics,
+        clock: Clock,
+        run_in_thread: RunInThread,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._metrics = metrics
+        self._clock = clock
+        dispatcher = Dispatcher(handlers, services, metrics, clock)
+        self.connections = Connections(config, dispatcher, metrics, clock, self._loop, run_in_thread)
+        self.listeners = [Listener(endpoint, self.connections, metrics) for endpoint in config.listeners]
+        self._timer: asyncio.TimerHandle | None = None
+        self._ticked_at = clock.monotonic()
+        self._cpu_at = _thread_cpu_seconds()
+
+    async def start(self) -> None:
+        """Listen on all endpoints. Raises OSError; then nothing listens."""
+        try:
+            for listener in self.listeners:
+                await listener.start()
+        except OSError:
+            self.stop_accepting()
+            raise
+        for listener in self.listeners:
+            _LOG.info("listening", listener=listener.name, address=listener.address)
+        self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
+
+    @property
+    def addresses(self) -> dict[str, Address]:
+        """The addresses listened on by listener name."""
+        return {listener.name: listener.address for listener in self.listeners}
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets; what is connected goes on."""
+        for listener in self.listeners:
+            listener.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def finish(self, seconds: float) -> None:
+        """Answer what has been received, for `seconds` at most, and close all connections."""
+        self.stop_accepting()
+        await self.connections.finish(seconds)
+
+    def _tick(self) -> None:
+        self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
+        self.tick()
+
+    def tick(self) -> None:
+        """What is to be done every few seconds."""
+        now = self._clock.monotonic()
+        elapsed, self._ticked_at = now - self._ticked_at, now
+        cpu = _thread_cpu_seconds()
+        busy, self._cpu_at = cpu - self._cpu_at, cpu
+        if elapsed > 0:
+            self._metrics.observe_loop(busy, elapsed)
+            self._metrics.tick(now, elapsed)
+        self.connections.close_idle()
+        self.connections.arena.trim()
+
+
+def _thread_cpu_seconds() -> float:
+    """CPU time of the calling thread, which is the event loop's."""
+    usage = resource.getrusage(resource.RUSAGE_THREAD)
+    return usage.ru_utime + usage.ru_stime
