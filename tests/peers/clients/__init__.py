@@ -57,7 +57,7 @@ class Client(Protocol):
         acks: str = "all",
         idempotent: bool = False,
     ) -> list[int]:
-        """Send the records in order and give the offsets acknowledged, -1 each under acks=0."""
+        """Send the records in order and give the offsets acknowledged: none under acks=0."""
 
     def consume(
         self,

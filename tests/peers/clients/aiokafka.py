@@ -51,7 +51,7 @@ class Aiokafka:
                 acknowledged = [await asyncio.wait_for(future, TIMEOUT) for future in futures]
             finally:
                 await producer.stop()
-            return [-1 if metadata is None else metadata.offset for metadata in acknowledged]
+            return [metadata.offset for metadata in acknowledged if metadata is not None]
 
         return asyncio.run(send())
 

@@ -29,7 +29,8 @@ class Confluent:
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             assert error is None, error
-            offsets.append(message.offset() if message.offset() is not None and acks != "0" else -1)
+            if acks != "0":
+                offsets.append(message.offset())
 
         producer = Producer(
             {

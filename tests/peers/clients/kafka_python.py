@@ -45,7 +45,8 @@ class KafkaPython:
                 )
                 for record in records
             ]
-            return [future.get(TIMEOUT).offset for future in futures]
+            offsets = [future.get(TIMEOUT).offset for future in futures]
+        return [] if acks == "0" else offsets
 
     def consume(
         self,
@@ -63,7 +64,7 @@ class KafkaPython:
             _seek(consumer, assigned, start)
             consumer.position(assigned)  # resolves the start: seeks are lazy
             once_positioned()
-            records = [record for record, _ in zip(consumer, range(count), strict=False)]
+            records = [record for _, record in zip(range(count), consumer, strict=False)]
         assert len(records) == count, f"{len(records)} of {count} records arrived"
         return [Incoming(r.offset, r.timestamp, r.key, r.value, tuple(r.headers)) for r in records]
 
