@@ -1,11 +1,19 @@
-"""AddOffsetsToTxn (API key 25)."""
+"""AddOffsetsToTxn (API key 25): a producer announces that a group's offsets will be part of its transaction (KIP-98).
+
+The coordinator adds the group's partition of `__consumer_offsets` to the transaction; TxnOffsetCommit to the group's
+coordinator follows. Producers of KIP-890, part 2, leave it out.
+"""
 
 from protocol.schema import Message, i16, i32, i64, message, string
 
 
 @message(key=25, versions=(0, 4), flexible_since=3)
 class AddOffsetsToTxnRequest(Message):
-    """AddOffsetsToTxnRequest, versions 0–4, flexible from 3."""
+    """Versions 0–4, flexible from 3.
+
+    The fields never changed. v1, v2 and v4 say what the client understands: waiting out a throttle (KIP-219),
+    PRODUCER_FENCED (KIP-588), TRANSACTION_ABORTABLE (KIP-890).
+    """
 
     transactional_id: string = ""
     producer_id: i64 = 0
@@ -15,7 +23,11 @@ class AddOffsetsToTxnRequest(Message):
 
 @message(key=25, versions=(0, 4), flexible_since=3)
 class AddOffsetsToTxnResponse(Message):
-    """AddOffsetsToTxnResponse, versions 0–4, flexible from 3."""
+    """Versions 0–4, flexible from 3.
+
+    From v1 on the client waits out a throttle by itself (KIP-219). v2 says PRODUCER_FENCED (90) to a fenced producer
+    (KIP-588), v4 may say TRANSACTION_ABORTABLE (KIP-890).
+    """
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0

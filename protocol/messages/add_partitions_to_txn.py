@@ -1,4 +1,9 @@
-"""AddPartitionsToTxn (API key 24)."""
+"""AddPartitionsToTxn (API key 24): a producer tells its transaction coordinator which partitions it is about to write.
+
+The coordinator must know them before their first record, for they are where the markers go in the end (KIP-98). Since
+KIP-890 brokers send it, too: the leader of a partition has the coordinator verify, or add, what a producer writes, and
+newer producers leave it all to that.
+"""
 
 from typing import Annotated
 
@@ -14,13 +19,19 @@ class AddPartitionsToTxnTransaction(Structure):
     transactional_id: Annotated[string, since(4)] = ""
     producer_id: Annotated[i64, since(4)] = 0
     producer_epoch: Annotated[i16, since(4)] = 0
+    # Ask whether the partitions are in the transaction, do not add them.
     verify_only: Annotated[boolean, since(4)] = False
     topics: Annotated[list[AddPartitionsToTxnTopic], since(4)] = []
 
 
 @message(key=24, versions=(0, 5), flexible_since=3)
 class AddPartitionsToTxnRequest(Message):
-    """AddPartitionsToTxnRequest, versions 0–5, flexible from 3."""
+    """Versions 0–5, flexible from 3.
+
+    v0–3 belong to producers: one transaction, all its partitions or none. v4 and v5 belong to brokers and hold several
+    (KIP-890). v1, v2 and v5 say what the sender understands: waiting out a throttle (KIP-219), PRODUCER_FENCED
+    (KIP-588), TRANSACTION_ABORTABLE (KIP-890).
+    """
 
     transactions: Annotated[list[AddPartitionsToTxnTransaction], since(4)] = []
     v3_and_below_transactional_id: Annotated[string, until(3)] = ""
@@ -31,7 +42,7 @@ class AddPartitionsToTxnRequest(Message):
 
 class AddPartitionsToTxnPartitionResult(Structure):
     partition_index: i32 = 0
-    partition_error_code: i16 = 0
+    partition_error_code: i16 = 0  # OPERATION_NOT_ATTEMPTED (55) where another partition's error stopped all
 
 
 class AddPartitionsToTxnTopicResult(Structure):
@@ -46,7 +57,13 @@ class AddPartitionsToTxnResult(Structure):
 
 @message(key=24, versions=(0, 5), flexible_since=3)
 class AddPartitionsToTxnResponse(Message):
-    """AddPartitionsToTxnResponse, versions 0–5, flexible from 3."""
+    """Versions 0–5, flexible from 3.
+
+    From v1 on the client waits out a throttle by itself (KIP-219). v2 says PRODUCER_FENCED (90) to a fenced producer
+    (KIP-588). v4 answers several transactions, with an error for the request as a whole; v5 may say
+    TRANSACTION_ABORTABLE (both KIP-890). CONCURRENT_TRANSACTIONS (51) in any: the transaction before is still being
+    completed, try again.
+    """
 
     throttle_time_ms: i32 = 0
     error_code: Annotated[i16, since(4), ignorable] = 0

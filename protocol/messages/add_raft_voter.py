@@ -1,8 +1,11 @@
-"""AddRaftVoter (API key 80)."""
+"""AddRaftVoter (API key 80): a controller becomes a voter of the metadata quorum (KIP-853).
+
+An admin client asks for it, or the controller by itself.
+"""
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, ZERO_UUID, boolean, i16, i32, message, since, string, u16, uuid
+from protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, since, string, u16, uuid
 
 
 class Listener(Structure):
@@ -13,20 +16,23 @@ class Listener(Structure):
 
 @message(key=80, versions=(0, 1), flexible_since=0)
 class AddRaftVoterRequest(Message):
-    """AddRaftVoterRequest, versions 0–1, flexible."""
+    """Versions 0–1, flexible.
 
-    cluster_id: string | None = ""
+    v1 can ask for the answer before the new set is committed, as a controller needs that joins by itself (KIP-1186).
+    """
+
+    cluster_id: string | None = ""  # None unchecked
     timeout_ms: i32 = 0
     voter_id: i32 = 0
     voter_directory_id: uuid = ZERO_UUID
     listeners: list[Listener] = []
-    ack_when_committed: Annotated[boolean, since(1)] = True
+    ack_when_committed: Annotated[boolean, since(1)] = True  # False: answer once the leader has written it
 
 
 @message(key=80, versions=(0, 1), flexible_since=0)
 class AddRaftVoterResponse(Message):
-    """AddRaftVoterResponse, versions 0–1, flexible."""
+    """Versions 0–1, flexible."""
 
     throttle_time_ms: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # DUPLICATE_VOTER (126), INCONSISTENT_CLUSTER_ID (104), …
     error_message: string | None = ""

@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments (API key 45)."""
+"""AlterPartitionReassignments (API key 45): an admin client moves replicas to other brokers, or calls it off (KIP-455).
+
+The controller answers when the move has begun; ListPartitionReassignments shows how it goes.
+"""
 
 from typing import Annotated
 
@@ -7,7 +10,7 @@ from protocol.schema import Message, Structure, boolean, i16, i32, ignorable, me
 
 class ReassignablePartition(Structure):
     partition_index: i32 = 0
-    replicas: list[i32] | None = None
+    replicas: list[i32] | None = None  # wanted, the preferred leader first; None calls off
 
 
 class ReassignableTopic(Structure):
@@ -17,7 +20,10 @@ class ReassignableTopic(Structure):
 
 @message(key=45, versions=(0, 1), flexible_since=0)
 class AlterPartitionReassignmentsRequest(Message):
-    """AlterPartitionReassignmentsRequest, versions 0–1, flexible."""
+    """Versions 0–1, flexible.
+
+    v1 can insist that the number of replicas stays (KIP-860).
+    """
 
     timeout_ms: i32 = 60000
     allow_replication_factor_change: Annotated[boolean, since(1)] = True
@@ -26,7 +32,7 @@ class AlterPartitionReassignmentsRequest(Message):
 
 class ReassignablePartitionResponse(Structure):
     partition_index: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # NO_REASSIGNMENT_IN_PROGRESS (85), INVALID_REPLICA_ASSIGNMENT (39), …
     error_message: string | None = ""
 
 
@@ -37,7 +43,7 @@ class ReassignableTopicResponse(Structure):
 
 @message(key=45, versions=(0, 1), flexible_since=0)
 class AlterPartitionReassignmentsResponse(Message):
-    """AlterPartitionReassignmentsResponse, versions 0–1, flexible."""
+    """Versions 0–1, flexible; v1 repeats the request's flag (KIP-860)."""
 
     throttle_time_ms: i32 = 0
     allow_replication_factor_change: Annotated[boolean, since(1), ignorable] = True

@@ -1,4 +1,7 @@
-"""AlterReplicaLogDirs (API key 34)."""
+"""AlterReplicaLogDirs (API key 34): an admin client moves replicas between the log directories of a broker (KIP-113).
+
+It goes to the broker that holds them, who answers at once and copies behind the scenes.
+"""
 
 from protocol.schema import Message, Structure, i16, i32, message, string
 
@@ -9,20 +12,23 @@ class AlterReplicaLogDirTopic(Structure):
 
 
 class AlterReplicaLogDir(Structure):
-    path: string = ""
+    path: string = ""  # as in `log.dirs`
     topics: list[AlterReplicaLogDirTopic] = []
 
 
 @message(key=34, versions=(1, 2), flexible_since=2)
 class AlterReplicaLogDirsRequest(Message):
-    """AlterReplicaLogDirsRequest, versions 1–2, flexible from 2."""
+    """Versions 1–2, flexible from 2.
+
+    Kafka 4.0 dropped v0 (KIP-896).
+    """
 
     dirs: list[AlterReplicaLogDir] = []
 
 
 class AlterReplicaLogDirPartitionResult(Structure):
     partition_index: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # LOG_DIR_NOT_FOUND (57), KAFKA_STORAGE_ERROR (56), REPLICA_NOT_AVAILABLE (9), …
 
 
 class AlterReplicaLogDirTopicResult(Structure):
@@ -32,7 +38,10 @@ class AlterReplicaLogDirTopicResult(Structure):
 
 @message(key=34, versions=(1, 2), flexible_since=2)
 class AlterReplicaLogDirsResponse(Message):
-    """AlterReplicaLogDirsResponse, versions 1–2, flexible from 2."""
+    """Versions 1–2, flexible from 2.
+
+    From v1 on the client waits out a throttle by itself (KIP-219).
+    """
 
     throttle_time_ms: i32 = 0
     results: list[AlterReplicaLogDirTopicResult] = []

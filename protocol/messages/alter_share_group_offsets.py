@@ -1,6 +1,6 @@
-"""AlterShareGroupOffsets (API key 91)."""
+"""AlterShareGroupOffsets (API key 91): an admin client sets where an empty share group goes on (KIP-932)."""
 
-from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, i64, message, string, uuid
+from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, string, uuid
 
 
 class AlterShareGroupOffsetsRequestPartition(Structure):
@@ -15,7 +15,7 @@ class AlterShareGroupOffsetsRequestTopic(Structure):
 
 @message(key=91, versions=(0, 0), flexible_since=0)
 class AlterShareGroupOffsetsRequest(Message):
-    """AlterShareGroupOffsetsRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
     group_id: string = ""
     topics: list[AlterShareGroupOffsetsRequestTopic] = []
@@ -35,9 +35,9 @@ class AlterShareGroupOffsetsResponseTopic(Structure):
 
 @message(key=91, versions=(0, 0), flexible_since=0)
 class AlterShareGroupOffsetsResponse(Message):
-    """AlterShareGroupOffsetsResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # of the group as a whole: NON_EMPTY_GROUP (68) while it has members, …
     error_message: string | None = None
     responses: list[AlterShareGroupOffsetsResponseTopic] = []

@@ -1,24 +1,27 @@
-"""AlterUserScramCredentials (API key 51)."""
+"""AlterUserScramCredentials (API key 51): an admin client sets or deletes SCRAM credentials of users (KIP-554).
 
-from protocol.schema import Message, Structure, binary, i16, i32, i8, message, string
+The password itself never travels: the client salts and hashes it.
+"""
+
+from protocol.schema import Message, Structure, binary, i8, i16, i32, message, string
 
 
 class ScramCredentialDeletion(Structure):
     name: string = ""
-    mechanism: i8 = 0
+    mechanism: i8 = 0  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
 
 
 class ScramCredentialUpsertion(Structure):
     name: string = ""
-    mechanism: i8 = 0
-    iterations: i32 = 0
+    mechanism: i8 = 0  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
+    iterations: i32 = 0  # 4096 to 16384, or UNACCEPTABLE_CREDENTIAL (93)
     salt: binary = b""
-    salted_password: binary = b""
+    salted_password: binary = b""  # PBKDF2 of the password under this salt (RFC 5802)
 
 
 @message(key=51, versions=(0, 0), flexible_since=0)
 class AlterUserScramCredentialsRequest(Message):
-    """AlterUserScramCredentialsRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
     deletions: list[ScramCredentialDeletion] = []
     upsertions: list[ScramCredentialUpsertion] = []
@@ -32,7 +35,7 @@ class AlterUserScramCredentialsResult(Structure):
 
 @message(key=51, versions=(0, 0), flexible_since=0)
 class AlterUserScramCredentialsResponse(Message):
-    """AlterUserScramCredentialsResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
     results: list[AlterUserScramCredentialsResult] = []

@@ -1,4 +1,10 @@
-"""ApiVersions (API key 18)."""
+"""ApiVersions (API key 18): the first request on nearly every connection: which APIs and versions the broker serves.
+
+A client cannot know the versions before it has asked, so the exchange bends the rules (KIP-511). A version that the
+broker does not know is answered, not refused: in the form of v0, with UNSUPPORTED_VERSION (35) and the range of this
+API, and the client asks again. And the response has header v0 even where its body is flexible, so that it can be read
+before the version is settled.
+"""
 
 from typing import Annotated
 
@@ -7,25 +13,35 @@ from protocol.schema import Message, Structure, boolean, i16, i32, i64, ignorabl
 
 @message(key=18, versions=(0, 4), flexible_since=3)
 class ApiVersionsRequest(Message):
-    """ApiVersionsRequest, versions 0–4, flexible from 3."""
+    """Versions 0–4, flexible from 3.
 
+    v0–2 are empty; they differ in the response (KIP-35). v3 tells the client's name and version, for the broker's
+    metrics (KIP-511). v4 asks for features whose minimum is 0 as well, which older Java clients could not read
+    (KAFKA-17011).
+    """
+
+    # Letters, digits, dots and hyphens, or INVALID_REQUEST (42); likewise the version.
     client_software_name: Annotated[string, since(3), ignorable] = ""
     client_software_version: Annotated[string, since(3), ignorable] = ""
 
 
 class ApiVersion(Structure):
     api_key: i16 = 0
-    min_version: i16 = 0
+    min_version: i16 = 0  # inclusive, as is the maximum
     max_version: i16 = 0
 
 
 class SupportedFeatureKey(Structure):
+    """Levels of a cluster-wide feature that this broker could run at, both inclusive."""
+
     name: Annotated[string, since(3)] = ""
     min_version: Annotated[i16, since(3)] = 0
     max_version: Annotated[i16, since(3)] = 0
 
 
 class FinalizedFeatureKey(Structure):
+    """The level of a feature that the whole cluster agreed to run at."""
+
     name: Annotated[string, since(3)] = ""
     max_version_level: Annotated[i16, since(3)] = 0
     min_version_level: Annotated[i16, since(3)] = 0
@@ -33,12 +49,18 @@ class FinalizedFeatureKey(Structure):
 
 @message(key=18, versions=(0, 4), flexible_since=3)
 class ApiVersionsResponse(Message):
-    """ApiVersionsResponse, versions 0–4, flexible from 3."""
+    """Versions 0–4, flexible from 3; its header is v0 throughout.
+
+    v1 adds the throttle time (KIP-124), which from v2 on the client waits out by itself (KIP-219). v3 adds supported
+    and finalized features as tagged fields (KIP-584), so that a client may skip them all. v4 has features with minimum
+    0, left out before (KAFKA-17011). `zk_migration_ready` served the way from ZooKeeper to KRaft (KIP-866).
+    """
 
     error_code: i16 = 0
     api_keys: list[ApiVersion] = []
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0
     supported_features: Annotated[list[SupportedFeatureKey], since(3), tag(0), ignorable] = []
+    # Grows with each change of a feature; -1 unknown, the list is void then.
     finalized_features_epoch: Annotated[i64, since(3), tag(1), ignorable] = -1
     finalized_features: Annotated[list[FinalizedFeatureKey], since(3), tag(2), ignorable] = []
     zk_migration_ready: Annotated[boolean, since(3), tag(3), ignorable] = False

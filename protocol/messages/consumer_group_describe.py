@@ -1,17 +1,20 @@
-"""ConsumerGroupDescribe (API key 69)."""
+"""ConsumerGroupDescribe (API key 69): an admin client asks the coordinator about newer consumer groups (KIP-848).
+
+Of a classic group it learns GROUP_ID_NOT_FOUND (69) and goes on to DescribeGroups.
+"""
 
 from typing import Annotated
 
 import msgspec
 
 from protocol.schema import (
+    ZERO_UUID,
     Message,
     Structure,
-    ZERO_UUID,
     boolean,
+    i8,
     i16,
     i32,
-    i8,
     ignorable,
     message,
     since,
@@ -22,7 +25,10 @@ from protocol.schema import (
 
 @message(key=69, versions=(0, 1), flexible_since=0)
 class ConsumerGroupDescribeRequest(Message):
-    """ConsumerGroupDescribeRequest, versions 0–1, flexible."""
+    """Versions 0–1, flexible.
+
+    v1 is new in the response.
+    """
 
     group_ids: list[string] = []
     include_authorized_operations: boolean = False
@@ -46,19 +52,20 @@ class Member(Structure):
     client_id: string = ""
     client_host: string = ""
     subscribed_topic_names: list[string] = []
-    subscribed_topic_regex: string | None = None
-    assignment: Assignment = msgspec.field(default_factory=Assignment)
+    subscribed_topic_regex: string | None = None  # None without one
+    assignment: Assignment = msgspec.field(default_factory=Assignment)  # what it owns
+    # What it shall own; the same once the group is stable.
     target_assignment: Assignment = msgspec.field(default_factory=Assignment)
-    member_type: Annotated[i8, since(1), ignorable] = -1
+    member_type: Annotated[i8, since(1), ignorable] = -1  # 0 of the classic protocol, 1 of the newer one; -1 unknown
 
 
 class DescribedGroup(Structure):
     error_code: i16 = 0
     error_message: string | None = None
     group_id: string = ""
-    group_state: string = ""
-    group_epoch: i32 = 0
-    assignment_epoch: i32 = 0
+    group_state: string = ""  # Empty, Assigning, Reconciling, Stable, Dead
+    group_epoch: i32 = 0  # grows with each change of members or subscriptions
+    assignment_epoch: i32 = 0  # the group epoch that the target assignment was computed for
     assignor_name: string = ""
     members: list[Member] = []
     authorized_operations: i32 = -2147483648
@@ -66,7 +73,10 @@ class DescribedGroup(Structure):
 
 @message(key=69, versions=(0, 1), flexible_since=0)
 class ConsumerGroupDescribeResponse(Message):
-    """ConsumerGroupDescribeResponse, versions 0–1, flexible."""
+    """Versions 0–1, flexible.
+
+    v1 tells which members still speak the classic protocol, as during a rolling upgrade (KIP-1099).
+    """
 
     throttle_time_ms: i32 = 0
     groups: list[DescribedGroup] = []

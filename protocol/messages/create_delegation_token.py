@@ -1,4 +1,7 @@
-"""CreateDelegationToken (API key 38)."""
+"""CreateDelegationToken (API key 38): an authenticated client obtains a token that others may use for it (KIP-48).
+
+Workers of a cluster authenticate with it by SCRAM, instead of sharing a keytab or password.
+"""
 
 from typing import Annotated
 
@@ -12,17 +15,24 @@ class CreatableRenewers(Structure):
 
 @message(key=38, versions=(1, 3), flexible_since=2)
 class CreateDelegationTokenRequest(Message):
-    """CreateDelegationTokenRequest, versions 1–3, flexible from 2."""
+    """Versions 1–3, flexible from 2.
 
-    owner_principal_type: Annotated[string | None, since(3)] = ""
+    Kafka 4.0 dropped v0 (KIP-896). v3 can create a token for another owner (KIP-373).
+    """
+
+    owner_principal_type: Annotated[string | None, since(3)] = ""  # None for the client itself, as is the name
     owner_principal_name: Annotated[string | None, since(3)] = ""
     renewers: list[CreatableRenewers] = []
-    max_lifetime_ms: i64 = 0
+    max_lifetime_ms: i64 = 0  # -1 for the broker's `delegation.token.max.lifetime.ms`
 
 
 @message(key=38, versions=(1, 3), flexible_since=2)
 class CreateDelegationTokenResponse(Message):
-    """CreateDelegationTokenResponse, versions 1–3, flexible from 2."""
+    """Versions 1–3, flexible from 2.
+
+    From v1 on the client waits out a throttle by itself (KIP-219). v3 tells who asked for the token apart from its
+    owner (KIP-373).
+    """
 
     error_code: i16 = 0
     principal_type: string = ""
@@ -30,8 +40,8 @@ class CreateDelegationTokenResponse(Message):
     token_requester_principal_type: Annotated[string, since(3)] = ""
     token_requester_principal_name: Annotated[string, since(3)] = ""
     issue_timestamp_ms: i64 = 0
-    expiry_timestamp_ms: i64 = 0
-    max_timestamp_ms: i64 = 0
+    expiry_timestamp_ms: i64 = 0  # unless renewed before
+    max_timestamp_ms: i64 = 0  # no renewal goes beyond
     token_id: string = ""
-    hmac: binary = b""
+    hmac: binary = b""  # the secret: its base64 is the password
     throttle_time_ms: i32 = 0

@@ -1,36 +1,46 @@
-"""CreatePartitions (API key 37)."""
+"""CreatePartitions (API key 37): an admin client adds partitions to topics (KIP-195).
+
+Any broker takes it and passes it on to the controller. Partitions are never taken away.
+"""
 
 from protocol.schema import Message, Structure, boolean, i16, i32, message, string
 
 
 class CreatePartitionsAssignment(Structure):
-    broker_ids: list[i32] = []
+    broker_ids: list[i32] = []  # the replicas, the preferred leader first
 
 
 class CreatePartitionsTopic(Structure):
     name: string = ""
-    count: i32 = 0
+    count: i32 = 0  # of all partitions afterwards, not of the new ones
+    # One for each new partition, in order; None to leave it to the broker.
     assignments: list[CreatePartitionsAssignment] | None = []
 
 
 @message(key=37, versions=(0, 3), flexible_since=2)
 class CreatePartitionsRequest(Message):
-    """CreatePartitionsRequest, versions 0–3, flexible from 2."""
+    """Versions 0–3, flexible from 2.
+
+    v1 and v3 say what the client understands: waiting out a throttle (KIP-219), THROTTLING_QUOTA_EXCEEDED (KIP-599).
+    """
 
     topics: list[CreatePartitionsTopic] = []
     timeout_ms: i32 = 0
-    validate_only: boolean = False
+    validate_only: boolean = False  # check all, create nothing
 
 
 class CreatePartitionsTopicResult(Structure):
     name: string = ""
-    error_code: i16 = 0
+    error_code: i16 = 0  # INVALID_PARTITIONS (37) when `count` is no more than now
     error_message: string | None = None
 
 
 @message(key=37, versions=(0, 3), flexible_since=2)
 class CreatePartitionsResponse(Message):
-    """CreatePartitionsResponse, versions 0–3, flexible from 2."""
+    """Versions 0–3, flexible from 2.
+
+    From v1 on the client waits out a throttle by itself (KIP-219). v3 may say THROTTLING_QUOTA_EXCEEDED (89) (KIP-599).
+    """
 
     throttle_time_ms: i32 = 0
     results: list[CreatePartitionsTopicResult] = []

@@ -1,15 +1,18 @@
-"""CreateTopics (API key 19)."""
+"""CreateTopics (API key 19): an admin client creates topics, with partitions, configs and replicas (KIP-4).
+
+Any broker takes it and passes it on to the controller. Each topic succeeds or fails on its own.
+"""
 
 from typing import Annotated
 
 from protocol.schema import (
+    ZERO_UUID,
     Message,
     Structure,
-    ZERO_UUID,
     boolean,
+    i8,
     i16,
     i32,
-    i8,
     ignorable,
     message,
     since,
@@ -21,7 +24,7 @@ from protocol.schema import (
 
 class CreatableReplicaAssignment(Structure):
     partition_index: i32 = 0
-    broker_ids: list[i32] = []
+    broker_ids: list[i32] = []  # the replicas, the preferred leader first
 
 
 class CreatableTopicConfig(Structure):
@@ -31,43 +34,58 @@ class CreatableTopicConfig(Structure):
 
 class CreatableTopic(Structure):
     name: string = ""
-    num_partitions: i32 = 0
-    replication_factor: i16 = 0
+    num_partitions: i32 = 0  # -1 for `num.partitions`, and with manual assignments
+    replication_factor: i16 = 0  # -1 for `default.replication.factor`, and with manual assignments
+    # By hand, partitions 0 to n-1 each once; empty to leave it to the broker.
     assignments: list[CreatableReplicaAssignment] = []
     configs: list[CreatableTopicConfig] = []
 
 
 @message(key=19, versions=(2, 7), flexible_since=5)
 class CreateTopicsRequest(Message):
-    """CreateTopicsRequest, versions 2–7, flexible from 5."""
+    """Versions 2–7, flexible from 5.
+
+    Kafka 4.0 dropped v0 and v1, the second of which had added `validate_only` (KIP-896). From v4 on the two counts may
+    be -1 without an assignment, for the broker's defaults (KIP-464). v3, v6 and v7 have new answers only: waiting out a
+    throttle (KIP-219), THROTTLING_QUOTA_EXCEEDED (KIP-599), the topic's id (KIP-516).
+    """
 
     topics: list[CreatableTopic] = []
-    timeout_ms: i32 = 60000
-    validate_only: boolean = False
+    timeout_ms: i32 = 60000  # how long to wait for the creation
+    validate_only: boolean = False  # check all, create nothing
 
 
 class CreatableTopicConfigs(Structure):
+    """A config of the new topic as it stands, defaults included."""
+
     name: Annotated[string, since(5)] = ""
-    value: Annotated[string | None, since(5)] = ""
+    value: Annotated[string | None, since(5)] = ""  # None when sensitive
     read_only: Annotated[boolean, since(5)] = False
-    config_source: Annotated[i8, since(5), ignorable] = -1
+    config_source: Annotated[i8, since(5), ignorable] = -1  # as in DescribeConfigs
     is_sensitive: Annotated[boolean, since(5)] = False
 
 
 class CreatableTopicResult(Structure):
     name: string = ""
     topic_id: Annotated[uuid, since(7), ignorable] = ZERO_UUID
-    error_code: i16 = 0
+    error_code: i16 = 0  # TOPIC_ALREADY_EXISTS (36), INVALID_TOPIC_EXCEPTION (17), INVALID_PARTITIONS (37), …
     error_message: string | None = ""
+    # Why `configs` is None: TOPIC_AUTHORIZATION_FAILED (29).
     topic_config_error_code: Annotated[i16, since(5), tag(0), ignorable] = 0
-    num_partitions: Annotated[i32, since(5), ignorable] = -1
-    replication_factor: Annotated[i16, since(5), ignorable] = -1
+    num_partitions: Annotated[i32, since(5), ignorable] = -1  # -1 unknown
+    replication_factor: Annotated[i16, since(5), ignorable] = -1  # -1 unknown
+    # None when the client may not see them.
     configs: Annotated[list[CreatableTopicConfigs] | None, since(5), ignorable] = []
 
 
 @message(key=19, versions=(2, 7), flexible_since=5)
 class CreateTopicsResponse(Message):
-    """CreateTopicsResponse, versions 2–7, flexible from 5."""
+    """Versions 2–7, flexible from 5.
+
+    v1 added error texts, v2 the throttle time (KIP-124), which from v3 on the client waits out by itself (KIP-219). v5
+    tells what came about: partitions, replicas and configs (KIP-525). v6 may say THROTTLING_QUOTA_EXCEEDED (89) when
+    creations come too fast (KIP-599). v7 adds the topic id (KIP-516).
+    """
 
     throttle_time_ms: i32 = 0
     topics: list[CreatableTopicResult] = []

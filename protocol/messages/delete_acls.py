@@ -1,12 +1,12 @@
-"""DeleteAcls (API key 31)."""
+"""DeleteAcls (API key 31): an admin client removes every access rule that a filter matches (KIP-140)."""
 
-from protocol.schema import Message, Structure, i16, i32, i8, message, string
+from protocol.schema import Message, Structure, i8, i16, i32, message, string
 
 
 class DeleteAclsFilter(Structure):
-    resource_type_filter: i8 = 0
-    resource_name_filter: string | None = ""
-    pattern_type_filter: i8 = 3
+    resource_type_filter: i8 = 0  # codes as in CreateAcls; here, 1 is any
+    resource_name_filter: string | None = ""  # None for any, as are principal and host
+    pattern_type_filter: i8 = 3  # 1 any, 2 all patterns that cover the name, 3 literal, 4 prefix
     principal_filter: string | None = ""
     host_filter: string | None = ""
     operation: i8 = 0
@@ -15,13 +15,16 @@ class DeleteAclsFilter(Structure):
 
 @message(key=31, versions=(1, 3), flexible_since=2)
 class DeleteAclsRequest(Message):
-    """DeleteAclsRequest, versions 1–3, flexible from 2."""
+    """Versions 1–3, flexible from 2.
+
+    Kafka 4.0 dropped v0 (KIP-896). v1 adds the pattern type (KIP-290), v3 the resource type user (KIP-373).
+    """
 
     filters: list[DeleteAclsFilter] = []
 
 
 class DeleteAclsMatchingAcl(Structure):
-    error_code: i16 = 0
+    error_code: i16 = 0  # this one could not be removed
     error_message: string | None = ""
     resource_type: i8 = 0
     resource_name: string = ""
@@ -40,7 +43,10 @@ class DeleteAclsFilterResult(Structure):
 
 @message(key=31, versions=(1, 3), flexible_since=2)
 class DeleteAclsResponse(Message):
-    """DeleteAclsResponse, versions 1–3, flexible from 2."""
+    """Versions 1–3, flexible from 2; results in the order of the filters.
+
+    v1 adds the pattern type (KIP-290), v3 may tell of users (KIP-373).
+    """
 
     throttle_time_ms: i32 = 0
     filter_results: list[DeleteAclsFilterResult] = []

@@ -1,6 +1,6 @@
-"""DeleteShareGroupOffsets (API key 92)."""
+"""DeleteShareGroupOffsets (API key 92): an admin client has an empty share group forget topics (KIP-932)."""
 
-from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, message, string, uuid
+from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
 
 
 class DeleteShareGroupOffsetsRequestTopic(Structure):
@@ -9,7 +9,7 @@ class DeleteShareGroupOffsetsRequestTopic(Structure):
 
 @message(key=92, versions=(0, 0), flexible_since=0)
 class DeleteShareGroupOffsetsRequest(Message):
-    """DeleteShareGroupOffsetsRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
     group_id: string = ""
     topics: list[DeleteShareGroupOffsetsRequestTopic] = []
@@ -24,9 +24,9 @@ class DeleteShareGroupOffsetsResponseTopic(Structure):
 
 @message(key=92, versions=(0, 0), flexible_since=0)
 class DeleteShareGroupOffsetsResponse(Message):
-    """DeleteShareGroupOffsetsResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # of the group as a whole: NON_EMPTY_GROUP (68) while it has members, …
     error_message: string | None = None
     responses: list[DeleteShareGroupOffsetsResponseTopic] = []

@@ -1,6 +1,9 @@
-"""DeleteShareGroupState (API key 86)."""
+"""DeleteShareGroupState (API key 86): a group coordinator has the state of share partitions deleted (KIP-932).
 
-from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, message, string, uuid
+Between brokers: to the share coordinator.
+"""
+
+from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
 
 
 class PartitionData(Structure):
@@ -14,7 +17,7 @@ class DeleteStateData(Structure):
 
 @message(key=86, versions=(0, 0), flexible_since=0)
 class DeleteShareGroupStateRequest(Message):
-    """DeleteShareGroupStateRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
     group_id: string = ""
     topics: list[DeleteStateData] = []
@@ -33,6 +36,6 @@ class DeleteStateResult(Structure):
 
 @message(key=86, versions=(0, 0), flexible_since=0)
 class DeleteShareGroupStateResponse(Message):
-    """DeleteShareGroupStateResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     results: list[DeleteStateResult] = []

@@ -1,15 +1,18 @@
-"""DescribeAcls (API key 29)."""
+"""DescribeAcls (API key 29): an admin client lists the access rules that match a filter (KIP-140)."""
 
-from protocol.schema import Message, Structure, i16, i32, i8, message, string
+from protocol.schema import Message, Structure, i8, i16, i32, message, string
 
 
 @message(key=29, versions=(1, 3), flexible_since=2)
 class DescribeAclsRequest(Message):
-    """DescribeAclsRequest, versions 1–3, flexible from 2."""
+    """Versions 1–3, flexible from 2.
 
-    resource_type_filter: i8 = 0
-    resource_name_filter: string | None = ""
-    pattern_type_filter: i8 = 3
+    Kafka 4.0 dropped v0 (KIP-896). v1 adds the pattern type (KIP-290), v3 the resource type user (KIP-373).
+    """
+
+    resource_type_filter: i8 = 0  # codes as in CreateAcls; here, 1 is any
+    resource_name_filter: string | None = ""  # None for any, as are principal and host
+    pattern_type_filter: i8 = 3  # 1 any, 2 all patterns that cover the name, 3 literal, 4 prefix
     principal_filter: string | None = ""
     host_filter: string | None = ""
     operation: i8 = 0
@@ -32,9 +35,12 @@ class DescribeAclsResource(Structure):
 
 @message(key=29, versions=(1, 3), flexible_since=2)
 class DescribeAclsResponse(Message):
-    """DescribeAclsResponse, versions 1–3, flexible from 2."""
+    """Versions 1–3, flexible from 2.
+
+    v1 adds the pattern type (KIP-290), v3 may tell of users (KIP-373).
+    """
 
     throttle_time_ms: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # SECURITY_DISABLED (54) on a broker without an authorizer
     error_message: string | None = ""
     resources: list[DescribeAclsResource] = []

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (API key 41)."""
+"""DescribeDelegationToken (API key 41): a client lists the delegation tokens that it may see (KIP-48)."""
 
 from typing import Annotated
 
@@ -12,9 +12,12 @@ class DescribeDelegationTokenOwner(Structure):
 
 @message(key=41, versions=(1, 3), flexible_since=2)
 class DescribeDelegationTokenRequest(Message):
-    """DescribeDelegationTokenRequest, versions 1–3, flexible from 2."""
+    """Versions 1–3, flexible from 2.
 
-    owners: list[DescribeDelegationTokenOwner] | None = []
+    Kafka 4.0 dropped v0 (KIP-896). v3 is new in the response.
+    """
+
+    owners: list[DescribeDelegationTokenOwner] | None = []  # None for all
 
 
 class DescribedDelegationTokenRenewer(Structure):
@@ -31,13 +34,17 @@ class DescribedDelegationToken(Structure):
     expiry_timestamp: i64 = 0
     max_timestamp: i64 = 0
     token_id: string = ""
-    hmac: binary = b""
+    hmac: binary = b""  # the secret: its base64 is the password
     renewers: list[DescribedDelegationTokenRenewer] = []
 
 
 @message(key=41, versions=(1, 3), flexible_since=2)
 class DescribeDelegationTokenResponse(Message):
-    """DescribeDelegationTokenResponse, versions 1–3, flexible from 2."""
+    """Versions 1–3, flexible from 2.
+
+    From v1 on the client waits out a throttle by itself (KIP-219). v3 tells who asked for the token apart from its
+    owner (KIP-373).
+    """
 
     error_code: i16 = 0
     tokens: list[DescribedDelegationToken] = []

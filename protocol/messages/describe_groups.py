@@ -1,4 +1,4 @@
-"""DescribeGroups (API key 15)."""
+"""DescribeGroups (API key 15): an admin client asks coordinators for the state and members of classic groups."""
 
 from typing import Annotated
 
@@ -7,7 +7,11 @@ from protocol.schema import Message, Structure, binary, boolean, i16, i32, ignor
 
 @message(key=15, versions=(0, 6), flexible_since=5)
 class DescribeGroupsRequest(Message):
-    """DescribeGroupsRequest, versions 0–6, flexible from 5."""
+    """Versions 0–6, flexible from 5.
+
+    v3 may ask for the operations that the client is authorized for (KIP-430). v2, v4 and v6 say what it understands:
+    waiting out a throttle (KIP-219), instance ids (KIP-345), GROUP_ID_NOT_FOUND (KIP-1043).
+    """
 
     groups: list[string] = []
     include_authorized_operations: Annotated[boolean, since(3)] = False
@@ -18,24 +22,29 @@ class DescribedGroupMember(Structure):
     group_instance_id: Annotated[string | None, since(4), ignorable] = None
     client_id: string = ""
     client_host: string = ""
-    member_metadata: binary = b""
-    member_assignment: binary = b""
+    member_metadata: binary = b""  # its subscription, in the group's chosen protocol; empty unless the group is stable
+    member_assignment: binary = b""  # its partitions; empty unless the group is stable
 
 
 class DescribedGroup(Structure):
     error_code: i16 = 0
     error_message: Annotated[string | None, since(6)] = None
     group_id: string = ""
-    group_state: string = ""
-    protocol_type: string = ""
-    protocol_data: string = ""
+    group_state: string = ""  # Empty, PreparingRebalance, CompletingRebalance, Stable, Dead
+    protocol_type: string = ""  # `consumer` for consumers; empty while none has joined
+    protocol_data: string = ""  # the chosen assignor; empty unless the group is stable
     members: list[DescribedGroupMember] = []
     authorized_operations: Annotated[i32, since(3)] = -2147483648
 
 
 @message(key=15, versions=(0, 6), flexible_since=5)
 class DescribeGroupsResponse(Message):
-    """DescribeGroupsResponse, versions 0–6, flexible from 5."""
+    """Versions 0–6, flexible from 5.
+
+    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219), v3 the authorized operations
+    (KIP-430), v4 instance ids (KIP-345). An unknown group is described as Dead without an error up to v5; v6 says
+    GROUP_ID_NOT_FOUND (69) with a text (KIP-1043).
+    """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0
     groups: list[DescribedGroup] = []

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (API key 35)."""
+"""DescribeLogDirs (API key 35): an admin client asks a broker what lies in its log directories (KIP-113)."""
 
 from typing import Annotated
 
@@ -12,16 +12,20 @@ class DescribableLogDirTopic(Structure):
 
 @message(key=35, versions=(1, 5), flexible_since=2)
 class DescribeLogDirsRequest(Message):
-    """DescribeLogDirsRequest, versions 1–5, flexible from 2."""
+    """Versions 1–5, flexible from 2.
 
-    topics: list[DescribableLogDirTopic] | None = []
+    Kafka 4.0 dropped v0 (KIP-896). v3, v4 and v5 are new in the response.
+    """
+
+    topics: list[DescribableLogDirTopic] | None = []  # None for all
 
 
 class DescribeLogDirsPartition(Structure):
     partition_index: i32 = 0
-    partition_size: i64 = 0
+    partition_size: i64 = 0  # bytes of its segments
+    # High watermark minus log end offset, at least 0; of a future log its way behind the present one.
     offset_lag: i64 = 0
-    is_future_key: boolean = False
+    is_future_key: boolean = False  # a copy under way from another directory, to replace the replica when done
 
 
 class DescribeLogDirsTopic(Structure):
@@ -30,17 +34,21 @@ class DescribeLogDirsTopic(Structure):
 
 
 class DescribeLogDirsResult(Structure):
-    error_code: i16 = 0
-    log_dir: string = ""
+    error_code: i16 = 0  # KAFKA_STORAGE_ERROR (56) when the directory is offline
+    log_dir: string = ""  # absolute path
     topics: list[DescribeLogDirsTopic] = []
-    total_bytes: Annotated[i64, since(4), ignorable] = -1
-    usable_bytes: Annotated[i64, since(4), ignorable] = -1
-    is_cordoned: Annotated[boolean, since(5), ignorable] = False
+    total_bytes: Annotated[i64, since(4), ignorable] = -1  # of the volume; -1 unknown
+    usable_bytes: Annotated[i64, since(4), ignorable] = -1  # free on the volume; -1 unknown
+    is_cordoned: Annotated[boolean, since(5), ignorable] = False  # takes no new replicas
 
 
 @message(key=35, versions=(1, 5), flexible_since=2)
 class DescribeLogDirsResponse(Message):
-    """DescribeLogDirsResponse, versions 1–5, flexible from 2."""
+    """Versions 1–5, flexible from 2.
+
+    From v1 on the client waits out a throttle by itself (KIP-219). v3 adds an error for the request as a whole, v4 the
+    size of the volume and what is free (KIP-827), v5 whether the directory is closed to new replicas (KIP-1066).
+    """
 
     throttle_time_ms: i32 = 0
     error_code: Annotated[i16, since(3), ignorable] = 0

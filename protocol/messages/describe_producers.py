@@ -1,4 +1,7 @@
-"""DescribeProducers (API key 61)."""
+"""DescribeProducers (API key 61): an admin client asks a partition's leader which producers it knows (KIP-664).
+
+It is how transactions left hanging are found: one open in a partition that its coordinator knows nothing of.
+"""
 
 from protocol.schema import Message, Structure, i16, i32, i64, message, string
 
@@ -10,7 +13,7 @@ class TopicRequest(Structure):
 
 @message(key=61, versions=(0, 0), flexible_since=0)
 class DescribeProducersRequest(Message):
-    """DescribeProducersRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
     topics: list[TopicRequest] = []
 
@@ -18,10 +21,10 @@ class DescribeProducersRequest(Message):
 class ProducerState(Structure):
     producer_id: i64 = 0
     producer_epoch: i32 = 0
-    last_sequence: i32 = -1
-    last_timestamp: i64 = -1
-    coordinator_epoch: i32 = 0
-    current_txn_start_offset: i64 = -1
+    last_sequence: i32 = -1  # of its last record; -1 none
+    last_timestamp: i64 = -1  # of its last batch (ms); -1 none
+    coordinator_epoch: i32 = 0  # of the last marker, -1 before the first
+    current_txn_start_offset: i64 = -1  # of the open transaction; -1 without one
 
 
 class PartitionResponse(Structure):
@@ -38,7 +41,7 @@ class TopicResponse(Structure):
 
 @message(key=61, versions=(0, 0), flexible_since=0)
 class DescribeProducersResponse(Message):
-    """DescribeProducersResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
     topics: list[TopicResponse] = []

@@ -1,8 +1,8 @@
-"""DescribeShareGroupOffsets (API key 90)."""
+"""DescribeShareGroupOffsets (API key 90): an admin client asks how far share groups have got (KIP-932)."""
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, i64, ignorable, message, since, string, uuid
+from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, ignorable, message, since, string, uuid
 
 
 class DescribeShareGroupOffsetsRequestTopic(Structure):
@@ -12,21 +12,21 @@ class DescribeShareGroupOffsetsRequestTopic(Structure):
 
 class DescribeShareGroupOffsetsRequestGroup(Structure):
     group_id: string = ""
-    topics: list[DescribeShareGroupOffsetsRequestTopic] | None = []
+    topics: list[DescribeShareGroupOffsetsRequestTopic] | None = []  # None for all
 
 
 @message(key=90, versions=(0, 1), flexible_since=0)
 class DescribeShareGroupOffsetsRequest(Message):
-    """DescribeShareGroupOffsetsRequest, versions 0–1, flexible."""
+    """Versions 0–1, flexible; v1 is new in the response."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = []
 
 
 class DescribeShareGroupOffsetsResponsePartition(Structure):
     partition_index: i32 = 0
-    start_offset: i64 = 0
+    start_offset: i64 = 0  # the first offset still to be delivered; -1 not decided yet
     leader_epoch: i32 = 0
-    lag: Annotated[i64, since(1), ignorable] = -1
+    lag: Annotated[i64, since(1), ignorable] = -1  # records still to be delivered; -1 unknown
     error_code: i16 = 0
     error_message: string | None = None
 
@@ -46,7 +46,7 @@ class DescribeShareGroupOffsetsResponseGroup(Structure):
 
 @message(key=90, versions=(0, 1), flexible_since=0)
 class DescribeShareGroupOffsetsResponse(Message):
-    """DescribeShareGroupOffsetsResponse, versions 0–1, flexible."""
+    """Versions 0–1, flexible; v1 adds the lag (KIP-1226)."""
 
     throttle_time_ms: i32 = 0
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []

@@ -1,6 +1,9 @@
-"""DescribeTopicPartitions (API key 75)."""
+"""DescribeTopicPartitions (API key 75): an admin client reads topics page by page, large ones in parts (KIP-966).
 
-from protocol.schema import Message, Structure, ZERO_UUID, boolean, i16, i32, message, string, uuid
+Metadata for people: it adds who may be elected, and never creates a topic.
+"""
+
+from protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, string, uuid
 
 
 class TopicRequest(Structure):
@@ -8,28 +11,30 @@ class TopicRequest(Structure):
 
 
 class Cursor(Structure):
+    """The first partition of the next page, by topic name."""
+
     topic_name: string = ""
     partition_index: i32 = 0
 
 
 @message(key=75, versions=(0, 0), flexible_since=0)
 class DescribeTopicPartitionsRequest(Message):
-    """DescribeTopicPartitionsRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
-    topics: list[TopicRequest] = []
+    topics: list[TopicRequest] = []  # empty for all
     response_partition_limit: i32 = 2000
-    cursor: Cursor | None = None
+    cursor: Cursor | None = None  # None for the first page
 
 
 class DescribeTopicPartitionsResponsePartition(Structure):
     error_code: i16 = 0
     partition_index: i32 = 0
-    leader_id: i32 = 0
+    leader_id: i32 = 0  # -1 without a leader
     leader_epoch: i32 = -1
     replica_nodes: list[i32] = []
     isr_nodes: list[i32] = []
-    eligible_leader_replicas: list[i32] | None = None
-    last_known_elr: list[i32] | None = None
+    eligible_leader_replicas: list[i32] | None = None  # out of sync, yet known to hold every committed record
+    last_known_elr: list[i32] | None = None  # eligible ones that came back from an unclean shutdown
     offline_replicas: list[i32] = []
 
 
@@ -44,8 +49,8 @@ class DescribeTopicPartitionsResponseTopic(Structure):
 
 @message(key=75, versions=(0, 0), flexible_since=0)
 class DescribeTopicPartitionsResponse(Message):
-    """DescribeTopicPartitionsResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
     topics: list[DescribeTopicPartitionsResponseTopic] = []
-    next_cursor: Cursor | None = None
+    next_cursor: Cursor | None = None  # None when this is the last page

@@ -1,8 +1,11 @@
-"""ElectLeaders (API key 43)."""
+"""ElectLeaders (API key 43): an admin client has the controller elect leaders (KIP-183).
+
+Mostly to give leadership back to the preferred replicas after a broker returned.
+"""
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i16, i32, i8, message, since, string
+from protocol.schema import Message, Structure, i8, i16, i32, message, since, string
 
 
 class TopicPartitions(Structure):
@@ -12,16 +15,20 @@ class TopicPartitions(Structure):
 
 @message(key=43, versions=(0, 2), flexible_since=2)
 class ElectLeadersRequest(Message):
-    """ElectLeadersRequest, versions 0–2, flexible from 2."""
+    """Versions 0–2, flexible from 2.
 
+    v0 elects preferred leaders only; v1 can also force an unclean election where no replica is in sync (KIP-460).
+    """
+
+    # 0 preferred, 1 unclean: a live replica that is not in sync, at the price of records.
     election_type: Annotated[i8, since(1)] = 0
-    topic_partitions: list[TopicPartitions] | None = []
+    topic_partitions: list[TopicPartitions] | None = []  # None for all
     timeout_ms: i32 = 60000
 
 
 class PartitionResult(Structure):
     partition_id: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # ELECTION_NOT_NEEDED (84), PREFERRED_LEADER_NOT_AVAILABLE (80), …
     error_message: string | None = ""
 
 
@@ -32,7 +39,7 @@ class ReplicaElectionResult(Structure):
 
 @message(key=43, versions=(0, 2), flexible_since=2)
 class ElectLeadersResponse(Message):
-    """ElectLeadersResponse, versions 0–2, flexible from 2."""
+    """Versions 0–2, flexible from 2; v1 adds an error for the request as a whole (KIP-460)."""
 
     throttle_time_ms: i32 = 0
     error_code: Annotated[i16, since(1)] = 0

@@ -1,19 +1,25 @@
-"""ExpireDelegationToken (API key 40)."""
+"""ExpireDelegationToken (API key 40): the owner or a renewer of a delegation token ends it (KIP-48)."""
 
 from protocol.schema import Message, binary, i16, i32, i64, message
 
 
 @message(key=40, versions=(1, 2), flexible_since=2)
 class ExpireDelegationTokenRequest(Message):
-    """ExpireDelegationTokenRequest, versions 1–2, flexible from 2."""
+    """Versions 1–2, flexible from 2.
 
-    hmac: binary = b""
-    expiry_time_period_ms: i64 = 0
+    Kafka 4.0 dropped v0 (KIP-896).
+    """
+
+    hmac: binary = b""  # of the token
+    expiry_time_period_ms: i64 = 0  # from now; negative ends it at once
 
 
 @message(key=40, versions=(1, 2), flexible_since=2)
 class ExpireDelegationTokenResponse(Message):
-    """ExpireDelegationTokenResponse, versions 1–2, flexible from 2."""
+    """Versions 1–2, flexible from 2.
+
+    From v1 on the client waits out a throttle by itself (KIP-219).
+    """
 
     error_code: i16 = 0
     expiry_timestamp_ms: i64 = 0

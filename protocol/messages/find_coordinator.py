@@ -1,22 +1,31 @@
-"""FindCoordinator (API key 10)."""
+"""FindCoordinator (API key 10): a client asks any broker which broker coordinates a group or transactional id.
+
+The coordinator leads the partition of `__consumer_offsets` or `__transaction_state` that the key hashes to. Asking may
+create that topic; COORDINATOR_NOT_AVAILABLE (15) until it is there.
+"""
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i16, i32, i8, ignorable, message, since, string, until
+from protocol.schema import Message, Structure, i8, i16, i32, ignorable, message, since, string, until
 
 
 @message(key=10, versions=(0, 6), flexible_since=3)
 class FindCoordinatorRequest(Message):
-    """FindCoordinatorRequest, versions 0–6, flexible from 3."""
+    """Versions 0–6, flexible from 3.
+
+    v1 adds the key's type, since transactional ids have coordinators, too (KIP-98). v4 asks for several keys at once
+    (KIP-699). v6 adds share groups (KIP-932). v2 and v5 say what the client understands: waiting out a throttle
+    (KIP-219), TRANSACTION_ABORTABLE (KIP-890).
+    """
 
     key: Annotated[string, until(3)] = ""
-    key_type: Annotated[i8, since(1)] = 0
+    key_type: Annotated[i8, since(1)] = 0  # 0 group, 1 transactional id, 2 share partition, `group:topic id:partition`
     coordinator_keys: Annotated[list[string], since(4)] = []
 
 
 class Coordinator(Structure):
     key: Annotated[string, since(4)] = ""
-    node_id: Annotated[i32, since(4)] = 0
+    node_id: Annotated[i32, since(4)] = 0  # -1 with an error, as is the port
     host: Annotated[string, since(4)] = ""
     port: Annotated[i32, since(4)] = 0
     error_code: Annotated[i16, since(4)] = 0
@@ -25,7 +34,11 @@ class Coordinator(Structure):
 
 @message(key=10, versions=(0, 6), flexible_since=3)
 class FindCoordinatorResponse(Message):
-    """FindCoordinatorResponse, versions 0–6, flexible from 3."""
+    """Versions 0–6, flexible from 3.
+
+    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219), and an error text. v4 answers
+    several keys, each with its own error (KIP-699).
+    """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0
     error_code: Annotated[i16, until(3)] = 0

@@ -1,25 +1,25 @@
-"""GetTelemetrySubscriptions (API key 71)."""
+"""GetTelemetrySubscriptions (API key 71): a client asks which of its metrics the cluster wants (KIP-714)."""
 
-from protocol.schema import Message, ZERO_UUID, boolean, i16, i32, i8, message, string, uuid
+from protocol.schema import ZERO_UUID, Message, boolean, i8, i16, i32, message, string, uuid
 
 
 @message(key=71, versions=(0, 0), flexible_since=0)
 class GetTelemetrySubscriptionsRequest(Message):
-    """GetTelemetrySubscriptionsRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
-    client_instance_id: uuid = ZERO_UUID
+    client_instance_id: uuid = ZERO_UUID  # zero the first time
 
 
 @message(key=71, versions=(0, 0), flexible_since=0)
 class GetTelemetrySubscriptionsResponse(Message):
-    """GetTelemetrySubscriptionsResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
-    client_instance_id: uuid = ZERO_UUID
-    subscription_id: i32 = 0
-    accepted_compression_types: list[i8] = []
+    client_instance_id: uuid = ZERO_UUID  # a new one if the request had none, else zero
+    subscription_id: i32 = 0  # to be sent along with every push; another one when the subscription changed
+    accepted_compression_types: list[i8] = []  # codecs as in record batches, by preference
     push_interval_ms: i32 = 0
     telemetry_max_bytes: i32 = 0
-    delta_temporality: boolean = False
-    requested_metrics: list[string] = []
+    delta_temporality: boolean = False  # counters as differences; False: as totals
+    requested_metrics: list[string] = []  # prefixes of names; empty for none, one empty string for all

@@ -1,4 +1,8 @@
-"""Heartbeat (API key 12)."""
+"""Heartbeat (API key 12): a member of a classic group tells the coordinator that it lives, and learns of rebalances.
+
+REBALANCE_IN_PROGRESS (27): join again. ILLEGAL_GENERATION (22) or UNKNOWN_MEMBER_ID (25): the group went on without
+this member.
+"""
 
 from typing import Annotated
 
@@ -7,7 +11,11 @@ from protocol.schema import Message, i16, i32, ignorable, message, since, string
 
 @message(key=12, versions=(0, 4), flexible_since=4)
 class HeartbeatRequest(Message):
-    """HeartbeatRequest, versions 0–4, flexible from 4."""
+    """Versions 0–4, flexible from 4.
+
+    v3 adds the instance id of static members (KIP-345); v2 says that the client waits out a throttle by itself
+    (KIP-219).
+    """
 
     group_id: string = ""
     generation_id: i32 = 0
@@ -17,7 +25,11 @@ class HeartbeatRequest(Message):
 
 @message(key=12, versions=(0, 4), flexible_since=4)
 class HeartbeatResponse(Message):
-    """HeartbeatResponse, versions 0–4, flexible from 4."""
+    """Versions 0–4, flexible from 4.
+
+    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219). v3 may say FENCED_INSTANCE_ID
+    (82) to a static member that was replaced (KIP-345).
+    """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0
     error_code: i16 = 0

@@ -1,12 +1,15 @@
-"""InitializeShareGroupState (API key 83)."""
+"""InitializeShareGroupState (API key 83): a group coordinator has the state of share partitions begun (KIP-932).
 
-from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, i64, message, string, uuid
+Between brokers: to the share coordinator, who keeps that state in `__share_group_state`.
+"""
+
+from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, string, uuid
 
 
 class PartitionData(Structure):
     partition: i32 = 0
-    state_epoch: i32 = 0
-    start_offset: i64 = 0
+    state_epoch: i32 = 0  # of the group; FENCED_STATE_EPOCH (124) when it is an older one
+    start_offset: i64 = 0  # the first offset that members may read; -1 not decided yet
 
 
 class InitializeStateData(Structure):
@@ -16,7 +19,7 @@ class InitializeStateData(Structure):
 
 @message(key=83, versions=(0, 0), flexible_since=0)
 class InitializeShareGroupStateRequest(Message):
-    """InitializeShareGroupStateRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
     group_id: string = ""
     topics: list[InitializeStateData] = []
@@ -35,6 +38,6 @@ class InitializeStateResult(Structure):
 
 @message(key=83, versions=(0, 0), flexible_since=0)
 class InitializeShareGroupStateResponse(Message):
-    """InitializeShareGroupStateResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     results: list[InitializeStateResult] = []

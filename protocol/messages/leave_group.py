@@ -1,4 +1,7 @@
-"""LeaveGroup (API key 13)."""
+"""LeaveGroup (API key 13): a member tells the coordinator that it goes, so that nobody waits for its session to end.
+
+Administrators use it, too, to take out static members.
+"""
 
 from typing import Annotated
 
@@ -6,14 +9,18 @@ from protocol.schema import Message, Structure, i16, i32, ignorable, message, si
 
 
 class MemberIdentity(Structure):
-    member_id: Annotated[string, since(3)] = ""
+    member_id: Annotated[string, since(3)] = ""  # may be empty when the instance id is given, as an administrator does
     group_instance_id: Annotated[string | None, since(3)] = None
-    reason: Annotated[string | None, since(5), ignorable] = None
+    reason: Annotated[string | None, since(5), ignorable] = None  # for the broker's log
 
 
 @message(key=13, versions=(0, 5), flexible_since=4)
 class LeaveGroupRequest(Message):
-    """LeaveGroupRequest, versions 0–5, flexible from 4."""
+    """Versions 0–5, flexible from 4.
+
+    v0–2 name the one member that goes. v3 names several, by member or instance id (KIP-345). v5 adds reasons (KIP-800).
+    v2 says that the client waits out a throttle by itself (KIP-219).
+    """
 
     group_id: string = ""
     member_id: Annotated[string, until(2)] = ""
@@ -28,7 +35,11 @@ class MemberResponse(Structure):
 
 @message(key=13, versions=(0, 5), flexible_since=4)
 class LeaveGroupResponse(Message):
-    """LeaveGroupResponse, versions 0–5, flexible from 4."""
+    """Versions 0–5, flexible from 4.
+
+    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219). v3 has an error for each member
+    (KIP-345).
+    """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0
     error_code: i16 = 0

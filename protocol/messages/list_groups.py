@@ -1,4 +1,4 @@
-"""ListGroups (API key 16)."""
+"""ListGroups (API key 16): an admin client asks every broker for the groups that it coordinates, of all kinds."""
 
 from typing import Annotated
 
@@ -7,22 +7,30 @@ from protocol.schema import Message, Structure, i16, i32, ignorable, message, si
 
 @message(key=16, versions=(0, 5), flexible_since=3)
 class ListGroupsRequest(Message):
-    """ListGroupsRequest, versions 0–5, flexible from 3."""
+    """Versions 0–5, flexible from 3.
 
-    states_filter: Annotated[list[string], since(4)] = []
-    types_filter: Annotated[list[string], since(5)] = []
+    v4 can filter by state (KIP-518), v5 by type (KIP-848). v2 says that the client waits out a throttle by itself
+    (KIP-219).
+    """
+
+    states_filter: Annotated[list[string], since(4)] = []  # empty for all
+    types_filter: Annotated[list[string], since(5)] = []  # `classic`, `consumer`, `share`, `streams`; empty for all
 
 
 class ListedGroup(Structure):
     group_id: string = ""
-    protocol_type: string = ""
+    protocol_type: string = ""  # `consumer` for consumers; empty for a group that only keeps offsets
     group_state: Annotated[string, since(4), ignorable] = ""
     group_type: Annotated[string, since(5), ignorable] = ""
 
 
 @message(key=16, versions=(0, 5), flexible_since=3)
 class ListGroupsResponse(Message):
-    """ListGroupsResponse, versions 0–5, flexible from 3."""
+    """Versions 0–5, flexible from 3.
+
+    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219), v4 the state (KIP-518), v5 the
+    type (KIP-848).
+    """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0
     error_code: i16 = 0

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46)."""
+"""ListPartitionReassignments (API key 46): an admin client asks which replicas are on the move (KIP-455)."""
 
 from protocol.schema import Message, Structure, i16, i32, message, string
 
@@ -10,15 +10,15 @@ class ListPartitionReassignmentsTopics(Structure):
 
 @message(key=46, versions=(0, 0), flexible_since=0)
 class ListPartitionReassignmentsRequest(Message):
-    """ListPartitionReassignmentsRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
     timeout_ms: i32 = 60000
-    topics: list[ListPartitionReassignmentsTopics] | None = None
+    topics: list[ListPartitionReassignmentsTopics] | None = None  # None for all
 
 
 class OngoingPartitionReassignment(Structure):
     partition_index: i32 = 0
-    replicas: list[i32] = []
+    replicas: list[i32] = []  # the present ones, those to come and those to go among them
     adding_replicas: list[i32] = []
     removing_replicas: list[i32] = []
 
@@ -30,7 +30,7 @@ class OngoingTopicReassignment(Structure):
 
 @message(key=46, versions=(0, 0), flexible_since=0)
 class ListPartitionReassignmentsResponse(Message):
-    """ListPartitionReassignmentsResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0

@@ -1,4 +1,4 @@
-"""ListTransactions (API key 66)."""
+"""ListTransactions (API key 66): an admin client asks every broker which transactional ids it has (KIP-664)."""
 
 from typing import Annotated
 
@@ -7,11 +7,15 @@ from protocol.schema import Message, Structure, i16, i32, i64, message, since, s
 
 @message(key=66, versions=(0, 2), flexible_since=0)
 class ListTransactionsRequest(Message):
-    """ListTransactionsRequest, versions 0–2, flexible."""
+    """Versions 0–2, flexible.
 
-    state_filters: list[string] = []
+    v1 can filter by age (KIP-994), v2 by a pattern of ids (KIP-1152).
+    """
+
+    state_filters: list[string] = []  # empty for all, as are the other lists
     producer_id_filters: list[i64] = []
-    duration_filter: Annotated[i64, since(1)] = -1
+    duration_filter: Annotated[i64, since(1)] = -1  # open for longer than this (ms); negative for all
+    # A regular expression (RE2/J); None or empty for all.
     transactional_id_pattern: Annotated[string | None, since(2)] = None
 
 
@@ -23,9 +27,9 @@ class TransactionState(Structure):
 
 @message(key=66, versions=(0, 2), flexible_since=0)
 class ListTransactionsResponse(Message):
-    """ListTransactionsResponse, versions 0–2, flexible."""
+    """Versions 0–2, flexible; v2 may say INVALID_REGULAR_EXPRESSION (128) (KIP-1152)."""
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
-    unknown_state_filters: list[string] = []
+    unknown_state_filters: list[string] = []  # states asked for that the coordinator does not know
     transaction_states: list[TransactionState] = []

@@ -1,11 +1,15 @@
-"""Metadata (API key 3)."""
+"""Metadata (API key 3): every client asks any broker who the brokers are and who leads which partition.
+
+It is asked at the start, after errors that mean a stale picture, and every few minutes. Asking by name may create the
+topic, if both the request and `auto.create.topics.enable` allow.
+"""
 
 from typing import Annotated
 
 from protocol.schema import (
+    ZERO_UUID,
     Message,
     Structure,
-    ZERO_UUID,
     boolean,
     i16,
     i32,
@@ -20,15 +24,24 @@ from protocol.schema import (
 
 
 class MetadataRequestTopic(Structure):
+    """By name or, with `name` None, by id."""
+
     topic_id: Annotated[uuid, since(10), ignorable] = ZERO_UUID
     name: Annotated[string | None, nullable(10)] = ""
 
 
 @message(key=3, versions=(0, 13), flexible_since=9)
 class MetadataRequest(Message):
-    """MetadataRequest, versions 0–13, flexible from 9."""
+    """Versions 0–13, flexible from 9.
 
-    topics: Annotated[list[MetadataRequestTopic] | None, nullable(1)] = []
+    In v0 an empty list asks for all topics; from v1 None does, and an empty list asks for none (KIP-4). v4 lets the
+    client forbid that asking creates topics. v8 may ask for the operations that the client is authorized for (KIP-430);
+    those on the cluster moved to DescribeCluster in v11 (KIP-700). v10 added topic ids, which brokers only honour from
+    v12 on (KIP-516). v13 says that the client understands a top-level error.
+    """
+
+    topics: Annotated[list[MetadataRequestTopic] | None, nullable(1)] = []  # None for all
+    # False: a topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION (3).
     allow_auto_topic_creation: Annotated[boolean, since(4)] = True
     include_cluster_authorized_operations: Annotated[boolean, since(8), until(10)] = False
     include_topic_authorized_operations: Annotated[boolean, since(8)] = False
@@ -36,25 +49,26 @@ class MetadataRequest(Message):
 
 class MetadataResponseBroker(Structure):
     node_id: i32 = 0
-    host: string = ""
+    host: string = ""  # as this listener advertises it
     port: i32 = 0
     rack: Annotated[string | None, since(1), ignorable] = None
 
 
 class MetadataResponsePartition(Structure):
-    error_code: i16 = 0
+    error_code: i16 = 0  # LEADER_NOT_AVAILABLE (5) while an election is due
     partition_index: i32 = 0
-    leader_id: i32 = 0
+    leader_id: i32 = 0  # -1 without a leader
     leader_epoch: Annotated[i32, since(7), ignorable] = -1
-    replica_nodes: list[i32] = []
-    isr_nodes: list[i32] = []
-    offline_replicas: Annotated[list[i32], since(5), ignorable] = []
+    replica_nodes: list[i32] = []  # broker ids; the first is the preferred leader
+    isr_nodes: list[i32] = []  # the in-sync replicas, the leader among them
+    offline_replicas: Annotated[list[i32], since(5), ignorable] = []  # on brokers or log directories that are down
 
 
 class MetadataResponseTopic(Structure):
-    error_code: i16 = 0
-    name: Annotated[string | None, nullable(12)] = ""
-    topic_id: Annotated[uuid, since(10), ignorable] = ZERO_UUID
+    error_code: i16 = 0  # UNKNOWN_TOPIC_OR_PARTITION (3), also while it is being created: ask again
+    name: Annotated[string | None, nullable(12)] = ""  # None when an unknown id was asked for
+    topic_id: Annotated[uuid, since(10), ignorable] = ZERO_UUID  # zero when an unknown name was asked for
+    # Kept by the brokers themselves: `__consumer_offsets`, `__transaction_state`, …
     is_internal: Annotated[boolean, since(1), ignorable] = False
     partitions: list[MetadataResponsePartition] = []
     topic_authorized_operations: Annotated[i32, since(8)] = -2147483648
@@ -62,11 +76,20 @@ class MetadataResponseTopic(Structure):
 
 @message(key=3, versions=(0, 13), flexible_since=9)
 class MetadataResponse(Message):
-    """MetadataResponse, versions 0–13, flexible from 9."""
+    """Versions 0–13, flexible from 9.
+
+    v1 adds racks (KIP-36), the controller and the internal flag (KIP-4), v2 the cluster id (KIP-78), v3 the throttle
+    time (KIP-124), which from v6 on the client waits out by itself (KIP-219). v5 lists offline replicas (KIP-112), v7
+    the leader epoch, by which a client knows older metadata from newer (KIP-320). v8 adds authorized operations
+    (KIP-430), of which those on the cluster left in v11 (KIP-700). v10 adds topic ids; from v12 a name may be None
+    (KIP-516). v13 adds a top-level error, by which a broker can send a client back to its bootstrap servers
+    (REBOOTSTRAP_REQUIRED, KIP-1102).
+    """
 
     throttle_time_ms: Annotated[i32, since(3), ignorable] = 0
     brokers: list[MetadataResponseBroker] = []
     cluster_id: Annotated[string | None, since(2), ignorable] = None
+    # Whom to send administration to; since KRaft any live broker, which forwards; -1 none.
     controller_id: Annotated[i32, since(1), ignorable] = -1
     topics: list[MetadataResponseTopic] = []
     cluster_authorized_operations: Annotated[i32, since(8), until(10)] = -2147483648

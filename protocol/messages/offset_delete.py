@@ -1,4 +1,7 @@
-"""OffsetDelete (API key 47)."""
+"""OffsetDelete (API key 47): an admin client deletes a group's committed offsets of chosen partitions (KIP-496).
+
+It goes to the group's coordinator. GROUP_SUBSCRIBED_TO_TOPIC (86) where a live member still consumes the topic.
+"""
 
 from protocol.schema import Message, Structure, i16, i32, message, string
 
@@ -14,7 +17,7 @@ class OffsetDeleteRequestTopic(Structure):
 
 @message(key=47, versions=(0, 0))
 class OffsetDeleteRequest(Message):
-    """OffsetDeleteRequest, version 0."""
+    """Version 0."""
 
     group_id: string = ""
     topics: list[OffsetDeleteRequestTopic] = []
@@ -32,8 +35,8 @@ class OffsetDeleteResponseTopic(Structure):
 
 @message(key=47, versions=(0, 0))
 class OffsetDeleteResponse(Message):
-    """OffsetDeleteResponse, version 0."""
+    """Version 0."""
 
-    error_code: i16 = 0
+    error_code: i16 = 0  # of the group as a whole: GROUP_ID_NOT_FOUND (69), NON_EMPTY_GROUP (68), …
     throttle_time_ms: i32 = 0
     topics: list[OffsetDeleteResponseTopic] = []

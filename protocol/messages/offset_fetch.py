@@ -1,11 +1,11 @@
-"""OffsetFetch (API key 9)."""
+"""OffsetFetch (API key 9): a consumer asks the coordinator of its group where it left off; tools ask for lag."""
 
 from typing import Annotated
 
 from protocol.schema import (
+    ZERO_UUID,
     Message,
     Structure,
-    ZERO_UUID,
     boolean,
     i16,
     i32,
@@ -33,25 +33,35 @@ class OffsetFetchRequestTopics(Structure):
 
 class OffsetFetchRequestGroup(Structure):
     group_id: Annotated[string, since(8)] = ""
+    # Of a consumer group (KIP-848), checked together with the epoch; None from others.
     member_id: Annotated[string | None, since(9), ignorable] = None
-    member_epoch: Annotated[i32, since(9), ignorable] = -1
-    topics: Annotated[list[OffsetFetchRequestTopics] | None, since(8)] = []
+    member_epoch: Annotated[i32, since(9), ignorable] = -1  # -1 unchecked
+    topics: Annotated[list[OffsetFetchRequestTopics] | None, since(8)] = []  # None for all that the group has committed
 
 
 @message(key=9, versions=(1, 10), flexible_since=6)
 class OffsetFetchRequest(Message):
-    """OffsetFetchRequest, versions 1–10, flexible from 6."""
+    """Versions 1–10, flexible from 6.
+
+    v0 read from ZooKeeper; Kafka 4.0 dropped it (KIP-896). From v2 on None asks for all topics (KIP-88). v7 may insist
+    on offsets that no open transaction is about to change (KIP-447). v8 asks for several groups at once, in structures
+    of its own (KIP-709). v9 adds the member and its epoch (KIP-848). v10 names topics by id. v4 says that the client
+    waits out a throttle by itself (KIP-219).
+    """
 
     group_id: Annotated[string, until(7)] = ""
+    # None for all that the group has committed.
     topics: Annotated[list[OffsetFetchRequestTopic] | None, until(7), nullable(2)] = []
     groups: Annotated[list[OffsetFetchRequestGroup], since(8)] = []
+    # Say UNSTABLE_OFFSET_COMMIT (88) for a partition with an offset pending in a transaction.
     require_stable: Annotated[boolean, since(7)] = False
 
 
 class OffsetFetchResponsePartition(Structure):
     partition_index: Annotated[i32, until(7)] = 0
+    # The next record to read; -1 when none was committed, which is no error.
     committed_offset: Annotated[i64, until(7)] = 0
-    committed_leader_epoch: Annotated[i32, since(5), until(7), ignorable] = -1
+    committed_leader_epoch: Annotated[i32, since(5), until(7), ignorable] = -1  # of the last record read; -1 unknown
     metadata: Annotated[string | None, until(7)] = ""
     error_code: Annotated[i16, until(7)] = 0
 
@@ -63,8 +73,9 @@ class OffsetFetchResponseTopic(Structure):
 
 class OffsetFetchResponsePartitions(Structure):
     partition_index: Annotated[i32, since(8)] = 0
+    # The next record to read; -1 when none was committed, which is no error.
     committed_offset: Annotated[i64, since(8)] = 0
-    committed_leader_epoch: Annotated[i32, since(8), ignorable] = -1
+    committed_leader_epoch: Annotated[i32, since(8), ignorable] = -1  # of the last record read; -1 unknown
     metadata: Annotated[string | None, since(8)] = ""
     error_code: Annotated[i16, since(8)] = 0
 
@@ -83,7 +94,12 @@ class OffsetFetchResponseGroup(Structure):
 
 @message(key=9, versions=(1, 10), flexible_since=6)
 class OffsetFetchResponse(Message):
-    """OffsetFetchResponse, versions 1–10, flexible from 6."""
+    """Versions 1–10, flexible from 6.
+
+    v2 adds an error for the group as a whole (KIP-88), v3 the throttle time (KIP-124), waited out by the client from v4
+    on (KIP-219), v5 the epoch of the last record (KIP-320). v8 answers several groups (KIP-709). v9 may say
+    STALE_MEMBER_EPOCH and UNKNOWN_MEMBER_ID, v10 UNKNOWN_TOPIC_ID (KIP-848).
+    """
 
     throttle_time_ms: Annotated[i32, since(3), ignorable] = 0
     topics: Annotated[list[OffsetFetchResponseTopic], until(7)] = []

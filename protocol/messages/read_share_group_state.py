@@ -1,11 +1,14 @@
-"""ReadShareGroupState (API key 84)."""
+"""ReadShareGroupState (API key 84): a partition's new leader reads what share groups have delivered of it (KIP-932).
 
-from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, i64, i8, message, string, uuid
+Between brokers: to the share coordinator.
+"""
+
+from protocol.schema import ZERO_UUID, Message, Structure, i8, i16, i32, i64, message, string, uuid
 
 
 class PartitionData(Structure):
     partition: i32 = 0
-    leader_epoch: i32 = 0
+    leader_epoch: i32 = 0  # the reader's; an older leader is fenced from now on
 
 
 class ReadStateData(Structure):
@@ -15,7 +18,7 @@ class ReadStateData(Structure):
 
 @message(key=84, versions=(0, 0), flexible_since=0)
 class ReadShareGroupStateRequest(Message):
-    """ReadShareGroupStateRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
     group_id: string = ""
     topics: list[ReadStateData] = []
@@ -23,8 +26,8 @@ class ReadShareGroupStateRequest(Message):
 
 class StateBatch(Structure):
     first_offset: i64 = 0
-    last_offset: i64 = 0
-    delivery_state: i8 = 0
+    last_offset: i64 = 0  # inclusive
+    delivery_state: i8 = 0  # 0 available, 2 acknowledged, 4 archived
     delivery_count: i16 = 0
 
 
@@ -33,7 +36,7 @@ class PartitionResult(Structure):
     error_code: i16 = 0
     error_message: string | None = None
     state_epoch: i32 = 0
-    start_offset: i64 = 0
+    start_offset: i64 = 0  # the first offset still to be delivered; -1 not decided yet
     state_batches: list[StateBatch] = []
 
 
@@ -44,6 +47,6 @@ class ReadStateResult(Structure):
 
 @message(key=84, versions=(0, 0), flexible_since=0)
 class ReadShareGroupStateResponse(Message):
-    """ReadShareGroupStateResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     results: list[ReadStateResult] = []

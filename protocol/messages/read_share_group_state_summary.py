@@ -1,8 +1,11 @@
-"""ReadShareGroupStateSummary (API key 87)."""
+"""ReadShareGroupStateSummary (API key 87): a group coordinator asks where share partitions start (KIP-932).
+
+Between brokers: to the share coordinator.
+"""
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, i64, ignorable, message, since, string, uuid
+from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, ignorable, message, since, string, uuid
 
 
 class PartitionData(Structure):
@@ -17,7 +20,7 @@ class ReadStateSummaryData(Structure):
 
 @message(key=87, versions=(0, 1), flexible_since=0)
 class ReadShareGroupStateSummaryRequest(Message):
-    """ReadShareGroupStateSummaryRequest, versions 0–1, flexible."""
+    """Versions 0–1, flexible; v1 is new in the response."""
 
     group_id: string = ""
     topics: list[ReadStateSummaryData] = []
@@ -29,7 +32,8 @@ class PartitionResult(Structure):
     error_message: string | None = None
     state_epoch: i32 = 0
     leader_epoch: i32 = 0
-    start_offset: i64 = 0
+    start_offset: i64 = 0  # the first offset still to be delivered; -1 not decided yet
+    # Records from the start offset on that are done with, out of order; -1 unknown.
     delivery_complete_count: Annotated[i32, since(1), ignorable] = -1
 
 
@@ -40,6 +44,6 @@ class ReadStateSummaryResult(Structure):
 
 @message(key=87, versions=(0, 1), flexible_since=0)
 class ReadShareGroupStateSummaryResponse(Message):
-    """ReadShareGroupStateSummaryResponse, versions 0–1, flexible."""
+    """Versions 0–1, flexible; v1 adds the count from which lag is computed (KIP-1226)."""
 
     results: list[ReadStateSummaryResult] = []

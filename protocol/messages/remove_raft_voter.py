@@ -1,21 +1,21 @@
-"""RemoveRaftVoter (API key 81)."""
+"""RemoveRaftVoter (API key 81): an admin client takes a controller out of the metadata quorum's voters (KIP-853)."""
 
-from protocol.schema import Message, ZERO_UUID, i16, i32, message, string, uuid
+from protocol.schema import ZERO_UUID, Message, i16, i32, message, string, uuid
 
 
 @message(key=81, versions=(0, 0), flexible_since=0)
 class RemoveRaftVoterRequest(Message):
-    """RemoveRaftVoterRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
-    cluster_id: string | None = ""
+    cluster_id: string | None = ""  # None unchecked
     voter_id: i32 = 0
     voter_directory_id: uuid = ZERO_UUID
 
 
 @message(key=81, versions=(0, 0), flexible_since=0)
 class RemoveRaftVoterResponse(Message):
-    """RemoveRaftVoterResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # VOTER_NOT_FOUND (127), INCONSISTENT_CLUSTER_ID (104), …
     error_message: string | None = ""

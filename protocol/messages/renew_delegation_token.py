@@ -1,19 +1,25 @@
-"""RenewDelegationToken (API key 39)."""
+"""RenewDelegationToken (API key 39): the owner or a renewer of a delegation token puts its expiry off (KIP-48)."""
 
 from protocol.schema import Message, binary, i16, i32, i64, message
 
 
 @message(key=39, versions=(1, 2), flexible_since=2)
 class RenewDelegationTokenRequest(Message):
-    """RenewDelegationTokenRequest, versions 1–2, flexible from 2."""
+    """Versions 1–2, flexible from 2.
 
-    hmac: binary = b""
-    renew_period_ms: i64 = 0
+    Kafka 4.0 dropped v0 (KIP-896).
+    """
+
+    hmac: binary = b""  # of the token
+    renew_period_ms: i64 = 0  # from now; negative for the broker's `delegation.token.expiry.time.ms`
 
 
 @message(key=39, versions=(1, 2), flexible_since=2)
 class RenewDelegationTokenResponse(Message):
-    """RenewDelegationTokenResponse, versions 1–2, flexible from 2."""
+    """Versions 1–2, flexible from 2.
+
+    From v1 on the client waits out a throttle by itself (KIP-219).
+    """
 
     error_code: i16 = 0
     expiry_timestamp_ms: i64 = 0

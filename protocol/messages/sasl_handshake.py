@@ -1,18 +1,26 @@
-"""SaslHandshake (API key 17)."""
+"""SaslHandshake (API key 17): a client on a SASL listener names the mechanism by which it will authenticate (KIP-43).
+
+After ApiVersions nothing else may come first.
+"""
 
 from protocol.schema import Message, i16, message, string
 
 
 @message(key=17, versions=(0, 1))
 class SaslHandshakeRequest(Message):
-    """SaslHandshakeRequest, versions 0–1."""
+    """Versions 0–1.
 
-    mechanism: string = ""
+    After v0 the tokens of the mechanism follow bare, each behind a 4-byte size; after v1 they travel inside
+    SaslAuthenticate (KIP-152). It will not become flexible: clients up to 2.4 negotiate its version wrongly
+    (KAFKA-9577).
+    """
+
+    mechanism: string = ""  # `PLAIN`, `SCRAM-SHA-256`, `OAUTHBEARER`, …
 
 
 @message(key=17, versions=(0, 1))
 class SaslHandshakeResponse(Message):
-    """SaslHandshakeResponse, versions 0–1."""
+    """Versions 0–1."""
 
-    error_code: i16 = 0
-    mechanisms: list[string] = []
+    error_code: i16 = 0  # UNSUPPORTED_SASL_MECHANISM (33), ILLEGAL_SASL_STATE (34)
+    mechanisms: list[string] = []  # those enabled here

@@ -1,18 +1,18 @@
-"""ShareAcknowledge (API key 79)."""
+"""ShareAcknowledge (API key 79): a member of a share group acknowledges records without fetching more (KIP-932)."""
 
 from typing import Annotated
 
 import msgspec
 
 from protocol.schema import (
+    ZERO_UUID,
     Message,
     Structure,
-    ZERO_UUID,
     boolean,
+    i8,
     i16,
     i32,
     i64,
-    i8,
     ignorable,
     message,
     since,
@@ -23,8 +23,8 @@ from protocol.schema import (
 
 class AcknowledgementBatch(Structure):
     first_offset: i64 = 0
-    last_offset: i64 = 0
-    acknowledge_types: list[i8] = []
+    last_offset: i64 = 0  # inclusive
+    acknowledge_types: list[i8] = []  # for each offset, or one for all: 0 gap, 1 accept, 2 release, 3 reject, 4 renew
 
 
 class AcknowledgePartition(Structure):
@@ -39,11 +39,14 @@ class AcknowledgeTopic(Structure):
 
 @message(key=79, versions=(1, 2), flexible_since=1)
 class ShareAcknowledgeRequest(Message):
-    """ShareAcknowledgeRequest, versions 1–2, flexible."""
+    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0, gone in 4.1.
+
+    v2 can renew locks (KIP-1222).
+    """
 
     group_id: string | None = None
     member_id: string | None = ""
-    share_session_epoch: i32 = 0
+    share_session_epoch: i32 = 0  # -1 ends the session; else one more than before
     is_renew_ack: Annotated[boolean, since(2)] = False
     topics: list[AcknowledgeTopic] = []
 
@@ -55,8 +58,9 @@ class LeaderIdAndEpoch(Structure):
 
 class PartitionData(Structure):
     partition_index: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # INVALID_RECORD_STATE (121) when the lock had run out, …
     error_message: string | None = None
+    # Comes with NOT_LEADER_OR_FOLLOWER (6).
     current_leader: LeaderIdAndEpoch = msgspec.field(default_factory=LeaderIdAndEpoch)
 
 
@@ -66,6 +70,8 @@ class ShareAcknowledgeTopicResponse(Structure):
 
 
 class NodeEndpoint(Structure):
+    """Where to find a broker that some `current_leader` names."""
+
     node_id: i32 = 0
     host: string = ""
     port: i32 = 0
@@ -74,7 +80,10 @@ class NodeEndpoint(Structure):
 
 @message(key=79, versions=(1, 2), flexible_since=1)
 class ShareAcknowledgeResponse(Message):
-    """ShareAcknowledgeResponse, versions 1–2, flexible."""
+    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0, gone in 4.1.
+
+    v2 tells for how long renewed locks hold (KIP-1222).
+    """
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0

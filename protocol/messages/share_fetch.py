@@ -1,18 +1,22 @@
-"""ShareFetch (API key 78)."""
+"""ShareFetch (API key 78): a member of a share group acquires records, and may acknowledge earlier ones (KIP-932).
+
+It goes to the partition's leader, who hands records out under a lock that runs out: unacknowledged, they go to another
+member. Share sessions are like the sessions of Fetch.
+"""
 
 from typing import Annotated
 
 import msgspec
 
 from protocol.schema import (
+    ZERO_UUID,
     Message,
     Structure,
-    ZERO_UUID,
     boolean,
+    i8,
     i16,
     i32,
     i64,
-    i8,
     ignorable,
     message,
     record_batches,
@@ -25,13 +29,13 @@ from protocol.schema import (
 
 class AcknowledgementBatch(Structure):
     first_offset: i64 = 0
-    last_offset: i64 = 0
-    acknowledge_types: list[i8] = []
+    last_offset: i64 = 0  # inclusive
+    acknowledge_types: list[i8] = []  # for each offset, or one for all: 0 gap, 1 accept, 2 release, 3 reject, 4 renew
 
 
 class FetchPartition(Structure):
     partition_index: i32 = 0
-    partition_max_bytes: Annotated[i32, until(0)] = 0
+    partition_max_bytes: Annotated[i32, until(0)] = 0  # of the early access
     acknowledgement_batches: list[AcknowledgementBatch] = []
 
 
@@ -41,23 +45,29 @@ class FetchTopic(Structure):
 
 
 class ForgottenTopic(Structure):
+    """Partitions to take out of the session."""
+
     topic_id: uuid = ZERO_UUID
     partitions: list[i32] = []
 
 
 @message(key=78, versions=(1, 2), flexible_since=1)
 class ShareFetchRequest(Message):
-    """ShareFetchRequest, versions 1–2, flexible."""
+    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0, gone in 4.1.
+
+    v2 can have `max_records` kept strictly (KIP-1206) and locks renewed (KIP-1222).
+    """
 
     group_id: string | None = None
     member_id: string | None = ""
-    share_session_epoch: i32 = 0
-    max_wait_ms: i32 = 0
+    share_session_epoch: i32 = 0  # 0 opens a session, -1 ends it; else one more than before
+    max_wait_ms: i32 = 0  # how long the response may wait for `min_bytes`
     min_bytes: i32 = 0
     max_bytes: i32 = 0x7FFFFFFF
-    max_records: i32 = 0
-    batch_size: i32 = 0
-    share_acquire_mode: Annotated[i8, since(2), ignorable] = 0
+    max_records: i32 = 0  # may be exceeded to the end of a batch
+    batch_size: i32 = 0  # records in a batch of acquired ones, at best
+    share_acquire_mode: Annotated[i8, since(2), ignorable] = 0  # 0 whole batches, 1 no record beyond `max_records`
+    # The acknowledgements renew locks; no records are asked for then.
     is_renew_ack: Annotated[boolean, since(2)] = False
     topics: list[FetchTopic] = []
     forgotten_topics_data: list[ForgottenTopic] = []
@@ -70,18 +80,20 @@ class LeaderIdAndEpoch(Structure):
 
 class AcquiredRecords(Structure):
     first_offset: i64 = 0
-    last_offset: i64 = 0
-    delivery_count: i16 = 0
+    last_offset: i64 = 0  # inclusive
+    delivery_count: i16 = 0  # 1 the first time
 
 
 class PartitionData(Structure):
     partition_index: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # of the fetch
     error_message: string | None = None
-    acknowledge_error_code: i16 = 0
+    acknowledge_error_code: i16 = 0  # of the acknowledgements: INVALID_RECORD_STATE (121) when the lock had run out, …
     acknowledge_error_message: string | None = None
+    # Comes with NOT_LEADER_OR_FOLLOWER (6); ids of -1 where the broker cannot say.
     current_leader: LeaderIdAndEpoch = msgspec.field(default_factory=LeaderIdAndEpoch)
     records: record_batches = None
+    # Those of `records` that are for this member; the others are not to be looked at.
     acquired_records: list[AcquiredRecords] = []
 
 
@@ -91,6 +103,8 @@ class ShareFetchableTopicResponse(Structure):
 
 
 class NodeEndpoint(Structure):
+    """Where to find a broker that some `current_leader` names."""
+
     node_id: i32 = 0
     host: string = ""
     port: i32 = 0
@@ -99,11 +113,14 @@ class NodeEndpoint(Structure):
 
 @message(key=78, versions=(1, 2), flexible_since=1)
 class ShareFetchResponse(Message):
-    """ShareFetchResponse, versions 1–2, flexible."""
+    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0, gone in 4.1.
+
+    The fields of v2 are those of v1.
+    """
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: string | None = None
-    acquisition_lock_timeout_ms: i32 = 0
+    acquisition_lock_timeout_ms: i32 = 0  # for so long the records are this member's
     responses: list[ShareFetchableTopicResponse] = []
     node_endpoints: list[NodeEndpoint] = []

@@ -1,13 +1,13 @@
-"""ShareGroupDescribe (API key 77)."""
+"""ShareGroupDescribe (API key 77): an admin client asks for state and members of share groups (KIP-932)."""
 
 import msgspec
 
-from protocol.schema import Message, Structure, ZERO_UUID, boolean, i16, i32, message, string, uuid
+from protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, string, uuid
 
 
 @message(key=77, versions=(1, 1), flexible_since=1)
 class ShareGroupDescribeRequest(Message):
-    """ShareGroupDescribeRequest, version 1, flexible."""
+    """Version 1, flexible; v0 was the early access of Kafka 4.0, gone in 4.1."""
 
     group_ids: list[string] = []
     include_authorized_operations: boolean = False
@@ -37,9 +37,9 @@ class DescribedGroup(Structure):
     error_code: i16 = 0
     error_message: string | None = None
     group_id: string = ""
-    group_state: string = ""
-    group_epoch: i32 = 0
-    assignment_epoch: i32 = 0
+    group_state: string = ""  # Empty, Stable, Dead
+    group_epoch: i32 = 0  # grows with each change of members or subscriptions
+    assignment_epoch: i32 = 0  # the group epoch that the assignment was computed for
     assignor_name: string = ""
     members: list[Member] = []
     authorized_operations: i32 = -2147483648
@@ -47,7 +47,7 @@ class DescribedGroup(Structure):
 
 @message(key=77, versions=(1, 1), flexible_since=1)
 class ShareGroupDescribeResponse(Message):
-    """ShareGroupDescribeResponse, version 1, flexible."""
+    """Version 1, flexible; v0 was the early access of Kafka 4.0, gone in 4.1."""
 
     throttle_time_ms: i32 = 0
     groups: list[DescribedGroup] = []

@@ -1,16 +1,19 @@
-"""ShareGroupHeartbeat (API key 76)."""
+"""ShareGroupHeartbeat (API key 76): the request by which members of share groups join, live and leave (KIP-932).
 
-from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, message, string, uuid
+In a share group several members read one partition, record by record, as from a queue.
+"""
+
+from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
 
 
 @message(key=76, versions=(1, 1), flexible_since=1)
 class ShareGroupHeartbeatRequest(Message):
-    """ShareGroupHeartbeatRequest, version 1, flexible."""
+    """Version 1, flexible; v0 was the early access of Kafka 4.0, gone in 4.1."""
 
     group_id: string = ""
-    member_id: string = ""
-    member_epoch: i32 = 0
-    rack_id: string | None = None
+    member_id: string = ""  # made up by the member, kept as long as the process lives
+    member_epoch: i32 = 0  # 0 joins, -1 leaves; else as last told
+    rack_id: string | None = None  # None when it did not change, as is the subscription
     subscribed_topic_names: list[string] | None = None
 
 
@@ -25,12 +28,12 @@ class Assignment(Structure):
 
 @message(key=76, versions=(1, 1), flexible_since=1)
 class ShareGroupHeartbeatResponse(Message):
-    """ShareGroupHeartbeatResponse, version 1, flexible."""
+    """Version 1, flexible; v0 was the early access of Kafka 4.0, gone in 4.1."""
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: string | None = None
     member_id: string | None = None
-    member_epoch: i32 = 0
+    member_epoch: i32 = 0  # to be sent with the next heartbeat
     heartbeat_interval_ms: i32 = 0
-    assignment: Assignment | None = None
+    assignment: Assignment | None = None  # None when it did not change

@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe (API key 89)."""
+"""StreamsGroupDescribe (API key 89): an admin client asks for state and members of Streams groups (KIP-1071)."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from protocol.schema import Message, Structure, boolean, i16, i32, i64, message,
 
 @message(key=89, versions=(0, 0), flexible_since=0)
 class StreamsGroupDescribeRequest(Message):
-    """StreamsGroupDescribeRequest, version 0, flexible."""
+    """Version 0, flexible."""
 
     group_ids: list[string] = []
     include_authorized_operations: boolean = False
@@ -19,9 +19,11 @@ class KeyValue(Structure):
 
 
 class TopicInfo(Structure):
+    """A topic that belongs to the application: a changelog, or one to repartition by."""
+
     name: string = ""
-    partitions: i32 = 0
-    replication_factor: i16 = 0
+    partitions: i32 = 0  # 0 leaves the number to the broker, always for changelogs
+    replication_factor: i16 = 0  # 0 for the broker's default
     topic_configs: list[KeyValue] = []
 
 
@@ -35,7 +37,7 @@ class Subtopology(Structure):
 
 class Topology(Structure):
     epoch: i32 = 0
-    subtopologies: list[Subtopology] | None = None
+    subtopologies: list[Subtopology] | None = None  # None while source topics are missing or wrongly partitioned
 
 
 class Endpoint(Structure):
@@ -50,6 +52,8 @@ class TaskOffset(Structure):
 
 
 class TaskIds(Structure):
+    """A task is a subtopology and a partition of its input."""
+
     subtopology_id: string = ""
     partitions: list[i32] = []
 
@@ -68,31 +72,32 @@ class Member(Structure):
     client_id: string = ""
     client_host: string = ""
     topology_epoch: i32 = 0
-    process_id: string = ""
-    user_endpoint: Endpoint | None = None
+    process_id: string = ""  # members of one process share their state on disk
+    user_endpoint: Endpoint | None = None  # where interactive queries reach this member
     client_tags: list[KeyValue] = []
     task_offsets: list[TaskOffset] = []
     task_end_offsets: list[TaskOffset] = []
-    assignment: Assignment = msgspec.field(default_factory=Assignment)
+    assignment: Assignment = msgspec.field(default_factory=Assignment)  # what it runs
+    # What it shall run; the same once the group is stable.
     target_assignment: Assignment = msgspec.field(default_factory=Assignment)
-    is_classic: boolean = False
+    is_classic: boolean = False  # of the classic protocol, not upgraded yet
 
 
 class DescribedGroup(Structure):
     error_code: i16 = 0
     error_message: string | None = None
     group_id: string = ""
-    group_state: string = ""
-    group_epoch: i32 = 0
-    assignment_epoch: i32 = 0
-    topology: Topology | None = None
+    group_state: string = ""  # Empty, NotReady, Assigning, Reconciling, Stable, Dead
+    group_epoch: i32 = 0  # grows with each change of members or topology
+    assignment_epoch: i32 = 0  # the group epoch that the target assignment was computed for
+    topology: Topology | None = None  # None with an error
     members: list[Member] = []
     authorized_operations: i32 = -2147483648
 
 
 @message(key=89, versions=(0, 0), flexible_since=0)
 class StreamsGroupDescribeResponse(Message):
-    """StreamsGroupDescribeResponse, version 0, flexible."""
+    """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
     groups: list[DescribedGroup] = []

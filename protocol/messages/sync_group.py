@@ -1,4 +1,8 @@
-"""SyncGroup (API key 14)."""
+"""SyncGroup (API key 14): the leader of a group hands in the assignment, and every member receives its own.
+
+It follows JoinGroup and goes to the group's coordinator, who answers when the leader's has come. REBALANCE_IN_PROGRESS
+(27) sends the member back to JoinGroup.
+"""
 
 from typing import Annotated
 
@@ -7,12 +11,17 @@ from protocol.schema import Message, Structure, binary, i16, i32, ignorable, mes
 
 class SyncGroupRequestAssignment(Structure):
     member_id: string = ""
-    assignment: binary = b""
+    assignment: binary = b""  # opaque to the broker; for consumers a `ConsumerProtocolAssignment`
 
 
 @message(key=14, versions=(0, 5), flexible_since=4)
 class SyncGroupRequest(Message):
-    """SyncGroupRequest, versions 0–5, flexible from 4."""
+    """Versions 0–5, flexible from 4.
+
+    v3 adds the instance id of static members (KIP-345). v5 adds protocol type and name as JoinGroup told them;
+    INCONSISTENT_GROUP_PROTOCOL (23) if they are not the group's (KIP-559). v2 says that the client waits out a throttle
+    by itself (KIP-219).
+    """
 
     group_id: string = ""
     generation_id: i32 = 0
@@ -20,15 +29,19 @@ class SyncGroupRequest(Message):
     group_instance_id: Annotated[string | None, since(3)] = None
     protocol_type: Annotated[string | None, since(5), ignorable] = None
     protocol_name: Annotated[string | None, since(5), ignorable] = None
-    assignments: list[SyncGroupRequestAssignment] = []
+    assignments: list[SyncGroupRequestAssignment] = []  # from the leader; empty from others
 
 
 @message(key=14, versions=(0, 5), flexible_since=4)
 class SyncGroupResponse(Message):
-    """SyncGroupResponse, versions 0–5, flexible from 4."""
+    """Versions 0–5, flexible from 4.
+
+    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219). v5 tells protocol type and name
+    (KIP-559).
+    """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0
     error_code: i16 = 0
     protocol_type: Annotated[string | None, since(5), ignorable] = None
     protocol_name: Annotated[string | None, since(5), ignorable] = None
-    assignment: binary = b""
+    assignment: binary = b""  # empty with an error

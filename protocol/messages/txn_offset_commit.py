@@ -1,4 +1,8 @@
-"""TxnOffsetCommit (API key 28)."""
+"""TxnOffsetCommit (API key 28): a producer commits consumed offsets as part of its transaction (KIP-98).
+
+It goes to the coordinator of the consumer's group, who keeps them pending until the transaction's marker arrives: that
+is the "exactly once" of consume, transform, produce.
+"""
 
 from typing import Annotated
 
@@ -7,9 +11,9 @@ from protocol.schema import Message, Structure, i16, i32, i64, ignorable, messag
 
 class TxnOffsetCommitRequestPartition(Structure):
     partition_index: i32 = 0
-    committed_offset: i64 = 0
-    committed_leader_epoch: Annotated[i32, since(2), ignorable] = -1
-    committed_metadata: string | None = ""
+    committed_offset: i64 = 0  # the next record to read
+    committed_leader_epoch: Annotated[i32, since(2), ignorable] = -1  # of the last record read; -1 unknown
+    committed_metadata: string | None = ""  # a text of the client's own
 
 
 class TxnOffsetCommitRequestTopic(Structure):
@@ -19,14 +23,20 @@ class TxnOffsetCommitRequestTopic(Structure):
 
 @message(key=28, versions=(0, 5), flexible_since=3)
 class TxnOffsetCommitRequest(Message):
-    """TxnOffsetCommitRequest, versions 0–5, flexible from 3."""
+    """Versions 0–5, flexible from 3.
+
+    v2 adds the epoch of the last record (KIP-320). v3 adds member and generation of the consumer, by which the group
+    fences zombies; one transactional producer for all partitions became enough (KIP-447). v1 and v4 say what the client
+    understands: waiting out a throttle (KIP-219), TRANSACTION_ABORTABLE (KIP-890). v5 enlists the group in the
+    transaction by itself, where before AddOffsetsToTxn had to (KIP-890, part 2).
+    """
 
     transactional_id: string = ""
     group_id: string = ""
     producer_id: i64 = 0
     producer_epoch: i16 = 0
-    generation_id: Annotated[i32, since(3)] = -1
-    member_id: Annotated[string, since(3)] = ""
+    generation_id: Annotated[i32, since(3)] = -1  # or member epoch; -1 unchecked
+    member_id: Annotated[string, since(3)] = ""  # empty unchecked
     group_instance_id: Annotated[string | None, since(3)] = None
     topics: list[TxnOffsetCommitRequestTopic] = []
 
@@ -43,7 +53,11 @@ class TxnOffsetCommitResponseTopic(Structure):
 
 @message(key=28, versions=(0, 5), flexible_since=3)
 class TxnOffsetCommitResponse(Message):
-    """TxnOffsetCommitResponse, versions 0–5, flexible from 3."""
+    """Versions 0–5, flexible from 3.
+
+    From v1 on the client waits out a throttle by itself (KIP-219). v3 may say ILLEGAL_GENERATION (22),
+    FENCED_INSTANCE_ID (82) and UNKNOWN_MEMBER_ID (25) (KIP-447), v4 TRANSACTION_ABORTABLE (KIP-890).
+    """
 
     throttle_time_ms: i32 = 0
     topics: list[TxnOffsetCommitResponseTopic] = []

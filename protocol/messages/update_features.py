@@ -1,24 +1,28 @@
-"""UpdateFeatures (API key 57)."""
+"""UpdateFeatures (API key 57): an admin client raises or lowers cluster-wide feature levels (KIP-584)."""
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i16, i32, i8, ignorable, message, since, string, until
+from protocol.schema import Message, Structure, boolean, i8, i16, i32, ignorable, message, since, string, until
 
 
 class FeatureUpdateKey(Structure):
     feature: string = ""
-    max_version_level: i16 = 0
+    max_version_level: i16 = 0  # the level wanted; below 1 takes the feature away
     allow_downgrade: Annotated[boolean, until(0)] = False
-    upgrade_type: Annotated[i8, since(1)] = 1
+    upgrade_type: Annotated[i8, since(1)] = 1  # 1 only up, 2 down without loss, 3 down whatever is lost
 
 
 @message(key=57, versions=(0, 2), flexible_since=0)
 class UpdateFeaturesRequest(Message):
-    """UpdateFeaturesRequest, versions 0–2, flexible."""
+    """Versions 0–2, flexible.
+
+    v1 replaces the leave to go down by three kinds of change and adds `validate_only` (KIP-778). v2 is new in the
+    response.
+    """
 
     timeout_ms: i32 = 60000
     feature_updates: list[FeatureUpdateKey] = []
-    validate_only: Annotated[boolean, since(1)] = False
+    validate_only: Annotated[boolean, since(1)] = False  # check all, change nothing
 
 
 class UpdatableFeatureResult(Structure):
@@ -29,7 +33,10 @@ class UpdatableFeatureResult(Structure):
 
 @message(key=57, versions=(0, 2), flexible_since=0)
 class UpdateFeaturesResponse(Message):
-    """UpdateFeaturesResponse, versions 0–2, flexible."""
+    """Versions 0–2, flexible.
+
+    v2 has no results by feature any more: all are changed or none.
+    """
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0

@@ -1,22 +1,26 @@
-"""WriteShareGroupState (API key 85)."""
+"""WriteShareGroupState (API key 85): a partition's leader has the progress of share groups kept (KIP-932).
+
+Between brokers: to the share coordinator.
+"""
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, ZERO_UUID, i16, i32, i64, i8, ignorable, message, since, string, uuid
+from protocol.schema import ZERO_UUID, Message, Structure, i8, i16, i32, i64, ignorable, message, since, string, uuid
 
 
 class StateBatch(Structure):
     first_offset: i64 = 0
-    last_offset: i64 = 0
-    delivery_state: i8 = 0
+    last_offset: i64 = 0  # inclusive
+    delivery_state: i8 = 0  # 0 available, 2 acknowledged, 4 archived
     delivery_count: i16 = 0
 
 
 class PartitionData(Structure):
     partition: i32 = 0
-    state_epoch: i32 = 0
-    leader_epoch: i32 = 0
-    start_offset: i64 = 0
+    state_epoch: i32 = 0  # of the group; FENCED_STATE_EPOCH (124) when it is an older one
+    leader_epoch: i32 = 0  # the writer's; FENCED_LEADER_EPOCH (74) when there is a newer leader
+    start_offset: i64 = 0  # the first offset still to be delivered; -1 as before
+    # Records from the start offset on that are done with, out of order; -1 unknown.
     delivery_complete_count: Annotated[i32, since(1), ignorable] = -1
     state_batches: list[StateBatch] = []
 
@@ -28,7 +32,7 @@ class WriteStateData(Structure):
 
 @message(key=85, versions=(0, 1), flexible_since=0)
 class WriteShareGroupStateRequest(Message):
-    """WriteShareGroupStateRequest, versions 0–1, flexible."""
+    """Versions 0–1, flexible; v1 adds the count from which lag is computed (KIP-1226)."""
 
     group_id: string = ""
     topics: list[WriteStateData] = []
@@ -47,6 +51,6 @@ class WriteStateResult(Structure):
 
 @message(key=85, versions=(0, 1), flexible_since=0)
 class WriteShareGroupStateResponse(Message):
-    """WriteShareGroupStateResponse, versions 0–1, flexible."""
+    """Versions 0–1, flexible."""
 
     results: list[WriteStateResult] = []

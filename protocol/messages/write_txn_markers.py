@@ -1,8 +1,11 @@
-"""WriteTxnMarkers (API key 27)."""
+"""WriteTxnMarkers (API key 27): a transaction coordinator has partition leaders write commit or abort markers (KIP-98).
+
+It goes between brokers, one for each leader, markers of several transactions together.
+"""
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i16, i32, i64, i8, ignorable, message, since, string
+from protocol.schema import Message, Structure, boolean, i8, i16, i32, i64, ignorable, message, since, string
 
 
 class WritableTxnMarkerTopic(Structure):
@@ -13,22 +16,28 @@ class WritableTxnMarkerTopic(Structure):
 class WritableTxnMarker(Structure):
     producer_id: i64 = 0
     producer_epoch: i16 = 0
-    transaction_result: boolean = False
+    transaction_result: boolean = False  # True commits, False aborts
     topics: list[WritableTxnMarkerTopic] = []
+    # Leader epoch of the coordinator's partition of `__transaction_state`: an older one is fenced.
     coordinator_epoch: i32 = 0
+    # With 2 the marker's epoch must be above that of the records, with 0 and 1 at least that.
     transaction_version: Annotated[i8, since(2), ignorable] = 0
 
 
 @message(key=27, versions=(1, 2), flexible_since=1)
 class WriteTxnMarkersRequest(Message):
-    """WriteTxnMarkersRequest, versions 1–2, flexible."""
+    """Versions 1–2, flexible.
+
+    Kafka 4.0 dropped v0 (KIP-896). v2 adds the version of the transaction protocol, for a stricter check of the epoch
+    (KIP-1228).
+    """
 
     markers: list[WritableTxnMarker] = []
 
 
 class WritableTxnMarkerPartitionResult(Structure):
     partition_index: i32 = 0
-    error_code: i16 = 0
+    error_code: i16 = 0  # NOT_LEADER_OR_FOLLOWER (6) and its like: the coordinator asks the new leader
 
 
 class WritableTxnMarkerTopicResult(Structure):
@@ -43,6 +52,6 @@ class WritableTxnMarkerResult(Structure):
 
 @message(key=27, versions=(1, 2), flexible_since=1)
 class WriteTxnMarkersResponse(Message):
-    """WriteTxnMarkersResponse, versions 1–2, flexible."""
+    """Versions 1–2, flexible; both alike."""
 
     markers: list[WritableTxnMarkerResult] = []
