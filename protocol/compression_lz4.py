@@ -22,12 +22,14 @@ from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
+_SMALLEST_DESCRIPTOR: Final = 7
 _VERSION_AND_RESERVED: Final = 0b1100_0011
 _VERSION: Final = 0b0100_0000
 _INDEPENDENT: Final = 0b0010_0000
 _BLOCK_CHECKSUMS: Final = 0b0001_0000
 _CONTENT_SIZE: Final = 0b0000_1000
 _CONTENT_CHECKSUM: Final = 0b0000_0100
+_RESERVED_IN_BD: Final = 0b1000_1111
 _SMALLEST_PIECE: Final = 64 * 1024
 _LARGEST_PIECE: Final = 1 << 20
 _DEFAULT_LEVEL: Final = 9
@@ -55,10 +57,8 @@ def decompress(data: Buffer, max_size: int, *, checked_header: bool = True) -> b
 
     With `checked_header` false the checksum of the header is not looked at.
     """
-    rest: Buffer = bytes(data)
-    _check_descriptor(rest)
-    if not checked_header:
-        rest = _rewrite_descriptor(rest)
+    _check_descriptor(data)
+    rest = memoryview(data if checked_header else _rewrite_descriptor(data))
     pieces: list[bytes] = []
     size = 0
     # The library allocates the length asked for at once, so ask for little where little can come.
@@ -82,13 +82,15 @@ def decompress(data: Buffer, max_size: int, *, checked_header: bool = True) -> b
 
 def _check_descriptor(data: Buffer) -> None:
     """Refuse what Kafka's decoder refuses and the library would read."""
-    if data[:4] != _MAGIC or len(data) < 7:
+    if len(data) < _SMALLEST_DESCRIPTOR or bytes(data[:4]) != _MAGIC:
         raise RemoteProtocolError("lz4 data do not begin with a frame")
     flags = data[4]
     if flags & _VERSION_AND_RESERVED != _VERSION:
         raise RemoteProtocolError(f"lz4 frame of unknown version or with reserved bits set: {flags:#x}")
     if not flags & _INDEPENDENT:
         raise RemoteProtocolError("lz4 blocks that depend on each other are not supported")
+    if data[5] & _RESERVED_IN_BD or data[5] >> 4 < frame.BLOCKSIZE_MAX64KB:
+        raise RemoteProtocolError(f"lz4 frame of unknown block size or with reserved bits set: {data[5]:#x}")
 
 
 def _rewrite_descriptor(data: Buffer) -> bytes:
@@ -101,4 +103,4 @@ def _rewrite_descriptor(data: Buffer) -> bytes:
         content_checksum=bool(flags & _CONTENT_CHECKSUM),
         block_checksum=bool(flags & _BLOCK_CHECKSUMS),
     )
-    return descriptor + data[15 if flags & _CONTENT_SIZE else 7 :]
+    return descriptor + data[_SMALLEST_DESCRIPTOR + (8 if flags & _CONTENT_SIZE else 0) :]

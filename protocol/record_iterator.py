@@ -62,7 +62,7 @@ def records_section(
 def iter_records(
     buffer: Buffer, position: int, header: BatchHeader, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 ) -> Iterator[Record]:
-    """Yield the records of the batch at `position`, decompressed at the first; keys and values are copies.
+    """Yield the records of the batch at `position`, which is decompressed at once; keys and values are copies.
 
     The checksum is not looked at (`crc_is_valid`). Raises as `records_section`, and RemoteProtocolError at the record
     where the batch turns out to be malformed, after those before it were yielded.

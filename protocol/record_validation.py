@@ -68,11 +68,11 @@ def validate_records(
         raise RemoteProtocolError(f"{len(data) - end} bytes follow the last record of a batch")
     if require_keys and keyless:
         raise KeylessRecordsError(keyless)
-    if header.attributes & TIMESTAMP_TYPE_BIT:
-        return RecordTimestamps(header.max_timestamp, header.base_offset, header.max_timestamp)
     base = header.base_timestamp
     if base + largest > INT64_MAX or base + smallest < INT64_MIN:
         raise RemoteProtocolError("a timestamp is wider than 64 bits")
+    if header.attributes & TIMESTAMP_TYPE_BIT:
+        return RecordTimestamps(header.max_timestamp, header.base_offset, header.max_timestamp)
     return RecordTimestamps(base + largest, header.base_offset + largest_index, base + smallest)
 
 
