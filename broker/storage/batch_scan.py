@@ -1,0 +1,165 @@
+"""Walking the batches of a segment file without reading their records.
+
+Every format begins alike, so one walk serves batches of magic 2 and the message sets of magic 0 and 1 in old segments
+(there each entry is one message, or one wrapper around compressed messages, and is named by its *last* offset):
+
+```
+          magic 2                               magic 1                        magic 0
+ 0 i64    base offset                           last offset                    last offset
+ 8 i32    length of what follows                same                           same
+12        leader epoch i32                      crc i32                        crc i32
+16 i8     magic                                 same                           same
+17        crc u32, attributes i16               attributes i8, timestamp i64   attributes i8
+23 i32    last offset delta
+35 i64    max timestamp
+```
+
+Small batches are read many at a time, of large ones only the heads: a walk over a gigabyte of 16 KiB batches reads 4
+MB.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from broker.storage.descriptors import DescriptorCache
+from broker.storage.time_index import NO_TIMESTAMP
+from protocol.checksum import crc32
+from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, crc_is_valid, read_batch_header
+
+_HEAD = struct.Struct(">qiib4xhiqq")  # to the max timestamp of magic 2; the other formats use the first four fields
+_OLD_TIMESTAMP = struct.Struct(">q")
+_OLD_TIMESTAMP_POSITION = 18
+_OLD_CRC = struct.Struct(">I")
+_OLD_CRC_START = 16  # the checksum of magic 0 and 1 is a CRC-32 (not 32C) of everything from the magic on
+_MIN_LENGTH = (14, 22, 49)  # by magic: the fields after the length, and no key, value or record
+
+_WINDOW = 8192  # two index intervals: most look-ups end in the first read
+_CHUNK = 1 << 20
+
+
+class CorruptBatchError(Exception):
+    """What stands at `position` of the file is no batch, or not all of one."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path} at position {position}: {reason}")
+        self.position = position
+
+
+class StoredBatch(NamedTuple):
+    """A batch as it lies in a segment file. `leader_epoch` is -1 before magic 2; both offsets are inclusive."""
+
+    position: int
+    size: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    leader_epoch: int
+
+
+def scan_batches(descriptors: DescriptorCache, path: str, start: int, end: int) -> Iterator[StoredBatch]:
+    """Yield the batches of [start, end), positions in the file; both must be boundaries between batches.
+
+    Raises `CorruptBatchError` where there is none, or one that is cut off by `end`.
+    """
+    for batch, _, _ in _heads(descriptors, path, start, end):
+        yield batch
+
+
+def scan_headers(
+    descriptors: DescriptorCache, path: str, start: int, end: int
+) -> Iterator[tuple[StoredBatch, BatchHeader]]:
+    """Yield the batches of magic 2 in [start, end) with their headers; raises as `scan_batches`."""
+    for batch, buffer, at in _heads(descriptors, path, start, end):
+        if batch.magic == 2:
+            yield batch, read_batch_header(buffer, at)
+
+
+def _heads(descriptors: DescriptorCache, path: str, start: int, end: int) -> Iterator[tuple[StoredBatch, bytes, int]]:
+    """Each batch, and its first 61 bytes (zeros where an old message is shorter): a buffer, and where in it."""
+    position = start
+    window, window_start = b"", start
+    size = 0
+    while position < end:
+        at = position - window_start
+        if at + BATCH_HEADER_SIZE > len(window):
+            length = BATCH_HEADER_SIZE if size >= _WINDOW else _WINDOW
+            window, window_start, at = _read(descriptors, path, position, min(length, end - position)), position, 0
+            if len(window) < BATCH_HEADER_SIZE:
+                window += bytes(BATCH_HEADER_SIZE)
+        batch = _parse_head(path, window, at, position)
+        size = batch.size
+        if position + size > end:
+            raise CorruptBatchError(path, position, f"a batch of {size} bytes where {end - position} remain")
+        yield batch, window, at
+        position += size
+
+
+def read_whole_batches(
+    descriptors: DescriptorCache, path: str, start: int, end: int
+) -> Iterator[tuple[StoredBatch, memoryview]]:
+    """Yield the batches of [start, end) with all their bytes, which are valid until the next step.
+
+    Raises `CorruptBatchError` where there is none, where one is cut off by `end`, and where a checksum is wrong.
+    """
+    position = start
+    chunk, chunk_start = memoryview(b""), start
+    while position < end:
+        at = position - chunk_start
+        if at + _HEAD.size > len(chunk):
+            chunk, chunk_start, at = _read_chunk(descriptors, path, position, min(_CHUNK, end - position)), position, 0
+        head = chunk if at + _HEAD.size <= len(chunk) else bytes(chunk[at:]) + bytes(_HEAD.size)
+        batch = _parse_head(path, head, at if head is chunk else 0, position)
+        size = batch.size
+        if position + size > end:
+            raise CorruptBatchError(path, position, f"a batch of {size} bytes where {end - position} remain")
+        if at + size > len(chunk):
+            length = min(max(_CHUNK, size), end - position)
+            chunk, chunk_start, at = _read_chunk(descriptors, path, position, length), position, 0
+        data = chunk[at : at + size]
+        if not _checksum_is_valid(batch, data):
+            raise CorruptBatchError(path, position, "the checksum is wrong")
+        yield batch, data
+        position += size
+
+
+def _parse_head(path: str, buffer: bytes | memoryview, at: int, position: int) -> StoredBatch:
+    """The batch whose first bytes are at `at` of the buffer, and at `position` of the file."""
+    offset, length, epoch, magic, _, delta, _, max_timestamp = _HEAD.unpack_from(buffer, at)
+    if not 0 <= magic <= 2:
+        raise CorruptBatchError(path, position, f"magic {magic} is unknown")
+    if length < _MIN_LENGTH[magic] or offset < 0:
+        raise CorruptBatchError(path, position, f"offset {offset} and length {length} cannot be of a batch")
+    if magic == 2:
+        if delta < 0:
+            raise CorruptBatchError(path, position, f"last offset delta {delta} is negative")
+        return StoredBatch(position, length + LOG_OVERHEAD, magic, offset, offset + delta, max_timestamp, epoch)
+    if magic == 1:
+        (max_timestamp,) = _OLD_TIMESTAMP.unpack_from(buffer, at + _OLD_TIMESTAMP_POSITION)
+    else:
+        max_timestamp = NO_TIMESTAMP
+    return StoredBatch(position, length + LOG_OVERHEAD, magic, offset, offset, max_timestamp, -1)
+
+
+def _checksum_is_valid(batch: StoredBatch, data: memoryview) -> bool:
+    if batch.magic == 2:
+        return crc_is_valid(data, 0, read_batch_header(data))
+    return crc32(data[_OLD_CRC_START:]) == _OLD_CRC.unpack_from(data, LOG_OVERHEAD)[0]
+
+
+def _read(descriptors: DescriptorCache, path: str, position: int, length: int) -> bytes:
+    descriptor = descriptors.pin(path)
+    try:
+        data = descriptors.files.pread(descriptor.number, length, position)
+    finally:
+        descriptors.unpin(descriptor)
+    if len(data) != length:
+        raise CorruptBatchError(path, position, f"the file ends where {length} bytes should follow")
+    return data
+
+
+def _read_chunk(descriptors: DescriptorCache, path: str, position: int, length: int) -> memoryview:
+    return memoryview(_read(descriptors, path, position, length))

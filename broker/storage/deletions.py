@@ -1,0 +1,61 @@
+"""Files that were taken out of their logs and wait to be removed.
+
+A segment or a partition leaves the log at once, by a rename to `.deleted` or `-delete`; its files stay for
+`file.delete.delay.ms`, so that whoever still reads by path finds them, and their removal (which may take a file system
+long) is not part of any request. What is left of them when the broker stops is removed when the directory is next
+opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from broker.clock import Clock
+from broker.storage.files import Files
+
+_log = logging.getLogger(__name__)
+
+
+class DeletionJob(NamedTuple):
+    """Files, and whole directories, to remove once the clock says `due_ms`."""
+
+    due_ms: int
+    files: tuple[str, ...]
+    directories: tuple[str, ...]
+
+
+class Deletions:
+    """The jobs of one log directory. The broker calls `run_due` now and then, from a thread: removing files blocks."""
+
+    def __init__(self, files: Files, clock: Clock) -> None:
+        self._files = files
+        self._clock = clock
+        self._jobs: list[DeletionJob] = []
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, delay_ms: int, files: Iterable[str] = (), directories: Iterable[str] = ()) -> DeletionJob:
+        job = DeletionJob(self._clock.time_ms() + delay_ms, tuple(files), tuple(directories))
+        self._jobs.append(job)
+        return job
+
+    def run_due(self) -> int:
+        """Remove what is due and return how many jobs were done; one that fails is logged, and done as well."""
+        now_ms = self._clock.time_ms()
+        due = [job for job in self._jobs if job.due_ms <= now_ms]
+        for job in due:
+            self._jobs.remove(job)
+            self._run(job)
+        return len(due)
+
+    def _run(self, job: DeletionJob) -> None:
+        try:
+            for path in job.files:
+                self._files.remove(path)
+            for path in job.directories:
+                self._files.remove_directory(path)
+        except OSError as error:
+            _log.warning("could not remove %s: %s", ", ".join(job.files + job.directories), error)

@@ -1,0 +1,114 @@
+"""A bounded cache of open files, so that ten thousand idle partitions hold no descriptor.
+
+Every file of every log is reached through here. `pin` opens a file or finds it open, and keeps it open until the
+matching `unpin`; unpinned files stay open until more than `capacity` are, and then the one unused for longest is
+closed. `forget` drops a file that was renamed or removed: it is closed once nobody has it pinned, so a slice that is
+being sent survives the removal of its segment (POSIX keeps the bytes of an open file).
+
+Safe for several threads: the loop reads while a writer thread appends and another syncs. A descriptor may be used only
+while pinned; its number belongs to another file the moment it is closed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+from broker.storage.files import Files
+
+DEFAULT_CAPACITY = 500  # half of the usual soft limit of 1,024 descriptors; sockets get the other half
+
+
+class Descriptor:
+    """One open file. `number` is valid while `pins` is above zero."""
+
+    __slots__ = ("number", "path", "pins", "retained")
+
+    def __init__(self, number: int, path: str) -> None:
+        self.number = number
+        self.path = path
+        self.pins = 0
+        self.retained = True
+
+
+class DescriptorCache:
+    """The open files of a log directory, at most `capacity` of them besides those that are pinned."""
+
+    def __init__(self, files: Files, capacity: int = DEFAULT_CAPACITY) -> None:
+        self.files = files
+        self._capacity = capacity
+        self._open: OrderedDict[str, Descriptor] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def pin(self, path: str) -> Descriptor:
+        """Open `path` for reading and writing, or find it open, and keep it open; `OSError` if it cannot be opened."""
+        with self._lock:
+            descriptor = self._open.get(path)
+            if descriptor is None:
+                descriptor = Descriptor(self.files.open(path), path)
+                self._open[path] = descriptor
+                if len(self._open) > self._capacity:
+                    descriptor.pins = 1  # it must not be the one that makes room
+                    self._evict()
+                    return descriptor
+            else:
+                self._open.move_to_end(path)
+            descriptor.pins += 1
+            return descriptor
+
+    def unpin(self, descriptor: Descriptor) -> None:
+        """Give back what `pin` gave, exactly once."""
+        with self._lock:
+            descriptor.pins -= 1
+            if not descriptor.pins:
+                if not descriptor.retained:
+                    self.files.close(descriptor.number)
+                elif len(self._open) > self._capacity:
+                    self._evict()
+
+    def create(self, path: str) -> None:
+        """Make an empty file, which must not exist, and keep it open as if it had been used."""
+        number = self.files.open(path, create=True)
+        with self._lock:
+            replaced = self._open.pop(path, None)
+            if replaced is not None:  # a reader opened the file that was there before, just as it was removed
+                self._drop(replaced)
+            self._open[path] = Descriptor(number, path)
+            if len(self._open) > self._capacity:
+                self._evict()
+
+    def forget(self, path: str) -> None:
+        """Close `path` when it is no longer pinned, and never give out this open file again."""
+        with self._lock:
+            descriptor = self._open.pop(path, None)
+            if descriptor is not None:
+                self._drop(descriptor)
+
+    def close(self) -> None:
+        """Close every file that is not pinned; pinned ones close as they are unpinned."""
+        with self._lock:
+            for descriptor in self._open.values():
+                self._drop(descriptor)
+            self._open.clear()
+
+    def _drop(self, descriptor: Descriptor) -> None:
+        if descriptor.pins:
+            descriptor.retained = False
+        else:
+            self.files.close(descriptor.number)
+
+    def _evict(self) -> None:
+        """Close unpinned files, least recently used first, until the cache fits or only pinned ones are left."""
+        excess = len(self._open) - self._capacity
+        victims = []
+        for path, descriptor in self._open.items():
+            if excess <= 0:
+                break
+            if not descriptor.pins:
+                victims.append(path)
+                excess -= 1
+        for path in victims:
+            self.files.close(self._open.pop(path).number)

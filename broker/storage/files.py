@@ -1,0 +1,203 @@
+"""The seam to the disk: everything that the log asks of the operating system, and nothing else does.
+
+`Files` is what `broker/storage` sees; `OsFiles` is the real side; tests put a failing or a simulated disk in its place.
+Paths are strings, not `pathlib` objects: building a path object costs more than the call that uses it, and a broker
+opens thousands of directories. Descriptors are plain integers, because `sendfile` and `fsync` want them so.
+
+Durability, as POSIX has it and as the callers count on it:
+
+| what must survive a power cut | what makes it so |
+|---|---|
+| bytes of a file               | `fsync` of the file |
+| a file's name (create, rename, remove) | `fsync_directory` of the directory that holds the name |
+| a whole small file, old or new and nothing between | `replace_file` |
+
+A failed `fsync` says nothing about which bytes are on the disk and clears the error, so a second call may succeed
+without having written them: whoever sees one must stop trusting the file and never call it again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+from typing import NamedTuple, Protocol
+
+BytesLike = bytes | bytearray | memoryview
+
+
+class FileEntry(NamedTuple):
+    """One name in a directory: its size in bytes, and when its contents last changed (milliseconds since 1970)."""
+
+    name: str
+    size: int
+    modified_ms: int
+    is_directory: bool
+
+
+class Files(Protocol):
+    """What the log asks of a file system. Every method raises `OSError` and leaves its judgement to the caller."""
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        """Open for reading and writing; `create` makes an empty file and fails if there is one already."""
+        ...
+
+    def close(self, descriptor: int) -> None: ...
+
+    def pread(self, descriptor: int, length: int, position: int) -> bytes:
+        """Up to `length` bytes; fewer only at the end of the file."""
+        ...
+
+    def pwrite(self, descriptor: int, data: BytesLike, position: int) -> None:
+        """Write all of `data`, or raise; what was written before the error stays in the file."""
+        ...
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        """Set the size: shorter cuts, longer adds zeros that take no space (a sparse file)."""
+        ...
+
+    def size(self, descriptor: int) -> int: ...
+
+    def fsync(self, descriptor: int) -> None: ...
+
+    def fsync_directory(self, path: str) -> None: ...
+
+    def scan(self, path: str) -> list[FileEntry]:
+        """The names in a directory, in no order; symbolic links are followed."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole of a small file."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomically; a file at `target` is replaced."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is not there is no error."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and the ones above it that are missing; one that is there is no error."""
+        ...
+
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory and all in it; one that is not there is no error."""
+        ...
+
+    def lock(self, path: str) -> int:
+        """Take the lock file for this process and return its descriptor; `BlockingIOError` if another holds it."""
+        ...
+
+
+class OsFiles:
+    """The real file system."""
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        flags = os.O_RDWR | os.O_CLOEXEC
+        return os.open(path, flags | os.O_CREAT | os.O_EXCL if create else flags, 0o644)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def pread(self, descriptor: int, length: int, position: int) -> bytes:
+        data = os.pread(descriptor, length, position)
+        if len(data) == length or not data:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < length and (data := os.pread(descriptor, length - got, position + got)):
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def pwrite(self, descriptor: int, data: BytesLike, position: int) -> None:
+        written = os.pwrite(descriptor, data, position)
+        if written == len(data):
+            return
+        rest = memoryview(data)
+        while written < len(rest):
+            written += os.pwrite(descriptor, rest[written:], position + written)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
+    def size(self, descriptor: int) -> int:
+        return os.fstat(descriptor).st_size
+
+    def fsync(self, descriptor: int) -> None:
+        os.fsync(descriptor)
+
+    def fsync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def scan(self, path: str) -> list[FileEntry]:
+        entries = []
+        with os.scandir(path) as names:
+            for entry in names:
+                status = entry.stat()
+                is_directory = stat.S_ISDIR(status.st_mode)
+                entries.append(FileEntry(entry.name, status.st_size, status.st_mtime_ns // 1_000_000, is_directory))
+        return entries
+
+    def read(self, path: str) -> bytes:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return self.pread(descriptor, os.fstat(descriptor).st_size, 0)
+        finally:
+            os.close(descriptor)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove_directory(self, path: str) -> None:
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            pass
+
+    def lock(self, path: str) -> int:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+
+def replace_file(files: Files, path: str, data: bytes) -> None:
+    """Make `data` the contents of `path`, so that a crash at any point leaves the old contents or the new.
+
+    As Kafka's checkpoints: `path.tmp` is written and synced, renamed over `path`, and the directory synced.
+    """
+    temporary = f"{path}.tmp"
+    files.remove(temporary)
+    descriptor = files.open(temporary, create=True)
+    try:
+        files.pwrite(descriptor, data, 0)
+        files.fsync(descriptor)
+    finally:
+        files.close(descriptor)
+    files.rename(temporary, path)
+    files.fsync_directory(path.rpartition("/")[0] or "/")

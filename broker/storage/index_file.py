@@ -1,0 +1,152 @@
+"""What the offset index and the time index share: a file of fixed-size entries, ascending, searched on the disk.
+
+```
++---------+---------+-----+-------------+------------------+
+| entry 0 | entry 1 | ... | entry n - 1 | zeros, no blocks |
++---------+---------+-----+-------------+------------------+
+0                                       n * entry size     file size: `segment.index.bytes` while the segment is active,
+                                                           cut to n * entry size when it is rolled or cleanly closed
+```
+
+An index is a hint that can always be made again from the log: its writes are never synced by an append, and an index
+that contradicts itself or its log raises `CorruptIndexError`, upon which the segment rebuilds it. Kafka checks neither
+since 4.0 and would follow a wrong position.
+
+Entries are read where they lie: a search takes a few small reads to narrow down to one block, and one for the block.
+There is one writer; readers beside it see `count`, which is raised after the entry is written.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from broker.storage.descriptors import DescriptorCache
+
+_BLOCK_BYTES = 4096  # one page: the read that ends a search
+
+
+class CorruptIndexError(Exception):
+    """The index says what cannot be true of its log."""
+
+
+class IndexFile:
+    """A file of entries of `entry_size` bytes. `file_size` is what the directory says, or None if there is no file."""
+
+    entry_size: int
+
+    def __init__(
+        self, path: str, base_offset: int, descriptors: DescriptorCache, max_bytes: int, file_size: int | None
+    ) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.exists = file_size is not None
+        self.count = (file_size or 0) // self.entry_size
+        self._file_size = file_size or 0
+        self._max_bytes = max_bytes // self.entry_size * self.entry_size
+        self._descriptors = descriptors
+
+    @property
+    def size(self) -> int:
+        """The bytes that hold entries."""
+        return self.count * self.entry_size
+
+    @property
+    def capacity(self) -> int:
+        """How many entries fit before the segment must roll."""
+        return self._max_bytes // self.entry_size
+
+    def create(self) -> None:
+        """Make the file, empty and with room for all entries; it must not exist."""
+        self._descriptors.create(self.path)
+        self.exists = True
+        self.count = 0
+        self._resize(self._max_bytes)
+
+    def reset(self) -> None:
+        """Forget every entry and make room for new ones, whatever the file held; a missing file is made."""
+        if not self.exists:
+            self.create()
+            return
+        self.count = 0
+        self._resize(0)  # old bytes must not reappear behind a shorter list of entries
+        self._resize(self._max_bytes)
+
+    def trim(self) -> None:
+        """Cut the file to its entries: the segment takes no more of them."""
+        if self._file_size != self.size:
+            self._resize(self.size)
+
+    def flush(self) -> None:
+        descriptor = self._descriptors.pin(self.path)
+        try:
+            self._descriptors.files.fsync(descriptor.number)
+        finally:
+            self._descriptors.unpin(descriptor)
+
+    def check_size(self) -> None:
+        """Raise `CorruptIndexError` unless the file is there and holds whole entries only."""
+        if not self.exists:
+            raise CorruptIndexError(f"{self.path} is missing")
+        if self._file_size % self.entry_size:
+            raise CorruptIndexError(f"{self.path} has {self._file_size} bytes, no multiple of {self.entry_size}")
+
+    def read_entry(self, slot: int) -> bytes:
+        return self._read(slot, 1)
+
+    def append_entry(self, entry: bytes) -> None:
+        position = self.size
+        if position >= self._file_size:  # trimmed by a clean stop, and now appended to again
+            self._resize(max(self._max_bytes, position + self.entry_size))
+        descriptor = self._descriptors.pin(self.path)
+        try:
+            self._descriptors.files.pwrite(descriptor.number, entry, position)
+        finally:
+            self._descriptors.unpin(descriptor)
+        self.count += 1
+
+    def keep_entries(self, count: int) -> None:
+        """Drop all entries from slot `count` on, and zero the room they took."""
+        if count < self.count:
+            self.count = count
+            self._resize(self.size)
+            self._resize(self._max_bytes)
+
+    def floor_slot(self, target: int, key: struct.Struct, key_position: int = 0) -> int:
+        """The last slot whose key is at most `target`, or -1; `key` is unpacked at `key_position` of each entry."""
+        low, high = 0, self.count  # the first slot with a greater key is in [low, high]
+        block = _BLOCK_BYTES // self.entry_size
+        while high - low > block:
+            middle = (low + high) // 2
+            if key.unpack_from(self._read(middle, 1), key_position)[0] <= target:
+                low = middle + 1
+            else:
+                high = middle
+        if low == high:
+            return low - 1
+        start, data = low, self._read(low, high - low)
+        while low < high:
+            middle = (low + high) // 2
+            if key.unpack_from(data, (middle - start) * self.entry_size + key_position)[0] <= target:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def _read(self, slot: int, count: int) -> bytes:
+        descriptor = self._descriptors.pin(self.path)
+        try:
+            length = count * self.entry_size
+            data = self._descriptors.files.pread(descriptor.number, length, slot * self.entry_size)
+        finally:
+            self._descriptors.unpin(descriptor)
+        if len(data) != length:
+            raise CorruptIndexError(f"{self.path} ends before its entry {slot + count - 1}")
+        return data
+
+    def _resize(self, size: int) -> None:
+        descriptor = self._descriptors.pin(self.path)
+        try:
+            self._descriptors.files.truncate(descriptor.number, size)
+        finally:
+            self._descriptors.unpin(descriptor)
+        self._file_size = size

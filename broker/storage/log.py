@@ -1,0 +1,460 @@
+"""One partition's log: a sequence of record batches, appended at the end, read from anywhere, cut at either end.
+
+```
+log_start_offset        last_stable_offset   high_watermark     log_end_offset (exclusive)
+      |                          |                  |                 |
+------+-----------+--------------+---------+--------+--------+--------+
+ gone | segment 0 | segment 57             | segment 3120 (active)    |
+------+-----------+------------------------+--------------------------+
+                         ^ recovery_point: all below it is on the disk for certain
+```
+
+Offsets: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset, recovery_point <= log_end_offset.
+The last stable offset is where the earliest transaction begins that is open, or whose end is not below the high
+watermark; without any it is the high watermark.
+
+Threads: one appender at a time, in any thread (the same for `truncate_to`, `roll`, `close`); readers beside it, for
+whom `log_end_offset` moves after everything below it can be read; `flush` beside both.
+
+Errors: `KafkaError` for what a client or follower is to be told. An `OSError` takes the log directory offline: it and
+everything later is KAFKA_STORAGE_ERROR (`disk_failure`). A failed append leaves at most bytes behind the end of the
+segment, which the log does not count, and which recovery cuts off.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from broker.storage.append_info import AppendInfo
+from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.follower_batches import follower_batches
+from broker.storage.leader_epochs import LeaderEpochs
+from broker.storage.log_config import LogConfig
+from broker.storage.log_slice import LogSlice
+from broker.storage.producer_entry import AppendedBatch
+from broker.storage.producer_replay import read_marker, rebuild_producer_state, replay_batch
+from broker.storage.producer_snapshots import ProducerSnapshots
+from broker.storage.producer_state import CompletedTransaction, ProducerState
+from broker.storage.resources import LogResources
+from broker.storage.segment import Segment
+from broker.storage.segmented_log import SegmentedLog
+from broker.storage.timestamp_lookup import RecordPosition, find_by_timestamp, find_largest_timestamp
+from broker.storage.transaction_index import AbortedTransaction
+from broker.storage.validation import BatchValidator, WritableBatch
+from protocol.control_records import EndTxnMarker
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records import BatchHeader, assign_offsets
+
+_log = logging.getLogger(__name__)
+
+
+class Log:
+    """See the module. Logs are made and opened by `LogDir`; the constructor takes the parts that opening found."""
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        *,
+        segmented: SegmentedLog,
+        leader_epochs: LeaderEpochs,
+        producers: ProducerState,
+        snapshots: ProducerSnapshots,
+        log_start_offset: int,
+        resources: LogResources,
+        tail_is_checked: bool = True,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.directory = Path(segmented.directory)
+        self.producers = producers
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = segmented.end.offset
+        self.high_watermark = log_start_offset
+        self._segmented = segmented
+        self._leader_epochs = leader_epochs
+        self._snapshots = snapshots
+        self._resources = resources
+        self._failure = resources.failure
+        self._first_unstable_offset = producers.first_unstable_offset
+        self._validator = BatchValidator(segmented.config)
+        self._last_flush_ms = resources.clock.time_ms()
+        self._tail_is_checked = tail_is_checked
+        self._tail_lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"Log({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
+
+    # ------------------------------------------------------------------------------------------------------- attributes
+
+    @property
+    def config(self) -> LogConfig:
+        return self._segmented.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._segmented.config = config
+        self._validator = BatchValidator(config)
+
+    @property
+    def recovery_point(self) -> int:
+        return self._segmented.recovery_point
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where readers under `read_committed` stop (exclusive)."""
+        unstable = self._first_unstable_offset
+        if unstable is None or unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.log_start_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segmented.segments.size_bytes
+
+    @property
+    def segments_count(self) -> int:
+        return len(self._segmented.segments)
+
+    @property
+    def active_segment(self) -> Segment:
+        return self._segmented.segments.active
+
+    @property
+    def first_base_offset(self) -> int:
+        """The base offset of the first segment, at or below the start of the log."""
+        return self._segmented.segments.first.base_offset
+
+    @property
+    def latest_leader_epoch(self) -> int:
+        """The leader epoch of the last batch, or -1."""
+        return self._leader_epochs.latest
+
+    # -------------------------------------------------------------------------------------------------------- appending
+
+    def append_as_leader(
+        self,
+        records: WritableBatch,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        api_version: int = 13,
+        from_client: bool = True,
+    ) -> AppendInfo:
+        """Append one batch, giving it offsets, the leader epoch and what else the topic's configuration says.
+
+        `records` is written to: it must be the caller's own, and what was appended need not be what it then holds.
+        `from_client` is false for the coordinators' batches, which may be control batches and have no sequences. Raises
+        `KafkaError` with the codes of `validation` and `producer_state`; nothing was appended then.
+        """
+        self._failure.check()
+        if not self._tail_is_checked:
+            self._check_tail()
+        data, header = self._validator.validate(records, now_ms, api_version, from_client)
+        marker = None
+        if header.producer_id >= 0:
+            if header.is_control:
+                marker = self._marker_to_append(data, header)
+            else:
+                first_time = self.producers.check(header, from_client)
+                if first_time is not None:
+                    return self._duplicate(first_time, len(data))
+        base_offset = self.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
+        assign_offsets(data, 0, base_offset, leader_epoch)
+        try:
+            if leader_epoch != self._leader_epochs.latest and leader_epoch >= 0:
+                self._leader_epochs.assign(leader_epoch, base_offset)
+            segmented = self._segmented
+            active = segmented.segments.active
+            segment = segmented.append(data, base_offset, last_offset, header.max_timestamp, now_ms)
+            if segment is not active:
+                self._snapshot_at(segment.base_offset)
+            if header.producer_id >= 0:
+                self._update_producers(header, base_offset, marker, segment)
+            self.producers.end_offset = last_offset + 1
+            self.log_end_offset = last_offset + 1
+        except OSError as error:
+            raise self._failure.fail(f"appending to {self}", error) from error
+        return AppendInfo(
+            base_offset,
+            last_offset,
+            header.max_timestamp if header.attributes & 8 else -1,
+            self.log_start_offset,
+            header.records_count,
+            len(data),
+        )
+
+    def append_as_follower(self, records: WritableBatch) -> AppendInfo | None:
+        """Append the whole batches of `records` as the leader has them, offsets and epochs kept; None without any.
+
+        An incomplete batch at the end is left out. Raises `KafkaError`: CORRUPT_MESSAGE for a wrong checksum,
+        OFFSET_OUT_OF_RANGE for offsets that go back, in `records` or against the end of the log.
+        """
+        self._failure.check()
+        if not self._tail_is_checked:
+            self._check_tail()
+        data, headers = follower_batches(records, self.log_end_offset)
+        if not headers:
+            return None
+        first, last = headers[0][1], headers[-1][1]
+        with self._disk("appending to"):
+            for _, header in headers:
+                if header.partition_leader_epoch != self._leader_epochs.latest and header.partition_leader_epoch >= 0:
+                    self._leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
+            active = self.active_segment
+            segment = self._segmented.append_batches(data, headers, self._resources.clock.time_ms())
+            if segment is not active:
+                self._snapshot_at(segment.base_offset)
+            for position, header in headers:
+                marker = read_marker(data[position : position + header.size], header) if header.is_control else None
+                self._complete(replay_batch(self.producers, header, marker), segment)
+            self._first_unstable_offset = self.producers.first_unstable_offset
+            self.log_end_offset = last.next_offset
+        records_count = sum(header.records_count for _, header in headers)
+        return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, records_count, len(data))
+
+    def _marker_to_append(self, data: WritableBatch, header: BatchHeader) -> EndTxnMarker:
+        marker = read_marker(data, header)
+        if marker is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "a control batch with a producer id must end a transaction")
+        self.producers.check_marker(header, marker)
+        return marker
+
+    def _duplicate(self, first_time: AppendedBatch, size: int) -> AppendInfo:
+        return AppendInfo(
+            first_time.first_offset,
+            first_time.last_offset,
+            first_time.timestamp,
+            self.log_start_offset,
+            first_time.last_offset - first_time.first_offset + 1,
+            size,
+            duplicate=True,
+        )
+
+    def _update_producers(
+        self, header: BatchHeader, base_offset: int, marker: EndTxnMarker | None, segment: Segment
+    ) -> None:
+        if marker is not None:
+            self._complete(self.producers.add_marker(header, marker, base_offset), segment)
+        elif not header.is_control:
+            self.producers.add_batch(header, base_offset)
+        if header.is_transactional:
+            self._first_unstable_offset = self.producers.first_unstable_offset
+
+    def _complete(self, completed: CompletedTransaction | None, segment: Segment) -> None:
+        if completed is not None:
+            if completed.is_aborted:
+                stable = self.producers.last_stable_offset_after(completed)
+                segment.transaction_index.append(
+                    AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+                )
+            self.producers.complete(completed)
+
+    # ---------------------------------------------------------------------------------------------------------- reading
+
+    def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool = True) -> LogSlice:
+        """A slice that begins with the batch that holds `offset` and ends before `end_offset` (exclusive).
+
+        It has at most `max_bytes` bytes, which may cut the last batch off, or one batch if `minimum_one_batch` and it
+        is larger; it ends with its segment at the latest. At the end of the log, or from `end_offset` on, it is empty.
+        Raises OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset]. Release the slice.
+        """
+        self._failure.check()
+        if not self._tail_is_checked:
+            self._check_tail()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is outside [{self.log_start_offset}, {self.log_end_offset}]",
+            )
+        with self._disk("reading"):
+            return self._segmented.read(offset, max_bytes, end_offset, minimum_one_batch)
+
+    def offset_for_timestamp(self, timestamp: int) -> RecordPosition | None:
+        """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None if there is none."""
+        with self._disk("searching"):
+            return find_by_timestamp(self._segmented.segments, timestamp, self.log_start_offset)
+
+    def max_timestamp_offset(self) -> RecordPosition | None:
+        """The same of the first record with the largest timestamp of all; None if no record has one."""
+        with self._disk("searching"):
+            return find_largest_timestamp(self._segmented.segments)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The leader epoch of the record at `offset`, or -1 if it is not known."""
+        return self._leader_epochs.epoch_for(offset)
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """The largest epoch up to `leader_epoch` and where it ended (exclusive), `(-1, -1)` if unknown (KIP-101)."""
+        return self._leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of the aborted transactions with records in [start_offset, end_offset)."""
+        found: list[tuple[int, int]] = []
+        with self._disk("reading the transaction index of"):
+            for segment in self._segmented.segments.from_offset(start_offset):
+                aborted, is_complete = segment.transaction_index.overlapping(start_offset, end_offset)
+                found += [(entry.producer_id, entry.first_offset) for entry in aborted]
+                if is_complete:
+                    break
+        return found
+
+    def aborted_transactions_of(self, offset: int, data: LogSlice) -> list[tuple[int, int]]:
+        """The same for what a Fetch from `offset` read into `data`."""
+        with self._disk("reading the index of"):
+            end_offset = self._segmented.end_of(offset, data)
+        return self.aborted_transactions(offset, end_offset)
+
+    # ----------------------------------------------------------------------------------------------------------- bounds
+
+    def advance_high_watermark(self, high_watermark: int) -> None:
+        """Everything below `high_watermark` is on all in-sync replicas; within the log, and it may also fall."""
+        self.high_watermark = max(self.log_start_offset, min(high_watermark, self.log_end_offset))
+        if self._first_unstable_offset is not None:
+            self.producers.replicated_up_to(self.high_watermark)
+            self._first_unstable_offset = self.producers.first_unstable_offset
+
+    def update_log_start_offset(self, offset: int) -> bool:
+        """Make the log start at `offset` if it starts lower; True if so. Segments below it become deletable.
+
+        Raises OFFSET_OUT_OF_RANGE above the high watermark.
+        """
+        self._failure.check()
+        if offset > self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is above the high watermark {self.high_watermark}"
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        with self._disk("advancing the start of"):
+            self._leader_epochs.truncate_from_start(offset)
+        self.producers.replicated_up_to(offset)
+        self._first_unstable_offset = self.producers.first_unstable_offset
+        return True
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop the batch that holds `offset` and all later ones; False if the log ends there or before."""
+        self._failure.check()
+        with self._disk("truncating"):
+            if offset >= self.log_end_offset:
+                self._leader_epochs.truncate_from_end(self.log_end_offset)
+                return False
+            now_ms = self._resources.clock.time_ms()
+            self.log_end_offset = offset
+            self._forget_snapshots(self._segmented.truncate_to(offset, now_ms))
+            self._leader_epochs.truncate_from_end(offset)
+            self._after_cut(min(offset, self.log_start_offset), now_ms)
+            return True
+
+    def start_over_at(self, offset: int) -> None:
+        """Drop everything and let the log begin, and end, at `offset`: a follower whose leader starts above its end."""
+        self._failure.check()
+        with self._disk("truncating"):
+            self.log_end_offset = offset
+            self._forget_snapshots(self._segmented.start_over(offset))
+            self._leader_epochs.clear()
+            self._after_cut(offset, self._resources.clock.time_ms())
+
+    def _after_cut(self, log_start_offset: int, now_ms: int) -> None:
+        self.log_start_offset = log_start_offset
+        rebuild_producer_state(
+            self.producers,
+            self._snapshots,
+            self._segmented.segments,
+            log_start_offset,
+            self.log_end_offset,
+            now_ms=now_ms,
+            expiration_ms=self.config.producer_id_expiration_ms,
+        )
+        self._first_unstable_offset = self.producers.first_unstable_offset
+        self.advance_high_watermark(self.high_watermark)
+
+    def _check_tail(self) -> None:
+        """At the first use after a clean stop: does the last segment end where the checkpoint says?
+
+        If not, somebody changed the directory; then the segment is recovered as after an unclean stop.
+        """
+        with self._tail_lock, self._disk("opening"):
+            if not self._tail_is_checked:
+                segmented = self._segmented
+                if not segmented.ends_where_it_says():
+                    _log.error("%s does not end where the last clean stop left it: recovering its last segment", self)
+                    self.log_end_offset = segmented.recover_end(self._leader_epochs)
+                    self._leader_epochs.truncate_from_end(self.log_end_offset)
+                    self._after_cut(self.log_start_offset, self._resources.clock.time_ms())
+                self._tail_is_checked = True
+
+    def _forget_snapshots(self, removed: list[Segment]) -> None:
+        paths = [self._snapshots.mark_deleted(segment.base_offset) for segment in removed]
+        marked = [path for path in paths if path is not None]
+        if marked:
+            self._resources.deletions.add(self.config.file_delete_delay_ms, files=marked)
+
+    # ------------------------------------------------------------------------------------------------------ maintenance
+
+    def roll(self) -> None:
+        """Begin a new segment at the end of the log, unless the active one is empty."""
+        self._failure.check()
+        if self.active_segment.size:
+            with self._disk("rolling"):
+                self._snapshot_at(self._segmented.roll(self.log_end_offset).base_offset)
+
+    def _snapshot_at(self, base_offset: int) -> None:
+        self.producers.end_offset = base_offset
+        self._snapshots.write(self.producers)
+
+    def flush_target(self) -> int | None:
+        """What to `flush` up to by now, as the topic's configuration and rolled segments ask; None if nothing is due."""
+        end_offset, recovery_point = self.log_end_offset, self.recovery_point
+        if end_offset > recovery_point:
+            if end_offset - recovery_point >= self.config.flush_messages:
+                return end_offset
+            if self._resources.clock.time_ms() - self._last_flush_ms >= self.config.flush_ms:
+                return end_offset
+            if self.active_segment.base_offset > recovery_point:
+                return self.active_segment.base_offset
+        return None
+
+    def flush(self, up_to: int | None = None) -> None:
+        """Sync everything below `up_to` (exclusive), by default all there is now. Blocks: call it from a thread."""
+        self._failure.check()
+        with self._disk("syncing"):
+            self._segmented.flush(self.log_end_offset if up_to is None else up_to)
+            self._snapshots.flush()
+        self._last_flush_ms = self._resources.clock.time_ms()
+
+    def remove_expired_producers(self) -> int:
+        """Forget producers that were idle for too long; return how many."""
+        return self.producers.remove_expired(self._resources.clock.time_ms(), self.config.producer_id_expiration_ms)
+
+    def close(self) -> None:
+        """Leave the files as a clean stop does: trimmed, synced, with a snapshot of the producers at the end."""
+        if self._failure.error is not None:
+            self._segmented.release()
+            return
+        with self._disk("closing"):
+            if self._segmented.changed:
+                self._snapshots.write(self.producers)
+                self._snapshots.flush()
+            self._segmented.close()
+
+    def release(self) -> None:
+        """Close the files as they are: the log is deleted, or the directory has failed."""
+        self._segmented.release()
+
+    @contextmanager
+    def _disk(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._failure.fail(f"{doing} {self}", error) from error
+        except CorruptBatchError as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error

@@ -1,0 +1,57 @@
+"""A topic's properties as its logs use them: Kafka's names, with underscores, and Kafka's defaults."""
+
+from __future__ import annotations
+
+import msgspec
+
+NO_LIMIT = 0x7FFF_FFFF_FFFF_FFFF  # Java's Long.MAX_VALUE, which is how Kafka writes "never" and "no limit"
+
+UNCOMPRESSED = "uncompressed"
+PRODUCER = "producer"  # compression.type: keep what the producer chose
+CREATE_TIME = "CreateTime"
+LOG_APPEND_TIME = "LogAppendTime"
+HEADER = "header"
+RECORDS = "records"
+
+
+class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic's properties. Times are milliseconds, sizes bytes. A log may be given another at any time."""
+
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    compression_type: str = PRODUCER
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    delete_retention_ms: int = 86_400_000
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = NO_LIMIT
+    flush_ms: int = NO_LIMIT
+    index_interval_bytes: int = 4096
+    max_compaction_lag_ms: int = NO_LIMIT
+    max_message_bytes: int = 1_048_588
+    message_timestamp_after_max_ms: int = 3_600_000
+    message_timestamp_before_max_ms: int = NO_LIMIT
+    message_timestamp_type: str = CREATE_TIME
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    min_insync_replicas: int = 1
+    preallocate: bool = False
+    retention_bytes: int = -1
+    retention_ms: int = 604_800_000
+    segment_bytes: int = 1_073_741_824
+    segment_index_bytes: int = 10_485_760
+    segment_jitter_ms: int = 0
+    segment_ms: int = 604_800_000
+    unclean_leader_election_enable: bool = False
+    # Not Kafka's: how deep an append looks. The broker's, not the topic's: how long an idle producer is remembered.
+    record_validation: str = HEADER
+    producer_id_expiration_ms: int = 86_400_000
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def max_segment_ms(self) -> int:
+        """Time-based rolls also happen when compaction may not wait any longer (KIP-354)."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms

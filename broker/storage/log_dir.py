@@ -1,0 +1,254 @@
+"""A log directory: the logs of all partitions that a broker keeps in one place (one of `log.dirs`).
+
+```
+LogDir(...)          nothing happens
+  .open(config_for)  lock, identity (formats an empty directory), marker taken, every partition's log opened
+     .logs           {(topic, partition): Log}; create_log, delete_log
+     .checkpoint()   recovery points, log start offsets, high watermarks: now and then, and after a truncation
+     .deletions      files on their way out; run_due() now and then
+  .close()           every log closed, checkpoints, then the clean-shutdown marker, unlock
+```
+
+One process at a time: the lock is held by the process, so it goes with a killed one. Any `OSError` after the opening
+takes the directory offline for good (`disk_failure`); then `close` writes nothing, and the next opening recovers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from broker.clock import Clock
+from broker.randomness import Randomness
+from broker.storage.checkpoints import OffsetCheckpoint, Partition
+from broker.storage.clean_shutdown import take_clean_shutdown, write_clean_shutdown
+from broker.storage.deletions import DeletionJob, Deletions
+from broker.storage.descriptors import DEFAULT_CAPACITY, DescriptorCache
+from broker.storage.disk_failure import DiskFailure
+from broker.storage.files import Files, OsFiles
+from broker.storage.log import Log
+from broker.storage.log_config import LogConfig
+from broker.storage.log_opening import Checkpointed, LogOpener, Progress, create_log
+from broker.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from broker.storage.names import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOCK,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    deleted_directory,
+    is_deleted_directory,
+    parse_partition_directory,
+    partition_directory,
+)
+from broker.storage.resources import LogResources
+from protocol.errors import ErrorCode, KafkaError
+from protocol.primitives import uuid_to_text
+
+_log = logging.getLogger(__name__)
+
+_RAFT_METADATA = "__cluster_metadata"  # of a Kafka controller in the same directory; not a log that brokers serve
+
+ConfigForTopic = Callable[[str], LogConfig]
+
+
+class LogDirRefusedError(Exception):
+    """The directory is in use, or another node's or cluster's."""
+
+
+class LogDir:
+    """See the module. `broker_epoch` is what the clean-shutdown marker will say; the broker sets it once it has one."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        files: Files | None = None,
+        max_open_files: int = DEFAULT_CAPACITY,
+        on_failure: Callable[[OSError], None] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.logs: dict[Partition, Log] = {}
+        self.broker_epoch = -1
+        self.meta = MetaProperties(-1, "", "")
+        self.was_clean = False
+        self.last_broker_epoch: int | None = None  # of the clean stop before, None after an unclean one
+        self._path = str(path)
+        self._files = OsFiles() if files is None else files
+        self.failure = DiskFailure(self._path, on_failure)
+        self.deletions = Deletions(self._files, clock)
+        self._descriptors = DescriptorCache(self._files, max_open_files)
+        self._resources = LogResources(self._descriptors, clock, randomness, self.deletions, self.failure)
+        self._lock: int | None = None
+        self._recovery_points = OffsetCheckpoint(self._files, self._path, RECOVERY_POINTS)
+        self._log_start_offsets = OffsetCheckpoint(self._files, self._path, LOG_START_OFFSETS)
+        self._high_watermarks = OffsetCheckpoint(self._files, self._path, HIGH_WATERMARKS)
+        self._cleaner_offsets = OffsetCheckpoint(self._files, self._path, CLEANER_OFFSETS)
+
+    # ---------------------------------------------------------------------------------------------------------- opening
+
+    def open(
+        self,
+        config_for: ConfigForTopic,
+        *,
+        node_id: int,
+        cluster_id: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Take the directory and open every log in it. Blocks, after an unclean stop for as long as recovery takes.
+
+        `config_for` gives a topic's configuration. An empty directory is formatted, with `cluster_id` or a new one;
+        then, and always, `meta` tells the ids. Raises `LogDirRefusedError`, `MalformedFileError` for a damaged
+        identity, and `OSError`; the directory is not held then.
+        """
+        self._files.make_directory(self._path)
+        self._take_lock()
+        try:
+            self._identify(node_id, cluster_id)
+            self.last_broker_epoch = take_clean_shutdown(self._files, self._path)
+            self.was_clean = self.last_broker_epoch is not None
+            self._open_logs(config_for, progress)
+        except BaseException:
+            self._release()
+            raise
+
+    def _take_lock(self) -> None:
+        try:
+            self._lock = self._files.lock(f"{self._path}/{LOCK}")
+        except BlockingIOError:
+            raise LogDirRefusedError(f"another broker is using the log directory {self._path}") from None
+
+    def _identify(self, node_id: int, cluster_id: str | None) -> None:
+        meta = read_meta_properties(self._files, self._path)
+        if meta is None:
+            new_id = uuid_to_text(self._resources.randomness.uuid())
+            meta = MetaProperties(node_id, cluster_id or uuid_to_text(self._resources.randomness.uuid()), new_id)
+            write_meta_properties(self._files, self._path, meta)
+        if meta.node_id != node_id:
+            raise LogDirRefusedError(f"log directory {self._path} is of node {meta.node_id}, this is node {node_id}")
+        if cluster_id is not None and meta.cluster_id != cluster_id:
+            raise LogDirRefusedError(
+                f"log directory {self._path} is of cluster {meta.cluster_id}, this is cluster {cluster_id}"
+            )
+        self.meta = meta
+
+    def _open_logs(self, config_for: ConfigForTopic, progress: Progress | None) -> None:
+        recovery_points, log_start_offsets = self._recovery_points.read(), self._log_start_offsets.read()
+        high_watermarks = self._high_watermarks.read()
+        for entry in sorted(self._files.scan(self._path)):
+            if not entry.is_directory:
+                continue
+            directory = f"{self._path}/{entry.name}"
+            key = parse_partition_directory(entry.name)
+            if is_deleted_directory(entry.name):
+                _log.info("removing %s, a deleted partition", directory)
+                self._files.remove_directory(directory)
+            elif key is None or key[0] == _RAFT_METADATA:
+                _log.warning("leaving %s alone, it is no partition's directory", directory)
+            else:
+                log = LogOpener(
+                    directory,
+                    *key,
+                    config_for(key[0]),
+                    self._resources,
+                    Checkpointed(recovery_points.get(key), log_start_offsets.get(key)),
+                    is_clean=self.was_clean,
+                    progress=progress,
+                ).open()
+                log.advance_high_watermark(high_watermarks.get(key, log.log_start_offset))
+                self.logs[key] = log
+
+    # ------------------------------------------------------------------------------------------------------- partitions
+
+    def create_log(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
+        """Make the log of a new partition, or return the one there is if its topic id is the same.
+
+        Raises INCONSISTENT_TOPIC_ID for a log of an older topic of that name: it must be deleted first.
+        """
+        self.failure.check()
+        existing = self.logs.get((topic, partition))
+        if existing is not None:
+            if existing.topic_id != topic_id:
+                raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{existing} is of another topic of the same name")
+            return existing
+        directory = f"{self._path}/{partition_directory(topic, partition)}"
+        try:
+            log = create_log(directory, topic, partition, topic_id, config, self._resources)
+            self._files.fsync_directory(self._path)
+        except OSError as error:
+            raise self.failure.fail(f"creating {directory}", error) from error
+        self.logs[topic, partition] = log
+        return log
+
+    def delete_log(self, topic: str, partition: int) -> DeletionJob:
+        """Take a partition's log out, at once; its files go by `deletions.run_due` after `file.delete.delay.ms`.
+
+        Raises UNKNOWN_TOPIC_OR_PARTITION if there is no such log.
+        """
+        self.failure.check()
+        log = self.logs.pop((topic, partition), None)
+        if log is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{partition}")
+        source = f"{self._path}/{partition_directory(topic, partition)}"
+        target = f"{self._path}/{deleted_directory(topic, partition, self._resources.randomness.uuid())}"
+        try:
+            log.release()
+            self._files.rename(source, target)
+            self._files.fsync_directory(self._path)
+        except OSError as error:
+            raise self.failure.fail(f"deleting {log}", error) from error
+        return self.deletions.add(log.config.file_delete_delay_ms, directories=(target,))
+
+    # ------------------------------------------------------------------------------------------------------ checkpoints
+
+    def checkpoint_recovery_points(self) -> None:
+        self._write(self._recovery_points, {key: log.recovery_point for key, log in self.logs.items()})
+
+    def checkpoint_log_start_offsets(self) -> None:
+        starts = {
+            key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset > log.first_base_offset
+        }
+        self._write(self._log_start_offsets, starts)
+
+    def checkpoint_high_watermarks(self) -> None:
+        self._write(self._high_watermarks, {key: log.high_watermark for key, log in self.logs.items()})
+
+    def checkpoint(self) -> None:
+        """Write all three."""
+        self.checkpoint_recovery_points()
+        self.checkpoint_log_start_offsets()
+        self.checkpoint_high_watermarks()
+
+    def _write(self, checkpoint: OffsetCheckpoint, offsets: dict[Partition, int]) -> None:
+        self.failure.check()
+        try:
+            checkpoint.write(offsets)
+        except OSError as error:
+            raise self.failure.fail("writing a checkpoint", error) from error
+
+    # ---------------------------------------------------------------------------------------------------------- closing
+
+    def close(self, *, clean: bool = True) -> None:
+        """Let the directory go. A clean close leaves nothing to recover; one of a failed directory never is clean."""
+        if self._lock is None:
+            return
+        try:
+            if clean and self.failure.error is None:
+                for log in self.logs.values():
+                    log.close()
+                self.checkpoint()
+                write_clean_shutdown(self._files, self._path, self.broker_epoch)
+        except KafkaError as error:
+            _log.error("log directory %s was not closed cleanly: %s", self._path, error)
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self.logs.clear()
+        self._descriptors.close()
+        if self._lock is not None:
+            self._files.close(self._lock)
+            self._lock = None

@@ -1,0 +1,296 @@
+"""From a partition's directory to its log: what is found there, what is missing, what must be made sound first.
+
+After a clean stop nothing of the log is read: names and sizes come from the directory, the end from the recovery point
+(where a clean stop puts it), topic id, leader epochs and producers from their small files. After an unclean stop see
+`recovery`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from broker.storage.leader_epochs import LeaderEpochs
+from broker.storage.log import Log
+from broker.storage.log_config import LogConfig
+from broker.storage.names import (
+    LEADER_EPOCHS,
+    LOG_SUFFIX,
+    PARTITION_METADATA,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    file_name,
+    parse_file_name,
+)
+from broker.storage.partition_metadata import read_topic_id, write_topic_id
+from broker.storage.producer_replay import rebuild_producer_state
+from broker.storage.producer_snapshots import ProducerSnapshots
+from broker.storage.producer_state import ProducerState
+from broker.storage.recovery import SegmentProgress, recover_segment
+from broker.storage.resources import LogResources
+from broker.storage.segment import Segment
+from broker.storage.segmented_log import SegmentedLog, create_segment
+from broker.storage.segments import Segments
+from broker.storage.swaps import has_leftovers, settle_leftovers
+from broker.storage.text_file import MalformedFileError
+
+_log = logging.getLogger(__name__)
+
+ZERO_TOPIC_ID = bytes(16)
+
+# Topic, partition, base offset of the segment at hand, bytes done and bytes in all of this log.
+Progress = Callable[[str, int, int, int, int], None]
+
+
+class Checkpointed(NamedTuple):
+    """What the directory's checkpoints say of a log; None where they say nothing."""
+
+    recovery_point: int | None
+    log_start_offset: int | None
+
+
+def create_log(
+    directory: str, topic: str, partition: int, topic_id: bytes, config: LogConfig, resources: LogResources
+) -> Log:
+    """Make the directory of a new partition, and its log, empty, from offset 0."""
+    files = resources.files
+    files.make_directory(directory)
+    write_topic_id(files, directory, topic_id)
+    segments = Segments([create_segment(directory, 0, config, resources)])
+    segmented = SegmentedLog(directory, config, resources, segments, end_offset=0, recovery_point=0)
+    segmented.changed = True
+    files.fsync_directory(directory)
+    return Log(
+        topic,
+        partition,
+        topic_id,
+        segmented=segmented,
+        leader_epochs=LeaderEpochs(files, f"{directory}/{LEADER_EPOCHS}"),
+        producers=ProducerState(),
+        snapshots=ProducerSnapshots(directory, resources.descriptors),
+        log_start_offset=0,
+        resources=resources,
+    )
+
+
+class LogOpener:
+    """Opens the log in one partition's directory, once."""
+
+    def __init__(
+        self,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        resources: LogResources,
+        checkpointed: Checkpointed,
+        *,
+        is_clean: bool,
+        progress: Progress | None = None,
+    ) -> None:
+        self._directory = directory
+        self._topic = topic
+        self._partition = partition
+        self._config = config
+        self._resources = resources
+        self._checkpointed = checkpointed
+        self._is_clean = is_clean
+        self._progress = progress
+        self._segments = Segments()
+        self._snapshots = ProducerSnapshots(directory, resources.descriptors)
+        self._leader_epochs = LeaderEpochs(resources.files, f"{directory}/{LEADER_EPOCHS}")
+        self._changed = False
+
+    def open(self) -> Log:
+        """Open the log; `OSError` if the disk fails, which is then nothing that a caller should try again."""
+        topic_id = self._find_files()
+        log_start_offset = self._checkpointed.log_start_offset or 0
+        if not self._segments.base_offsets:
+            self._add_segment(log_start_offset)
+        log_start_offset = max(log_start_offset, self._segments.first.base_offset)
+        end_offset, tail_is_checked = self._find_end(log_start_offset)
+        if end_offset < log_start_offset:
+            _log.warning(
+                "%s ends at %d and starts at %d: dropping it all", self._directory, end_offset, log_start_offset
+            )
+            self._drop(list(self._segments))
+            self._add_segment(log_start_offset)
+            self._leader_epochs.clear()
+            end_offset = log_start_offset
+        self._leader_epochs.truncate_from_end(end_offset)
+        self._leader_epochs.truncate_from_start(log_start_offset)
+        producers = self._load_producers(log_start_offset, end_offset)
+        recovery_point = min(self._checkpointed.recovery_point or 0, end_offset)
+        segmented = SegmentedLog(
+            self._directory,
+            self._config,
+            self._resources,
+            self._segments,
+            end_offset,
+            end_offset if self._is_clean else recovery_point,
+        )
+        segmented.changed = self._changed
+        return Log(
+            self._topic,
+            self._partition,
+            topic_id,
+            segmented=segmented,
+            leader_epochs=self._leader_epochs,
+            producers=producers,
+            snapshots=self._snapshots,
+            log_start_offset=log_start_offset,
+            resources=self._resources,
+            tail_is_checked=tail_is_checked,
+        )
+
+    # ------------------------------------------------------------------------------------------------------------ files
+
+    def _find_files(self) -> bytes:
+        """Sort out what is in the directory: segments, snapshots, epochs; returns the topic id, zeros without one."""
+        sizes, modified_ms = self._scan()
+        if has_leftovers(sizes):
+            settle_leftovers(self._resources.descriptors, self._directory, sizes)
+            sizes, modified_ms = self._scan()
+        by_base: dict[int, dict[str, int]] = {}
+        snapshots = []
+        for name, size in sizes.items():
+            parsed = parse_file_name(name)
+            if parsed is not None:
+                offset, suffix = parsed
+                if suffix in SEGMENT_SUFFIXES:
+                    by_base.setdefault(offset, {})[suffix] = size
+                elif suffix == SNAPSHOT_SUFFIX:
+                    snapshots.append(offset)
+        self._snapshots = ProducerSnapshots(self._directory, self._resources.descriptors, snapshots)
+        segments = []
+        for base_offset, segment_sizes in by_base.items():
+            if LOG_SUFFIX in segment_sizes:
+                created_ms = modified_ms[file_name(base_offset, LOG_SUFFIX)]
+                segments.append(self._segment(base_offset, segment_sizes, created_ms))
+            else:
+                self._remove_orphans(base_offset, segment_sizes)
+        self._segments = Segments(segments)
+        self._load_epochs(LEADER_EPOCHS in sizes)
+        return self._read_topic_id() if PARTITION_METADATA in sizes else ZERO_TOPIC_ID
+
+    def _scan(self) -> tuple[dict[str, int], dict[str, int]]:
+        entries = [entry for entry in self._resources.files.scan(self._directory) if not entry.is_directory]
+        return {entry.name: entry.size for entry in entries}, {entry.name: entry.modified_ms for entry in entries}
+
+    def _segment(self, base_offset: int, sizes: dict[str, int], created_ms: int) -> Segment:
+        jitter_bound = min(self._config.segment_jitter_ms, self._config.segment_ms)
+        jitter_ms = int(self._resources.randomness.random() * jitter_bound) if jitter_bound else 0
+        return Segment(
+            self._directory,
+            base_offset,
+            self._resources.descriptors,
+            self._config,
+            sizes=sizes,
+            created_ms=created_ms,
+            jitter_ms=jitter_ms,
+        )
+
+    def _remove_orphans(self, base_offset: int, suffixes: dict[str, int]) -> None:
+        for suffix in suffixes:
+            path = f"{self._directory}/{file_name(base_offset, suffix)}"
+            _log.warning("removing %s, an index without a log", path)
+            self._resources.files.remove(path)
+
+    def _read_topic_id(self) -> bytes:
+        try:
+            return read_topic_id(self._resources.files, self._directory)
+        except MalformedFileError as error:
+            _log.warning("the topic id of %s is lost: %s", self._directory, error)
+            return ZERO_TOPIC_ID
+
+    def _load_epochs(self, has_file: bool) -> None:
+        try:
+            if has_file:
+                self._leader_epochs.load()
+                return
+        except MalformedFileError as error:
+            _log.warning("making the leader epochs of %s again: %s", self._directory, error)
+        for segment in self._segments:
+            for batch, _ in segment.headers_from(0):
+                if batch.leader_epoch > self._leader_epochs.latest:
+                    self._leader_epochs.assign(batch.leader_epoch, batch.base_offset)
+
+    def _add_segment(self, base_offset: int) -> None:
+        self._changed = True
+        segment = create_segment(self._directory, base_offset, self._config, self._resources)
+        self._segments.replace(added=[segment])
+
+    def _drop(self, segments: list[Segment]) -> None:
+        self._changed = True
+        self._segments.replace(segments)
+        paths = [path for segment in segments for path in segment.mark_deleted()]
+        snapshots = [self._snapshots.mark_deleted(segment.base_offset) for segment in segments]
+        paths += [path for path in snapshots if path is not None]
+        self._resources.deletions.add(self._config.file_delete_delay_ms, files=paths)
+
+    # -------------------------------------------------------------------------------------------------------------- end
+
+    def _find_end(self, log_start_offset: int) -> tuple[int, bool]:
+        """The end of the log, and whether the bytes up to there were looked at."""
+        if not self._is_clean:
+            return self._recover(log_start_offset), True
+        active, end_offset = self._segments.active, self._checkpointed.recovery_point
+        if end_offset is not None and (end_offset > active.base_offset) == (active.size > 0):
+            return end_offset, False
+        return active.next_offset(), True
+
+    def _recover(self, log_start_offset: int) -> int:
+        recovery_point = self._checkpointed.recovery_point or 0
+        unflushed = self._segments.from_offset(recovery_point)
+        self._changed = True
+        done, total = 0, sum(segment.size for segment in unflushed)
+        end_offset = self._segments.first.base_offset
+        for index, segment in enumerate(unflushed):
+            if index and segment.base_offset < end_offset:
+                _log.warning("dropping the segments from %s on, which begin before offset %d", segment, end_offset)
+                self._drop(unflushed[index:])
+                break
+            _log.info("recovering %s, %d of %d bytes of its log done", segment, done, total)
+            producers = ProducerState()
+            self._rebuild_producers(producers, log_start_offset, segment.base_offset)
+            size = segment.size
+            cut = recover_segment(segment, producers, self._leader_epochs, self._reporter(segment, done, total))
+            self._snapshots.write(producers)
+            end_offset = producers.end_offset
+            done += size
+            if cut:
+                self._drop(unflushed[index + 1 :])
+                break
+        return end_offset
+
+    def _reporter(self, segment: Segment, done: int, total: int) -> SegmentProgress:
+        progress = self._progress
+
+        def report(read: int) -> None:
+            if progress is not None:
+                progress(self._topic, self._partition, segment.base_offset, done + read, total)
+
+        return report
+
+    # -------------------------------------------------------------------------------------------------------- producers
+
+    def _load_producers(self, log_start_offset: int, end_offset: int) -> ProducerState:
+        self._snapshots.remove_strays(self._segments.base_offsets)
+        producers = ProducerState()
+        if self._is_clean and not self._snapshots.offsets:
+            producers.end_offset = end_offset  # a clean stop leaves a snapshot, unless there was nothing to say
+            return producers
+        self._rebuild_producers(producers, log_start_offset, end_offset)
+        return producers
+
+    def _rebuild_producers(self, producers: ProducerState, log_start_offset: int, end_offset: int) -> None:
+        rebuild_producer_state(
+            producers,
+            self._snapshots,
+            self._segments,
+            log_start_offset,
+            end_offset,
+            now_ms=self._resources.clock.time_ms(),
+            expiration_ms=self._config.producer_id_expiration_ms,
+        )

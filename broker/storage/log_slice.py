@@ -1,0 +1,65 @@
+"""A run of bytes of a segment file, handed to whoever sends it: not read, not copied, not closable under its reader."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from broker.storage.descriptors import Descriptor, DescriptorCache
+
+
+class LogSlice:
+    """`length` bytes from `position` of a segment file: whole batches, but perhaps the last, which may be cut off.
+
+    The bytes never change and the file stays open until `release`, also when the segment is deleted meanwhile; so
+    whoever takes a slice must release it, once (more often does no harm). A slice without bytes has no file behind it.
+    `len` and `fileno` are what the transport needs to send the slice with `sendfile`.
+    """
+
+    __slots__ = ("_descriptor", "_descriptors", "length", "position", "segment_base_offset")
+
+    def __init__(
+        self,
+        descriptors: DescriptorCache | None,
+        descriptor: Descriptor | None,
+        position: int,
+        length: int,
+        segment_base_offset: int = -1,
+    ) -> None:
+        self.position = position
+        self.length = length
+        self.segment_base_offset = segment_base_offset
+        self._descriptors = descriptors
+        self._descriptor = descriptor
+
+    def __len__(self) -> int:
+        return self.length
+
+    def fileno(self) -> int:
+        """The descriptor to read from at `position`; `ValueError` on an empty or released slice, as of closed files."""
+        if self._descriptor is None:
+            raise ValueError("the slice is empty or was released")
+        return self._descriptor.number
+
+    def read(self) -> bytes:
+        """All bytes of the slice; `OSError` if the disk fails."""
+        if not self.length or self._descriptors is None:
+            return b""
+        return self._descriptors.files.pread(self.fileno(), self.length, self.position)
+
+    def release(self) -> None:
+        """Let the file go. The slice can not be read any more."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None and self._descriptors is not None:
+            self._descriptors.unpin(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+EMPTY_SLICE = LogSlice(None, None, 0, 0)

@@ -1,0 +1,85 @@
+"""The names in a log directory, as Kafka writes them.
+
+```
+<log.dir>/
+  .lock  meta.properties  .kafka_cleanshutdown
+  recovery-point-offset-checkpoint  log-start-offset-checkpoint
+  replication-offset-checkpoint     cleaner-offset-checkpoint
+  <topic>-<partition>/
+    partition.metadata  leader-epoch-checkpoint
+    00000000000000000000.log        a segment's batches; named after the first offset that the segment may hold
+    00000000000000000000.index      offset → position, sparse
+    00000000000000000000.timeindex  timestamp → offset, sparse
+    00000000000000000000.txnindex   aborted transactions, only where there are any
+    00000000000000000042.snapshot   producer state of all records below offset 42
+    *.deleted  *.cleaned  *.swap    a segment's file on its way out, being compacted, about to replace others
+  <topic>-<partition>.<32 hex digits>-delete/   a deleted partition whose files are not yet removed
+```
+
+Offsets in names have twenty digits, so that names sort as offsets do. A topic may hold dashes: the partition follows
+the last one.
+"""
+
+from __future__ import annotations
+
+import re
+
+LOG_SUFFIX = ".log"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+SEGMENT_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+LOCK = ".lock"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+
+DELETE_DIRECTORY_SUFFIX = "-delete"
+_MAX_NAME = 255  # bytes in a file name on every file system that matters; topic names are ASCII
+
+_PARTITION_DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
+_DELETED_DIRECTORY = re.compile(r".+-[0-9]{1,10}\.\S+-delete")
+_OFFSET_NAME = re.compile(r"([0-9]{20})(\..+)")
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """The name of the file for the segment (or snapshot) at `offset`, such as `00000000000000000042.log`."""
+    return f"{offset:020d}{suffix}"
+
+
+def parse_file_name(name: str) -> tuple[int, str] | None:
+    """The offset and the whole suffix (`.log`, `.index.deleted`) of a file's name, or None if it has no such form."""
+    match = _OFFSET_NAME.fullmatch(name)
+    return (int(match[1]), match[2]) if match else None
+
+
+def partition_directory(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
+def parse_partition_directory(name: str) -> tuple[str, int] | None:
+    """The topic and partition that a directory's name says, or None for one that holds no partition."""
+    match = _PARTITION_DIRECTORY.fullmatch(name)
+    return (match["topic"], int(match["partition"])) if match else None
+
+
+def deleted_directory(topic: str, partition: int, unique: bytes) -> str:
+    """The name under which a deleted partition waits for its removal; a long topic is cut, to stay a legal name."""
+    ending = f"-{partition}.{unique.hex()}{DELETE_DIRECTORY_SUFFIX}"
+    return topic[: _MAX_NAME - len(ending)] + ending
+
+
+def is_deleted_directory(name: str) -> bool:
+    return _DELETED_DIRECTORY.fullmatch(name) is not None

@@ -1,0 +1,93 @@
+"""The snapshot of a partition's producers (`.snapshot`), so that no start has to read the log to know them.
+
+```
+version i16          1
+crc     u32          CRC-32C of everything that follows it
+count   i32
+  producer id i64, epoch i16, last sequence i32, last offset i64, offset delta i32 (of the last batch),
+  timestamp i64, coordinator epoch i32, transaction's first offset i64
+```
+
+Big-endian; -1 where there is nothing. The file's name is an offset: the state covers all records below it. Only the
+last batch of each producer is kept, so a retry of an earlier one is not recognised after a restart. Source: Kafka's
+`ProducerSnapshot.json`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from broker.storage.producer_entry import NO_OFFSET, AppendedBatch, ProducerEntry, preceding_sequence
+from protocol.checksum import crc32c
+
+_VERSION = 1
+_HEAD = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+_ENTRY = struct.Struct(">qhiqiqiq")
+
+EMPTY_SIZE = _HEAD.size + _COUNT.size
+
+
+class CorruptSnapshotError(Exception):
+    """The bytes are no snapshot, or damaged."""
+
+
+def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
+    rows = [
+        _ENTRY.pack(
+            entry.producer_id,
+            entry.epoch,
+            entry.last_sequence,
+            entry.last_offset,
+            entry.batches[-1].last_offset - entry.batches[-1].first_offset if entry.batches else 0,
+            entry.last_timestamp,
+            entry.coordinator_epoch,
+            entry.transaction_first_offset,
+        )
+        for entry in entries
+    ]
+    body = _COUNT.pack(len(rows)) + b"".join(rows)
+    return _HEAD.pack(_VERSION, crc32c(body)) + body
+
+
+def decode_snapshot(data: bytes) -> list[ProducerEntry]:
+    """The producers of a snapshot, or `CorruptSnapshotError`."""
+    if len(data) < EMPTY_SIZE:
+        raise CorruptSnapshotError(f"{len(data)} bytes are too few")
+    version, crc = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise CorruptSnapshotError(f"version {version} is unknown")
+    body = memoryview(data)[_HEAD.size :]
+    if crc32c(body) != crc:
+        raise CorruptSnapshotError("the checksum is wrong")
+    (count,) = _COUNT.unpack_from(body)
+    rows = body[_COUNT.size :]
+    if len(rows) != count * _ENTRY.size:
+        raise CorruptSnapshotError(f"{count} producers in {len(rows)} bytes")
+    return [_entry(*row) for row in _ENTRY.iter_unpack(rows)]
+
+
+def _entry(
+    producer_id: int,
+    epoch: int,
+    last_sequence: int,
+    last_offset: int,
+    offset_delta: int,
+    timestamp: int,
+    coordinator_epoch: int,
+    transaction_first_offset: int,
+) -> ProducerEntry:
+    entry = ProducerEntry(
+        producer_id,
+        epoch,
+        coordinator_epoch,
+        timestamp,
+        transaction_first_offset if transaction_first_offset >= 0 else -1,
+    )
+    if last_offset > NO_OFFSET:
+        first_sequence = preceding_sequence(last_sequence, offset_delta)
+        entry.batches.append(
+            AppendedBatch(first_sequence, last_sequence, last_offset - offset_delta, last_offset, timestamp)
+        )
+    return entry

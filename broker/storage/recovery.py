@@ -1,0 +1,79 @@
+"""Making a log sound after an unclean stop: everything from the recovery point on is looked at again.
+
+Below the recovery point all was synced. From the segment that holds it on, each batch is read whole; the first one that
+is cut off, has a wrong checksum or an offset that does not ascend ends the log: it and all behind it go, and the
+segments behind it too. What is derived from the log is made again on the way: the indexes, leader epochs that the
+checkpoint lacks, the transaction index, the producers' snapshots.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from broker.storage.batch_scan import CorruptBatchError, StoredBatch
+from broker.storage.leader_epochs import LeaderEpochs
+from broker.storage.producer_replay import read_marker, replay_batch
+from broker.storage.producer_state import ProducerState
+from broker.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from broker.storage.transaction_index import AbortedTransaction
+from protocol.records import read_batch_header
+
+_log = logging.getLogger(__name__)
+
+# Called with the bytes of the segment that were looked at so far.
+SegmentProgress = Callable[[int], None]
+
+
+def recover_segment(
+    segment: Segment, producers: ProducerState, leader_epochs: LeaderEpochs, progress: SegmentProgress
+) -> int:
+    """Validate `segment`, make its indexes again and cut off what is not sound; return how many bytes that were.
+
+    `producers` must be the state at the segment's base offset, and is the state at its end afterwards.
+    """
+    size = segment.size
+    segment.reset_indexes()
+    segment.transaction_index.reset()
+    valid = 0
+    next_offset = segment.base_offset
+    try:
+        for batch, data in segment.whole_batches():
+            _check_offsets(segment, batch, next_offset)
+            segment.index_batch(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
+            _learn(segment, batch, data, producers, leader_epochs)
+            next_offset = batch.last_offset + 1
+            valid = batch.position + batch.size
+            progress(valid)
+    except CorruptBatchError as error:
+        _log.warning("cutting off %d bytes: %s", size - valid, error)
+        segment.cut(valid)
+    producers.end_offset = next_offset
+    segment.finish()
+    return size - valid
+
+
+def _check_offsets(segment: Segment, batch: StoredBatch, next_offset: int) -> None:
+    if batch.base_offset < next_offset or batch.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+        raise CorruptBatchError(segment.path, batch.position, f"offset {batch.base_offset} after {next_offset - 1}")
+
+
+def _learn(
+    segment: Segment, batch: StoredBatch, data: memoryview, producers: ProducerState, leader_epochs: LeaderEpochs
+) -> None:
+    """Take in what a batch says about epochs, producers and transactions."""
+    if batch.magic < 2:
+        producers.end_offset = batch.last_offset + 1
+        return
+    if batch.leader_epoch > leader_epochs.latest:
+        leader_epochs.assign(batch.leader_epoch, batch.base_offset)
+    header = read_batch_header(data)
+    marker = read_marker(data, header) if header.is_control else None
+    completed = replay_batch(producers, header, marker)
+    if completed is not None:
+        if completed.is_aborted:
+            stable = producers.last_stable_offset_after(completed)
+            segment.transaction_index.append(
+                AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+            )
+        producers.complete(completed)

@@ -1,0 +1,259 @@
+"""A log as its segments: bytes in at the end, slices out, cut at the end, synced. What the bytes mean is `log.Log`'s.
+
+`end` is the one thing that readers beside the appender go by: the offset that comes next, and the segment and position
+where it will be. It is replaced as a whole, after everything below it is written. While a segment is new and empty,
+`end` may still name the one before: the bytes are the same.
+
+`recovery_point`: everything below is synced, so that recovery need not look at it. It only rises by `flush`, and falls
+when the log is cut below it.
+"""
+
+from __future__ import annotations
+
+import logging
+from threading import Lock
+from typing import NamedTuple
+
+from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.files import BytesLike
+from broker.storage.leader_epochs import LeaderEpochs
+from broker.storage.log_config import LogConfig
+from broker.storage.log_slice import EMPTY_SLICE, LogSlice
+from broker.storage.producer_state import ProducerState
+from broker.storage.recovery import recover_segment
+from broker.storage.resources import LogResources
+from broker.storage.segment import Segment
+from broker.storage.segments import Segments
+from protocol.records import BatchHeader
+
+_log = logging.getLogger(__name__)
+
+
+class LogEnd(NamedTuple):
+    """Where the next batch goes: its offset (the exclusive end of the log), and segment and position behind the last."""
+
+    offset: int
+    segment: Segment
+    position: int
+
+
+class SegmentedLog:
+    """The segments of one partition's directory. One appender at a time; readers and one `flush` beside it.
+
+    Raises `OSError` where the disk fails and `CorruptBatchError` where what was written is not there any more.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        config: LogConfig,
+        resources: LogResources,
+        segments: Segments,
+        end_offset: int,
+        recovery_point: int,
+    ) -> None:
+        self.directory = directory
+        self.config = config
+        self.segments = segments
+        self.end = LogEnd(end_offset, segments.active, segments.active.size)
+        self.recovery_point = recovery_point
+        self.changed = False  # since it was opened: a log that was only read needs no closing work
+        self._resources = resources
+        self._flush_lock = Lock()
+
+    # ------------------------------------------------------------------------------------------------------- appending
+
+    def append(self, data: BytesLike, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
+        """Append one batch with these offsets; return the segment that took it."""
+        size = len(data)
+        segment = self.segments.active
+        if segment.should_roll(size, max_timestamp, last_offset, self.config, now_ms):
+            segment = self.roll(base_offset)
+        self.changed = True
+        position = segment.write(data)
+        segment.note_batch(base_offset, last_offset, max_timestamp, position, size)
+        self.end = LogEnd(last_offset + 1, segment, position + size)
+        return segment
+
+    def append_batches(self, data: BytesLike, headers: list[tuple[int, BatchHeader]], now_ms: int) -> Segment:
+        """Append the batches of `data`, whose positions in it and headers are given, into one segment."""
+        first, last = headers[0][1], headers[-1][1]
+        max_timestamp = max(header.max_timestamp for _, header in headers)
+        segment = self.segments.active
+        if segment.should_roll(len(data), max_timestamp, last.last_offset, self.config, now_ms):
+            segment = self.roll(first.base_offset)
+        self.changed = True
+        start = segment.write(data)
+        for position, header in headers:
+            segment.note_batch(
+                header.base_offset, header.last_offset, header.max_timestamp, start + position, header.size
+            )
+        self.end = LogEnd(last.next_offset, segment, start + len(data))
+        return segment
+
+    def roll(self, base_offset: int) -> Segment:
+        """Finish the active segment and make a new one, for `base_offset` and what follows."""
+        active = self.segments.active
+        active.finish()
+        # An empty active segment is rolled only when its indexes have room for nothing, and makes place for its like.
+        segment = self._replace([active] if active.base_offset == base_offset else [], base_offset)
+        _log.info("rolled %s at offset %d", self.directory, base_offset)
+        return segment
+
+    # --------------------------------------------------------------------------------------------------------- reading
+
+    def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
+        """The slice from the batch that holds `offset`, or the next one, up to `end_offset`, within one segment."""
+        end = self.end
+        end_offset = min(end_offset, end.offset)
+        if offset >= end_offset:
+            return EMPTY_SLICE
+        segments = self.segments.from_offset(offset)
+        for index, segment in enumerate(segments):
+            location = segment.locate(offset)
+            if location is None:
+                continue  # compaction left nothing behind `offset` in here
+            position, size = location
+            if segment is end.segment and end_offset == end.offset:
+                limit = end.position
+            elif index + 1 < len(segments) and segments[index + 1].base_offset <= end_offset:
+                limit = segment.size
+            else:
+                beyond = segment.locate(end_offset)
+                limit = segment.size if beyond is None else beyond[0]
+            length = min(max(max_bytes, size) if minimum_one_batch else max_bytes, limit - position)
+            return segment.slice(position, length) if length > 0 else EMPTY_SLICE
+        return EMPTY_SLICE
+
+    def end_of(self, offset: int, data: LogSlice) -> int:
+        """An offset (exclusive) that no record in `data`, which was read from `offset`, reaches; near, not exact."""
+        segments = self.segments.from_offset(offset)
+        for index, segment in enumerate(segments):
+            if segment.base_offset == data.segment_base_offset:
+                entry = segment.offset_index.first_at_position(data.position + data.length)
+                if entry is not None:
+                    return entry.offset
+                return segments[index + 1].base_offset if index + 1 < len(segments) else self.end.offset
+        return self.end.offset
+
+    def ends_where_it_says(self) -> bool:
+        """Whether the active segment holds whole batches up to the end offset; reads from its last index entry on."""
+        active = self.segments.active
+        try:
+            return active.next_offset() == self.end.offset
+        except CorruptBatchError as error:
+            _log.warning("%s", error)
+            return False
+
+    def recover_end(self, leader_epochs: LeaderEpochs) -> int:
+        """Recover the active segment and return where the log ends; producers must be learnt anew after that."""
+        active = self.segments.active
+        self.changed = True
+        recover_segment(active, ProducerState(), leader_epochs, lambda _: None)
+        self.recovery_point = min(self.recovery_point, active.base_offset)
+        self.end = LogEnd(active.next_offset(), active, active.size)
+        return self.end.offset
+
+    # ---------------------------------------------------------------------------------------------------------- cutting
+
+    def truncate_to(self, offset: int, now_ms: int) -> list[Segment]:
+        """Drop the batches that hold `offset` or come later; return the segments that went whole."""
+        with self._flush_lock:
+            self.changed = True
+            removed = [segment for segment in self.segments if segment.base_offset > offset]
+            if len(removed) == len(self.segments):
+                self._start_over(offset)
+                return removed
+            active = self.segments.from_offset(offset)[0]
+            self.end = LogEnd(offset, active, 0)  # readers must not take what is about to go
+            self._remove(removed)
+            active.truncate_to(offset, now_ms)
+            self._settle(LogEnd(offset, active, active.size))
+            return removed
+
+    def start_over(self, offset: int) -> list[Segment]:
+        """Drop everything and begin at `offset`; return the segments that went."""
+        with self._flush_lock:
+            self.changed = True
+            removed = list(self.segments)
+            self._start_over(offset)
+            return removed
+
+    def _start_over(self, offset: int) -> None:
+        segment = self._replace(list(self.segments), offset)
+        self._settle(LogEnd(offset, segment, 0))
+
+    def _settle(self, end: LogEnd) -> None:
+        """The log was cut: what is gone must not come back with a power cut, so that is synced at once."""
+        end.segment.flush()
+        self._resources.files.fsync_directory(self.directory)
+        self.recovery_point = min(self.recovery_point, end.offset)
+        self.end = end
+
+    def _remove(self, removed: list[Segment]) -> None:
+        """Take segments out of the log; their files go after `file.delete.delay.ms`."""
+        if removed:
+            self.segments.replace(removed)
+            self._delete_files(removed)
+
+    def _replace(self, removed: list[Segment], base_offset: int) -> Segment:
+        self.changed = True
+        self._delete_files(removed)
+        segment = create_segment(self.directory, base_offset, self.config, self._resources)
+        self.segments.replace(removed, [segment])
+        return segment
+
+    def _delete_files(self, removed: list[Segment]) -> None:
+        paths = [path for segment in removed for path in segment.mark_deleted()]
+        if paths:
+            self._resources.deletions.add(self.config.file_delete_delay_ms, files=paths)
+
+    # ------------------------------------------------------------------------------------------------------- durability
+
+    def flush(self, up_to: int) -> None:
+        """Sync everything below `up_to` (exclusive), and raise the recovery point to it."""
+        with self._flush_lock:
+            up_to = min(up_to, self.end.offset)
+            if up_to > self.recovery_point:
+                self._sync(up_to)
+                self.recovery_point = up_to
+
+    def close(self) -> None:
+        """Cut the files to what they hold and sync all of them; the log is not to be used any more."""
+        with self._flush_lock:
+            if self.changed:
+                self.segments.active.finish()
+                self._sync(self.end.offset + 1)
+                self._resources.files.fsync_directory(self.directory)
+                self.recovery_point = self.end.offset
+            self.release()
+
+    def release(self) -> None:
+        """Close all files as they are."""
+        for segment in self.segments:
+            segment.release()
+
+    def _sync(self, up_to: int) -> None:
+        synced = [segment for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < up_to]
+        for segment in synced:
+            segment.flush()
+        if any(segment.base_offset >= self.recovery_point for segment in synced):
+            self._resources.files.fsync_directory(self.directory)  # their names are new
+
+
+def create_segment(directory: str, base_offset: int, config: LogConfig, resources: LogResources) -> Segment:
+    """Make an empty segment, over files of that name if there are any left from before a crash."""
+    jitter_ms = int(resources.randomness.random() * min(config.segment_jitter_ms, config.segment_ms))
+    segment = Segment(
+        directory,
+        base_offset,
+        resources.descriptors,
+        config,
+        sizes={},
+        created_ms=resources.clock.time_ms(),
+        jitter_ms=jitter_ms,
+    )
+    for path in segment.paths:
+        resources.files.remove(path)
+    segment.create(config.segment_bytes if config.preallocate else 0)
+    return segment

@@ -1,0 +1,54 @@
+"""The segments of one log, in order of their base offsets; the last one is active, the only one that takes appends."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+from broker.storage.segment import Segment
+
+
+class Segments:
+    """An ordered registry, never empty once the log is open. Readers beside a writer see it before or after a change."""
+
+    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        self._take(sorted(segments, key=_base_offset))
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._ordered[1])
+
+    def __len__(self) -> int:
+        return len(self._ordered[1])
+
+    @property
+    def first(self) -> Segment:
+        return self._ordered[1][0]
+
+    @property
+    def active(self) -> Segment:
+        return self._ordered[1][-1]
+
+    @property
+    def base_offsets(self) -> list[int]:
+        return self._ordered[0]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._ordered[1])
+
+    def from_offset(self, offset: int) -> list[Segment]:
+        """The segment that may hold `offset` and all after it; all of them if `offset` is below the first."""
+        base_offsets, segments = self._ordered
+        return segments[max(bisect_right(base_offsets, offset) - 1, 0) :]
+
+    def replace(self, removed: Iterable[Segment] = (), added: Iterable[Segment] = ()) -> None:
+        """Take segments out and others in, in one step."""
+        gone = set(removed)
+        self._take(sorted([*(s for s in self._ordered[1] if s not in gone), *added], key=_base_offset))
+
+    def _take(self, segments: list[Segment]) -> None:
+        self._ordered = ([segment.base_offset for segment in segments], segments)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

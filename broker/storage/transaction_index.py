@@ -1,0 +1,119 @@
+"""The transaction index of a segment (`.txnindex`): the transactions whose abort markers lie in the segment.
+
+```
+entry, 34 bytes, big-endian:  version i16             0
+                              producer id i64
+                              first offset i64        of the transaction's first record, possibly in an earlier segment
+                              last offset i64         of the abort marker
+                              last stable offset i64  of the log when the marker was written
+```
+
+Entries ascend by last offset. The file exists only in segments with aborted transactions, and is small: it is read
+whole. Readers under `read_committed` are told the aborted transactions that overlap what they fetch, and skip them by
+producer id from the first offset to the marker. A search that starts in one segment goes on in the next ones until an
+entry's last stable offset reaches the end of the range: no later entry can have begun before that.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from broker.storage.descriptors import DescriptorCache
+from broker.storage.index_file import CorruptIndexError
+
+_ENTRY = struct.Struct(">hqqqq")
+_VERSION = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """An aborted transaction: all offsets inclusive but the last stable offset, which is exclusive."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """The aborted transactions of one segment; `file_size` is None if there is no file."""
+
+    def __init__(self, path: str, base_offset: int, descriptors: DescriptorCache, file_size: int | None) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.exists = file_size is not None
+        self._size = file_size or 0
+        self._descriptors = descriptors
+
+    def check(self) -> None:
+        """Raise `CorruptIndexError` if an entry cannot be of this segment."""
+        if self._size % _ENTRY.size:
+            raise CorruptIndexError(f"{self.path} has {self._size} bytes, no multiple of {_ENTRY.size}")
+        previous = self.base_offset - 1
+        for entry in self.entries():
+            if entry.last_offset <= previous or entry.first_offset > entry.last_offset:
+                raise CorruptIndexError(f"{self.path} has {entry} after offset {previous}")
+            previous = entry.last_offset
+
+    def entries(self) -> Iterator[AbortedTransaction]:
+        """All entries; `CorruptIndexError` at one of an unknown version."""
+        if not self._size:
+            return
+        descriptor = self._descriptors.pin(self.path)
+        try:
+            data = self._descriptors.files.pread(descriptor.number, self._size, 0)
+        finally:
+            self._descriptors.unpin(descriptor)
+        for version, *fields in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
+            if version != _VERSION:
+                raise CorruptIndexError(f"{self.path} has an entry of version {version}")
+            yield AbortedTransaction(*fields)
+
+    def append(self, aborted: AbortedTransaction) -> None:
+        """Add a transaction whose marker is beyond those of all entries."""
+        if not self.exists:
+            self._descriptors.create(self.path)
+            self.exists = True
+        descriptor = self._descriptors.pin(self.path)
+        try:
+            self._descriptors.files.pwrite(descriptor.number, _ENTRY.pack(_VERSION, *aborted), self._size)
+        finally:
+            self._descriptors.unpin(descriptor)
+        self._size += _ENTRY.size
+
+    def overlapping(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
+        """The transactions with offsets in [start_offset, end_offset), and whether later segments can hold no more."""
+        found = []
+        for entry in self.entries():
+            if entry.last_offset >= start_offset and entry.first_offset < end_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= end_offset:
+                return found, True
+        return found, False
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries whose markers are at `offset` or beyond."""
+        kept = sum(1 for entry in self.entries() if entry.last_offset < offset) * _ENTRY.size
+        if kept < self._size:
+            self._truncate(kept)
+
+    def reset(self) -> None:
+        if self._size:
+            self._truncate(0)
+
+    def flush(self) -> None:
+        if self.exists:
+            descriptor = self._descriptors.pin(self.path)
+            try:
+                self._descriptors.files.fsync(descriptor.number)
+            finally:
+                self._descriptors.unpin(descriptor)
+
+    def _truncate(self, size: int) -> None:
+        descriptor = self._descriptors.pin(self.path)
+        try:
+            self._descriptors.files.truncate(descriptor.number, size)
+        finally:
+            self._descriptors.unpin(descriptor)
+        self._size = size

@@ -1,0 +1,297 @@
+"""What a leader accepts into a log, and what it makes of it: one batch of magic 2, as Kafka's `LogValidator` judges it.
+
+| what is wrong                                                        | error                          |
+|----------------------------------------------------------------------|--------------------------------|
+| no complete batch; magic 0 or 1; more than one batch                 | INVALID_RECORD                 |
+| a length or magic that no format has; a wrong checksum               | CORRUPT_MESSAGE                |
+| zstd in a Produce before version 7 (KIP-110)                         | UNSUPPORTED_COMPRESSION_TYPE   |
+| base offset not 0; offsets and count disagree; no records            | INVALID_RECORD                 |
+| a control batch from a client; a producer id without a sequence      | INVALID_RECORD                 |
+| larger than `max.message.bytes`                                      | MESSAGE_TOO_LARGE              |
+| larger than `segment.bytes`                                          | RECORD_LIST_TOO_LARGE          |
+| a timestamp out of bounds, or said to be the broker's                | INVALID_TIMESTAMP              |
+| a record without a key in a compacted topic; records that do not parse | INVALID_RECORD               |
+
+The checks come in Kafka's order, so that a batch with several faults is refused for the same one.
+
+# Differs from Kafka: where `record.validation` is `header` (the default), the records themselves are decoded only if
+something depends on them: a compacted topic, another codec than the producer's, a lower bound on timestamps. Then a
+sound checksum over nonsense is accepted, and the header's largest timestamp is believed. Kafka decodes every record
+always.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from broker.storage.log_config import (
+    LOG_APPEND_TIME,
+    NO_LIMIT,
+    PRODUCER,
+    RECORDS,
+    UNCOMPRESSED,
+    LogConfig,
+)
+from broker.storage.time_index import NO_TIMESTAMP
+from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from protocol.recompression import recompress
+from protocol.record_validation import RecordTimestamps, validate_records
+from protocol.records import (
+    LOG_OVERHEAD,
+    BatchHeader,
+    Codec,
+    crc_is_valid,
+    iter_records,
+    read_batch_header,
+    stamp_log_append_time,
+    write_crc,
+)
+
+WritableBatch = memoryview | bytearray
+
+_MIN_LENGTH = 14  # of the shortest entry of any format, magic 0 without key and value
+_MAGIC_POSITION = 16
+_LENGTH = struct.Struct(">i")
+_ATTRIBUTES = struct.Struct(">h")
+_ATTRIBUTES_POSITION = 21
+_MAX_TIMESTAMP = struct.Struct(">q")
+_MAX_TIMESTAMP_POSITION = 35
+_LOG_APPEND_TIME_BIT = 0x08
+_CONTROL_BIT = 0x20
+_ZSTD_VERSION = 7
+_SHOWN_ERRORS = 3
+_BROKER_TIME = "producers may not say that timestamps are the broker's"
+
+
+class RecordError(NamedTuple):
+    """One record that was refused: its place in the batch, and why (KIP-467)."""
+
+    batch_index: int
+    message: str
+
+
+class InvalidRecordsError(KafkaError):
+    """Records of a batch were refused; the batch is refused with them."""
+
+    def __init__(self, code: ErrorCode, detail: str, record_errors: list[RecordError]) -> None:
+        super().__init__(code, detail)
+        self.record_errors = record_errors
+
+
+class ValidBatch(NamedTuple):
+    """A batch to append: its bytes (the caller's, or new ones if it was compressed anew) and the header in them."""
+
+    data: WritableBatch
+    header: BatchHeader
+
+
+class BatchValidator:
+    """The rules of one topic's configuration, ready to be applied to many batches."""
+
+    def __init__(self, config: LogConfig) -> None:
+        self._max_batch_bytes = config.max_message_bytes
+        self._segment_bytes = config.segment_bytes
+        self._log_append_time = config.message_timestamp_type == LOG_APPEND_TIME
+        self._before_max_ms = config.message_timestamp_before_max_ms
+        self._after_max_ms = config.message_timestamp_after_max_ms
+        self._compacted = config.is_compacted
+        self._codec = _target_codec(config.compression_type)
+        self._levels: dict[Codec, int] = {
+            Codec.GZIP: config.compression_gzip_level,
+            Codec.LZ4: config.compression_lz4_level,
+            Codec.ZSTD: config.compression_zstd_level,
+        }
+        checks_oldest = not self._log_append_time and self._before_max_ms != NO_LIMIT
+        self._always_walks = config.record_validation == RECORDS or self._compacted or checks_oldest
+
+    def validate(self, records: WritableBatch, now_ms: int, api_version: int, from_client: bool = True) -> ValidBatch:
+        """Return what to append of `records`, timestamps and codec as the topic wants them; offsets are yet to be set.
+
+        `records` is changed in place where that is enough. Raises `KafkaError`, and then nothing may be appended.
+        `from_client` is false for the coordinators' own batches, which may be control batches and carry no sequences.
+        """
+        try:
+            header = read_batch_header(records)
+        except RemoteProtocolError as error:
+            raise _refusal(records, error) from None
+        size = header.batch_length + LOG_OVERHEAD
+        if size != len(records):
+            records = _only_batch(records, size)
+        codec = header.attributes & 7
+        if codec == Codec.ZSTD and api_version < _ZSTD_VERSION:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                f"Produce v{api_version} knows no zstd; it came with v{_ZSTD_VERSION}",
+            )
+        if from_client and header.base_offset:
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"the base offset must be 0, not {header.base_offset}")
+        if size > self._max_batch_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {self._max_batch_bytes}"
+            )
+        if not crc_is_valid(records, 0, header):
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch is wrong")
+        if from_client:
+            _check_client_batch(header)
+        valid = self._apply(records, header, now_ms)
+        if len(valid.data) > self._segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"the batch has {len(valid.data)} bytes, segment.bytes is {self._segment_bytes}",
+            )
+        return valid
+
+    def _apply(self, records: WritableBatch, header: BatchHeader, now_ms: int) -> ValidBatch:
+        """Timestamps and codec of a batch that is sound in itself."""
+        attributes = header.attributes
+        changes_codec = self._codec is not None and attributes & 7 != self._codec and not attributes & _CONTROL_BIT
+        if self._always_walks or changes_codec:
+            return self._walk(records, header, now_ms, changes_codec)
+        if self._log_append_time:
+            if attributes & _LOG_APPEND_TIME_BIT:
+                raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
+            stamp_log_append_time(records, 0, header, now_ms)
+            return ValidBatch(records, read_batch_header(records))
+        max_timestamp = header.max_timestamp
+        if max_timestamp - now_ms > self._after_max_ms:
+            raise KafkaError(ErrorCode.INVALID_TIMESTAMP, self._out_of_bounds(max_timestamp, now_ms))
+        if attributes & _LOG_APPEND_TIME_BIT:
+            return self._set_create_time(records, header, max_timestamp)
+        return ValidBatch(records, header)
+
+    def _walk(self, records: WritableBatch, header: BatchHeader, now_ms: int, changes_codec: bool) -> ValidBatch:
+        """Look at every record, and give the batch the topic's codec."""
+        try:
+            found = validate_records(records, 0, header, require_keys=self._compacted)
+        except RemoteProtocolError as error:
+            raise self._invalid_records(records, header, now_ms, str(error)) from error
+        if not self._timestamps_are_fine(found, header, now_ms):
+            raise self._invalid_records(records, header, now_ms, "timestamps are out of bounds")
+        if changes_codec:
+            records, header = self._recompress(records, header)
+        if self._log_append_time:
+            stamp_log_append_time(records, 0, header, now_ms)
+            return ValidBatch(records, read_batch_header(records))
+        if found.max_timestamp != header.max_timestamp or header.attributes & _LOG_APPEND_TIME_BIT:
+            return self._set_create_time(records, header, found.max_timestamp)
+        return ValidBatch(records, header)
+
+    def _timestamps_are_fine(self, found: RecordTimestamps, header: BatchHeader, now_ms: int) -> bool:
+        if self._log_append_time:
+            return not header.attributes & _LOG_APPEND_TIME_BIT
+        if found.max_timestamp == NO_TIMESTAMP:
+            return not header.attributes & _LOG_APPEND_TIME_BIT
+        return (
+            found.max_timestamp - now_ms <= self._after_max_ms and now_ms - found.min_timestamp <= self._before_max_ms
+        )
+
+    def _invalid_records(self, records: WritableBatch, header: BatchHeader, now_ms: int, cause: str) -> KafkaError:
+        """Why the records are refused, record by record; `cause` is all there is to say if they do not parse."""
+        code = ErrorCode.INVALID_RECORD
+        errors = []
+        try:
+            for index, record in enumerate(iter_records(records, 0, header)):
+                if self._compacted and record.key is None:
+                    errors.append(RecordError(index, "a compacted topic takes no record without a key"))
+                elif (problem := self._timestamp_problem(record.timestamp, header, now_ms)) is not None:
+                    code = ErrorCode.INVALID_TIMESTAMP
+                    errors.append(RecordError(index, problem))
+        except RemoteProtocolError as error:
+            return KafkaError(ErrorCode.INVALID_RECORD, f"the records do not parse: {error}")
+        if not errors:
+            return KafkaError(ErrorCode.INVALID_RECORD, f"the records do not parse: {cause}")
+        shown = "; ".join(f"record {index}: {message}" for index, message in errors[:_SHOWN_ERRORS])
+        return InvalidRecordsError(code, f"{len(errors)} of {header.records_count} records refused: {shown}", errors)
+
+    def _timestamp_problem(self, timestamp: int, header: BatchHeader, now_ms: int) -> str | None:
+        if not self._log_append_time and timestamp != NO_TIMESTAMP:
+            is_fine = timestamp - now_ms <= self._after_max_ms and now_ms - timestamp <= self._before_max_ms
+            return None if is_fine else self._out_of_bounds(timestamp, now_ms)
+        return _BROKER_TIME if header.attributes & _LOG_APPEND_TIME_BIT else None
+
+    def _recompress(self, records: WritableBatch, header: BatchHeader) -> ValidBatch:
+        codec = self._codec
+        assert codec is not None
+        data = recompress(records, 0, header, codec, self._levels.get(codec))
+        if len(data) > self._max_batch_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"compressed with {codec.name.lower()} the batch has {len(data)} bytes, "
+                f"max.message.bytes is {self._max_batch_bytes}",
+            )
+        return ValidBatch(data, read_batch_header(data))
+
+    def _set_create_time(self, records: WritableBatch, header: BatchHeader, max_timestamp: int) -> ValidBatch:
+        """Make the batch say that producers set its timestamps, the largest being `max_timestamp`."""
+        if max_timestamp == NO_TIMESTAMP and header.attributes & _LOG_APPEND_TIME_BIT:
+            raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
+        _ATTRIBUTES.pack_into(records, _ATTRIBUTES_POSITION, header.attributes & ~_LOG_APPEND_TIME_BIT)
+        _MAX_TIMESTAMP.pack_into(records, _MAX_TIMESTAMP_POSITION, max_timestamp)
+        write_crc(records, 0, header.size)
+        return ValidBatch(records, read_batch_header(records))
+
+    def _out_of_bounds(self, timestamp: int, now_ms: int) -> str:
+        oldest, newest = now_ms - self._before_max_ms, now_ms + self._after_max_ms
+        return f"timestamp {timestamp} is not within [{oldest}, {newest}]"
+
+
+def _check_client_batch(header: BatchHeader) -> None:
+    """What is true of a batch that a client may have built."""
+    if header.last_offset_delta < 0:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"the last offset delta is {header.last_offset_delta}")
+    if header.records_count <= 0:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"the batch says that it has {header.records_count} records")
+    if header.records_count != header.last_offset_delta + 1:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"the batch says {header.records_count} records and a last offset delta of {header.last_offset_delta}",
+        )
+    if header.attributes & _CONTROL_BIT:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"producer {header.producer_id} sent sequence {header.base_sequence}"
+        )
+    if header.attributes & 7 > Codec.ZSTD:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"compression codec {header.attributes & 7} is unknown")
+
+
+def _refusal(records: WritableBatch, error: RemoteProtocolError) -> KafkaError:
+    """Why bytes that do not start with the header of a batch of magic 2 are refused."""
+    if len(records) < LOG_OVERHEAD:
+        return KafkaError(ErrorCode.INVALID_RECORD, "there is no batch")
+    (length,) = _LENGTH.unpack_from(records, 8)
+    if length < _MIN_LENGTH:
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
+    if len(records) <= _MAGIC_POSITION:
+        return KafkaError(ErrorCode.INVALID_RECORD, "there is no complete batch")
+    magic = records[_MAGIC_POSITION]
+    if magic > 2:
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"magic {magic} is unknown")
+    if magic == 2 and length + LOG_OVERHEAD <= len(records):
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error))  # a length below that of the header
+    if length + LOG_OVERHEAD > len(records):
+        return KafkaError(ErrorCode.INVALID_RECORD, "there is no complete batch")
+    return KafkaError(ErrorCode.INVALID_RECORD, f"batches of magic {magic} are not accepted any more, only of magic 2")
+
+
+def _only_batch(records: WritableBatch, size: int) -> WritableBatch:
+    """The first batch of `records`, which is `size` bytes long, where nothing follows it that is a batch as well."""
+    if size > len(records):
+        raise KafkaError(ErrorCode.INVALID_RECORD, "there is no complete batch")
+    rest = memoryview(records)[size:]
+    if len(rest) > _MAGIC_POSITION:
+        (length,) = _LENGTH.unpack_from(rest, 8)
+        if length < _MIN_LENGTH or rest[_MAGIC_POSITION] > 2:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "what follows the first batch is no batch")
+        if length + LOG_OVERHEAD <= len(rest):
+            raise KafkaError(ErrorCode.INVALID_RECORD, "there is more than one batch")
+    return memoryview(records)[:size]  # Kafka cuts off an incomplete batch at the end, too
+
+
+def _target_codec(compression_type: str) -> Codec | None:
+    """The codec that batches must have, or None if the producer's choice stays."""
+    if compression_type == PRODUCER:
+        return None
+    return Codec.NONE if compression_type == UNCOMPRESSED else Codec[compression_type.upper()]
