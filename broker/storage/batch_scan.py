@@ -147,7 +147,8 @@ def _parse_head(path: str, buffer: bytes | memoryview, at: int, position: int) -
 def _checksum_is_valid(batch: StoredBatch, data: memoryview) -> bool:
     if batch.magic == 2:
         return crc_is_valid(data, 0, read_batch_header(data))
-    return crc32(data[_OLD_CRC_START:]) == _OLD_CRC.unpack_from(data, LOG_OVERHEAD)[0]
+    checksum: int = _OLD_CRC.unpack_from(data, LOG_OVERHEAD)[0]
+    return crc32(data[_OLD_CRC_START:]) == checksum
 
 
 def _read(descriptors: DescriptorCache, path: str, position: int, length: int) -> bytes:

@@ -365,20 +365,23 @@ class Log:
 
     def _after_cut(self, log_start_offset: int, now_ms: int) -> None:
         self.log_start_offset = log_start_offset
+        self._rebuild_producers(self.log_end_offset, now_ms)
+        self._first_unstable_offset = self.producers.first_unstable_offset
+        self.advance_high_watermark(self.high_watermark)
+
+    def _rebuild_producers(self, end_offset: int, now_ms: int) -> None:
         rebuild_producer_state(
             self.producers,
             self._snapshots,
             self._segmented.segments,
-            log_start_offset,
-            self.log_end_offset,
+            self.log_start_offset,
+            end_offset,
             now_ms=now_ms,
             expiration_ms=self.config.producer_id_expiration_ms,
         )
-        self._first_unstable_offset = self.producers.first_unstable_offset
-        self.advance_high_watermark(self.high_watermark)
 
     def _check_tail(self) -> None:
-        """At the first use after a clean stop: does the last segment end where the checkpoint says?
+        """At the first use after a clean stop, see whether the last segment ends where the checkpoint says.
 
         If not, somebody changed the directory; then the segment is recovered as after an unclean stop.
         """
@@ -386,10 +389,12 @@ class Log:
             if not self._tail_is_checked:
                 segmented = self._segmented
                 if not segmented.ends_where_it_says():
-                    _log.error("%s does not end where the last clean stop left it: recovering its last segment", self)
-                    self.log_end_offset = segmented.recover_end(self._leader_epochs)
+                    _log.error("%s does not end where a clean stop left it: recovering its last segment", self)
+                    now_ms = self._resources.clock.time_ms()
+                    self._rebuild_producers(self.active_segment.base_offset, now_ms)
+                    self.log_end_offset = segmented.recover_end(self.producers, self._leader_epochs)
                     self._leader_epochs.truncate_from_end(self.log_end_offset)
-                    self._after_cut(self.log_start_offset, self._resources.clock.time_ms())
+                    self._after_cut(self.log_start_offset, now_ms)
                 self._tail_is_checked = True
 
     def _forget_snapshots(self, removed: list[Segment]) -> None:
@@ -412,7 +417,7 @@ class Log:
         self._snapshots.write(self.producers)
 
     def flush_target(self) -> int | None:
-        """What to `flush` up to by now, as the topic's configuration and rolled segments ask; None if nothing is due."""
+        """What to `flush` up to by now, as configuration and rolled segments ask; None if nothing is due."""
         end_offset, recovery_point = self.log_end_offset, self.recovery_point
         if end_offset > recovery_point:
             if end_offset - recovery_point >= self.config.flush_messages:

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogEnd(NamedTuple):
-    """Where the next batch goes: its offset (the exclusive end of the log), and segment and position behind the last."""
+    """Where the next batch goes: its offset (the exclusive end of the log), segment, and position behind the last."""
 
     offset: int
     segment: Segment
@@ -145,11 +145,11 @@ class SegmentedLog:
             _log.warning("%s", error)
             return False
 
-    def recover_end(self, leader_epochs: LeaderEpochs) -> int:
-        """Recover the active segment and return where the log ends; producers must be learnt anew after that."""
+    def recover_end(self, producers: ProducerState, leader_epochs: LeaderEpochs) -> int:
+        """Recover the active segment, given the producers' state at its base offset; return where the log ends."""
         active = self.segments.active
         self.changed = True
-        recover_segment(active, ProducerState(), leader_epochs, lambda _: None)
+        recover_segment(active, producers, leader_epochs, lambda _: None)
         self.recovery_point = min(self.recovery_point, active.base_offset)
         self.end = LogEnd(active.next_offset(), active, active.size)
         return self.end.offset

@@ -9,7 +9,7 @@ from broker.storage.segment import Segment
 
 
 class Segments:
-    """An ordered registry, never empty once the log is open. Readers beside a writer see it before or after a change."""
+    """An ordered registry, not empty once the log is open. Readers beside a writer see it before or after a change."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._take(sorted(segments, key=_base_offset))
