@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TextIO
 
 Style = Literal["human", "json"]
@@ -45,18 +45,16 @@ class EventLogger:
     A hot path asks `enabled_for` before it builds the fields.
     """
 
-    __slots__ = ("_bound", "_logger")
+    __slots__ = ("_bound", "_logger", "enabled_for")
 
     def __init__(self, name: str, bound: Mapping[str, Any] | None = None) -> None:
         self._logger = logging.getLogger(name)
         self._bound = dict(bound or {})
+        self.enabled_for: Callable[[int], bool] = self._logger.isEnabledFor
 
     def bind(self, **fields: Any) -> EventLogger:
         """Return a logger that adds `fields` to every event."""
         return EventLogger(self._logger.name, {**self._bound, **fields})
-
-    def enabled_for(self, level: int) -> bool:
-        return self._logger.isEnabledFor(level)
 
     def debug(self, event: str, **fields: Any) -> None:
         self._log(logging.DEBUG, event, fields)

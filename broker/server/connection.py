@@ -115,6 +115,24 @@ class Connection:
     def start(self) -> None:
         self._read(on=True)
 
+    def fileno(self) -> int:
+        return self._fd
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether more is read from the client at present."""
+        return self._reading
+
+    @property
+    def buffered(self) -> int:
+        """Bytes received and not yet executed."""
+        return self._reader.buffered
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of responses that the kernel has not taken yet."""
+        return self._outbox.unsent
+
     @property
     def is_busy(self) -> bool:
         """Whether a request is being executed or waits to be."""

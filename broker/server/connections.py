@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from broker.clock import Clock
@@ -54,6 +54,9 @@ class Connections:
         self._connections: set[Connection] = set()
         self._by_host: Counter[str] = Counter()
         self._abandoned: set[asyncio.Future[Result]] = set()
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(self._connections)
 
     def __len__(self) -> int:
         return len(self._connections)

@@ -32,14 +32,16 @@ from broker.metrics import ApiMetrics, Metrics
 from broker.server.context import CloseConnection, ConnectionContext, RequestContext
 from broker.server.flow_control import FileSlice, release_all
 from broker.server.routes import API_VERSIONS, Answers, Handler, Pending, Result, Route
-from protocol import codec, header
+from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
 from protocol.framing import SIZE_PREFIX
+from protocol.header import decode_request_header, encode_response
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.schema import Message
 
 _LOG = EventLogger(__name__)
 _REQUEST_LOG = EventLogger("broker.request")
+_pack_size = SIZE_PREFIX.pack
 _UNKNOWN_VERSION = -1  # one label for all versions that a peer may make up
 
 
@@ -58,12 +60,15 @@ class Dispatcher:
 
         Raises RemoteProtocolError or CloseConnection: `answers` then holds the responses before.
         """
-        (api_key, version, correlation_id, client_id), offset = header.decode_request_header(frame)
+        (api_key, version, correlation_id, client_id), offset = decode_request_header(frame)
         route = self._routes.get((api_key, version)) or self._new_route(api_key, version)
         if route is None:
             self._answer_unknown_api_versions(correlation_id, answers)
             return None
-        request = codec.decode(route.request, version, frame, offset)
+        try:
+            request = decode(route.request, version, frame, offset)
+        except RemoteProtocolError as error:
+            raise RemoteProtocolError(f"{route.request.__name__} version {version}: {error}") from error
         context = RequestContext(api_key, version, correlation_id, client_id, answers.received_at, connection)
         metrics = route.metrics(request)
         metrics.versions[version] += 1
@@ -76,7 +81,7 @@ class Dispatcher:
             result = self._error_response(route, metrics, context, request, error)
         answers.now = self._monotonic()
         metrics.local.record(answers.now - started)
-        if result is None or isinstance(result, Message):
+        if result is None or result.__class__ is route.response:
             self._respond(route, metrics, context, request, result, answers)
             if api_key == API_VERSIONS:
                 self._note_software(connection, request, result)
@@ -143,9 +148,7 @@ class Dispatcher:
         """Append a response with its size. Raises LocalProtocolError; `answers` is then as before."""
         splices: list[tuple[int, FileSlice]] = []
         try:
-            body = header.encode_response(
-                context.api_key, context.api_version, context.correlation_id, response, splices
-            )
+            body = encode_response(context.api_key, context.api_version, context.correlation_id, response, splices)
         except LocalProtocolError:
             release_all(splices)
             raise
@@ -156,7 +159,7 @@ class Dispatcher:
             for position, of in splices:
                 size += len(of)
                 answers.splices.append((offset + position, of))
-        out += SIZE_PREFIX.pack(size)
+        out += _pack_size(size)
         out += body
 
     def _error_response(
@@ -202,7 +205,7 @@ class Dispatcher:
         metrics.errors[ErrorCode.UNSUPPORTED_VERSION] += 1
         served = ApiVersion(API_VERSIONS, handler.min_version, handler.max_version)
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[served])
-        body = header.encode_response(API_VERSIONS, 0, correlation_id, response)
+        body = encode_response(API_VERSIONS, 0, correlation_id, response)
         answers.out += SIZE_PREFIX.pack(len(body))
         answers.out += body
         answers.sent.append((metrics, answers.received_at))

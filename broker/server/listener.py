@@ -40,16 +40,15 @@ class Listener:
         self._metrics = metrics.listener(endpoint.name)
         self._loop = connections.loop
         self._socket: socket.socket | None = None
+        self._bound: Address = (endpoint.host, endpoint.port)
         self._accepting = False
         self._full = False
         self._back_off: asyncio.TimerHandle | None = None
 
     @property
     def address(self) -> Address:
-        """The address that is listened on, with the port that was found if any was asked for."""
-        assert self._socket is not None
-        host, port = self._socket.getsockname()[:2]
-        return host, port
+        """The address that is or was listened on, with the port that was found if any was asked for."""
+        return self._bound
 
     @property
     def port(self) -> int:
@@ -58,6 +57,8 @@ class Listener:
     async def start(self) -> None:
         """Listen. Raises OSError, which names the endpoint."""
         self._socket = await _listening_socket(self._endpoint, self._connections.config)
+        host, port = self._socket.getsockname()[:2]
+        self._bound = host, port
         self._connections.on_room.append(self._resume)
         self._accept(on=True)
 

@@ -52,6 +52,7 @@ class Route:
         "is_long_poll",
         "key",
         "request",
+        "response",
         "views_frame",
     )
 
@@ -59,6 +60,7 @@ class Route:
         api = handler.api
         self.key = api.key
         self.request = api.request
+        self.response = api.response
         self.handle = handler.handle
         self.error_response = handler.error_response
         self.has_error_code = "error_code" in api.response.__struct_fields__

@@ -1,0 +1,63 @@
+"""A server that a test starts with `serve`, on both event loops that the broker runs on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from broker.config.broker_config import BrokerConfig
+from broker.metrics import Metrics
+from broker.server.server import Server
+from broker.testing.clock import ManualClock
+from tests.server.serving import Handlers, Serve, Serving, default_handlers
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Serve]:
+    """Start servers: `await serve(handlers, **{"property.name": "value"})`. Afterwards nothing of them is left."""
+    descriptors = _open_descriptors()
+    loop = asyncio.get_running_loop()
+    running: list[Serving] = []
+
+    async def start(handlers: Handlers | None = None, **overrides: str) -> Serving:
+        config = BrokerConfig.load(
+            None, {"listeners": "PLAINTEXT://127.0.0.1:0", **{k.replace("_", "."): v for k, v in overrides.items()}}
+        )
+        metrics, clock = Metrics(), ManualClock()
+        server = Server(
+            config,
+            handlers or default_handlers(),
+            None,
+            metrics,
+            clock,
+            lambda function: loop.run_in_executor(None, function),
+        )
+        await server.start()
+        running.append(Serving(server, metrics, clock))
+        return running[-1]
+
+    yield start
+    for serving in running:
+        for client in serving.clients:
+            with contextlib.suppress(OSError):
+                client.close()
+        await serving.server.finish(0)
+        assert len(serving.connections) == 0
+    gc.collect()
+    assert _open_descriptors() <= descriptors
+    assert len(asyncio.all_tasks(loop)) <= 1
+
+
+def _open_descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())

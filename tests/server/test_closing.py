@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import struct
+
+import pytest
+
+from broker.server.context import CloseConnection
+from protocol import header
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.fetch import FetchRequest, FetchResponse
+from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from protocol.messages.produce import ProduceRequest, ProduceResponse
+from tests.server.serving import (
+    FETCH_VERSION,
+    METADATA_VERSION,
+    PRODUCE_VERSION,
+    Client,
+    Serve,
+    Serving,
+    default_handlers,
+    framed_request,
+)
+
+A_REQUEST = framed_request("Metadata", METADATA_VERSION, MetadataRequest())
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def assert_serves(serving: Serving, client: Client) -> None:
+    assert (await client.ask("Metadata", METADATA_VERSION, MetadataRequest())).cluster_id == "test"
+    await serving.until(lambda: len(serving.connections) == 1)
+
+
+@pytest.mark.parametrize(
+    ("garbage", "reason"),
+    [
+        (b"\xff\xff\xff\xff" + b"x" * 100, "negative"),
+        (struct.pack(">i", 100 * 1024 * 1024 + 1), "over the limit"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
+        (struct.pack(">i", 3) + b"abc", "header"),
+        (struct.pack(">ihhih", 10, 99, 0, 1, -1), "API key 99"),
+        (struct.pack(">ihhih", 10, -1, 0, 1, -1), "API key -1"),
+        (struct.pack(">ihhihb", 11, 3, 77, 1, -1, 0), "Metadata version 77"),
+        (struct.pack(">ihhih", 10, 3, -1, 1, -1), "Metadata version -1"),
+        (struct.pack(">ihhih", 10, 3, 0, 1, 500), "client id"),
+        (struct.pack(">ihhihi", 14, 3, 0, 1, -1, 0x7FFFFFFF), "MetadataRequest version 0"),
+    ],
+)
+async def test_garbage_closes_its_connection_with_one_line_and_harms_nobody_else(
+    serve: Serve, caplog: pytest.LogCaptureFixture, garbage: bytes, reason: str
+) -> None:
+    serving = await serve()
+    other, client = await serving.connect(), await serving.connect()
+    await client.send(garbage)
+    assert await client.is_closed()
+    await assert_serves(serving, other)
+    (line,) = lines_of(caplog)
+    assert reason in line
+    assert f"peer=127.0.0.1:{client.socket.getsockname()[1]}" in line
+
+
+async def test_requests_before_the_garbage_are_answered(serve: Serve) -> None:
+    client = await (await serve()).connect()
+    await client.send(A_REQUEST * 3 + b"\xff" * 8)
+    for _ in range(3):
+        await client.receive_frame()
+    assert await client.is_closed()
+
+
+async def test_garbage_behind_a_parked_request_is_found_when_its_turn_comes(serve: Serve) -> None:
+    handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
+    handlers.on("Fetch", lambda context, request: parked)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    await client.send(framed_request("Fetch", FETCH_VERSION, FetchRequest()) + A_REQUEST + b"\xff" * 8)
+    await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
+    parked.set_result(FetchResponse())
+    await client.receive_frame()
+    await client.receive_frame()
+    assert await client.is_closed()
+
+
+async def test_an_unknown_version_of_api_versions_is_told_the_known_ones_and_may_ask_again(serve: Serve) -> None:
+    client = await (await serve()).connect()
+    frame = struct.pack(">hhih", 18, 5, 42, 4) + b"test" + b"\x00" + b"\x05name\x041.0\x00"
+    await client.send(struct.pack(">i", len(frame)) + frame)
+    correlation_id, response = header.decode_response(18, 0, await client.receive_frame())
+    assert correlation_id == 42
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(18, 0, 4)]
+    assert (await client.ask("ApiVersions", 4, ApiVersionsRequest("x", "1"))).error_code == 0
+
+
+async def test_a_disconnect_cancels_a_parked_fetch_and_lets_everything_go(serve: Serve) -> None:
+    handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
+    handlers.on("Fetch", lambda context, request: parked)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    await client.send_request("Fetch", FETCH_VERSION, FetchRequest())
+    await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
+    client.close()
+    await serving.until(parked.cancelled)
+    assert len(serving.connections) == 0
+
+
+async def test_a_reset_cancels_a_parked_fetch(serve: Serve) -> None:
+    handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
+    handlers.on("Fetch", lambda context, request: parked)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    await client.send_request("Fetch", FETCH_VERSION, FetchRequest())
+    await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
+    client.reset()
+    await serving.until(parked.cancelled)
+    assert len(serving.connections) == 0
+
+
+async def test_a_request_that_has_begun_ends_although_its_client_has_gone(serve: Serve) -> None:
+    handlers, going_on, ended = default_handlers(), asyncio.Event(), asyncio.Event()
+
+    async def handle(context: object, request: ProduceRequest) -> ProduceResponse:
+        await going_on.wait()
+        ended.set()
+        return ProduceResponse()
+
+    handlers.on("Produce", handle)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    await client.send_request("Produce", PRODUCE_VERSION, ProduceRequest(acks=1))
+    await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
+    client.reset()
+    await serving.until(lambda: len(serving.connections) == 0)
+    going_on.set()
+    await serving.until(ended.is_set)
+
+
+async def test_what_a_producer_sent_without_wanting_answers_counts_although_it_has_gone(serve: Serve) -> None:
+    handlers, executed = default_handlers(), []
+
+    async def handle(context: object, request: ProduceRequest) -> None:
+        await asyncio.sleep(0)
+        executed.append(request.timeout_ms)
+
+    handlers.on("Produce", handle)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    for number in range(100):
+        await client.send_request("Produce", PRODUCE_VERSION, ProduceRequest(acks=0, timeout_ms=number))
+    client.close()
+    await serving.until(lambda: len(serving.connections) == 0 and len(executed) == 100)
+    assert executed == list(range(100))
+
+
+async def test_a_client_that_closes_its_side_gets_the_answers_it_waits_for(serve: Serve) -> None:
+    client = await (await serve()).connect()
+    await client.send(A_REQUEST * 100)
+    client.socket.shutdown(socket.SHUT_WR)
+    for _ in range(100):
+        await client.receive_frame()
+    assert await client.is_closed()
+
+
+async def test_an_idle_connection_is_closed_and_an_active_or_parked_one_is_not(serve: Serve) -> None:
+    handlers = default_handlers()
+    handlers.on("Fetch", lambda context, request: asyncio.get_running_loop().create_future())
+    serving = await serve(handlers, connections_max_idle_ms="60000")
+    idle, half_open, active, parked = [await serving.connect() for _ in range(4)]
+    await parked.send_request("Fetch", FETCH_VERSION, FetchRequest())
+    await half_open.send(A_REQUEST[:-1])
+    await serving.until(lambda: sum(connection.buffered for connection in serving.connections) == len(A_REQUEST) - 1)
+    serving.clock.advance(59_999)
+    serving.server.tick()
+    await active.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    assert len(serving.connections) == 4
+    serving.clock.advance(1)
+    serving.server.tick()
+    assert await idle.is_closed()
+    assert await half_open.is_closed()
+    assert len(serving.connections) == 2
+    assert serving.metrics.listener("PLAINTEXT").expired == 2
+    await active.ask("Metadata", METADATA_VERSION, MetadataRequest())
+
+
+async def test_a_client_that_dribbles_bytes_is_idle(serve: Serve) -> None:
+    serving = await serve(connections_max_idle_ms="60000")
+    client = await serving.connect()
+    await serving.until(lambda: len(serving.connections) == 1)
+    (connection,) = serving.connections
+    for count, byte in enumerate(A_REQUEST[:6], 1):
+        await client.send(bytes([byte]))
+        await serving.until(lambda count=count: connection.buffered == count)
+        serving.clock.advance(10_000)
+    serving.server.tick()
+    assert await client.is_closed()
+
+
+async def test_a_client_that_never_reads_its_answers_is_idle(serve: Serve) -> None:
+    handlers = default_handlers()
+    handlers.on("Metadata", lambda context, request: MetadataResponse(cluster_id="x" * 30_000))
+    serving = await serve(handlers, connections_max_idle_ms="60000")
+    client = await serving.connect(receive_buffer=4096)
+    await client.send(A_REQUEST * 500)
+    await serving.until(lambda: any(not connection.is_reading for connection in serving.connections))
+    serving.clock.advance(60_000)
+    serving.server.tick()
+    assert len(serving.connections) == 0
+
+
+async def test_without_an_idle_limit_nothing_is_idle(serve: Serve) -> None:
+    serving = await serve(connections_max_idle_ms="-1")
+    client = await serving.connect()
+    await serving.until(lambda: len(serving.connections) == 1)
+    serving.clock.advance(10**12)
+    serving.server.tick()
+    await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+
+
+async def test_an_error_of_a_handler_becomes_the_apis_error_response(serve: Serve) -> None:
+    handlers = default_handlers()
+
+    def fail(context: object, request: MetadataRequest) -> MetadataResponse:
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "not you")
+
+    handlers.on("Metadata", fail)
+    serving = await serve(handlers)
+    response = await (await serving.connect()).ask("Metadata", METADATA_VERSION, MetadataRequest())
+    assert response.cluster_id == "CLUSTER_AUTHORIZATION_FAILED: not you"
+    assert serving.metrics.api("Metadata").errors == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: 1}
+    assert serving.metrics.unexpected_errors == 0
+
+
+@pytest.mark.parametrize("parked", [False, True])
+async def test_an_unexpected_error_is_logged_counted_and_told_without_its_details(
+    serve: Serve, caplog: pytest.LogCaptureFixture, parked: bool
+) -> None:
+    handlers = default_handlers()
+
+    def fail(context: object, request: MetadataRequest) -> MetadataResponse:
+        raise ZeroDivisionError("secret")
+
+    async def fail_later(context: object, request: MetadataRequest) -> MetadataResponse:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError("secret")
+
+    handlers.on("Metadata", fail_later if parked else fail)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    response = await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    assert response.cluster_id == "UNKNOWN_SERVER_ERROR: "
+    assert serving.metrics.unexpected_errors == 1
+    assert serving.metrics.api("Metadata").errors == {ErrorCode.UNKNOWN_SERVER_ERROR: 1}
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "api=Metadata" in record.getMessage()
+    assert record.exc_info is not None
+    assert (await client.ask("Metadata", METADATA_VERSION, MetadataRequest())).cluster_id.startswith("UNKNOWN")
+
+
+async def test_a_response_that_its_version_cannot_carry_is_an_unexpected_error(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    handlers = default_handlers()
+    handlers.on("Metadata", lambda context, request: MetadataResponse(controller_id=2**40))
+    serving = await serve(handlers)
+    response = await (await serving.connect()).ask("Metadata", METADATA_VERSION, MetadataRequest())
+    assert response.cluster_id == "UNKNOWN_SERVER_ERROR: "
+    assert serving.metrics.unexpected_errors == 1
+
+
+@pytest.mark.parametrize("parked", [False, True])
+async def test_a_handler_may_close_the_connection_instead_of_answering(
+    serve: Serve, caplog: pytest.LogCaptureFixture, parked: bool
+) -> None:
+    handlers = default_handlers()
+
+    def close(context: object, request: ProduceRequest) -> None:
+        raise CloseConnection("acks=0 failed")
+
+    async def close_later(context: object, request: ProduceRequest) -> None:
+        await asyncio.sleep(0)
+        raise CloseConnection("acks=0 failed")
+
+    handlers.on("Produce", close_later if parked else close)
+    client = await (await serve(handlers)).connect()
+    await client.send_request("Produce", PRODUCE_VERSION, ProduceRequest(acks=0))
+    assert await client.is_closed()
+    assert ["acks=0 failed" in line for line in lines_of(caplog)] == [True]
+
+
+async def test_an_error_that_cannot_be_told_closes_the_connection(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    handlers = default_handlers()
+
+    def fail(context: object, request: ProduceRequest) -> None:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    handlers.on("Produce", fail, lambda request, code, message: None)
+    client = await (await serve(handlers)).connect()
+    await client.send_request("Produce", PRODUCE_VERSION, ProduceRequest(acks=0))
+    assert await client.is_closed()
+    assert ["NOT_LEADER_OR_FOLLOWER" in line for line in lines_of(caplog)] == [True]
+
+
+async def test_finishing_answers_what_is_in_flight_and_accepts_nothing_new(serve: Serve) -> None:
+    handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
+    handlers.on("Fetch", lambda context, request: parked)
+    serving = await serve(handlers)
+    client, idle = await serving.connect(), await serving.connect()
+    await client.send(framed_request("Fetch", FETCH_VERSION, FetchRequest()) + A_REQUEST)
+    await serving.until(lambda: any(connection.buffered for connection in serving.connections))
+    finishing = asyncio.create_task(serving.server.finish(20))
+    assert await idle.is_closed()
+    with pytest.raises(ConnectionRefusedError):
+        await serving.connect()
+    parked.set_result(FetchResponse())
+    await client.receive_frame()
+    await client.receive_frame()
+    assert await client.is_closed()
+    await finishing
+
+
+async def test_finishing_ends_after_its_time_and_cancels_the_rest(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    handlers = default_handlers()
+    cancelled = []
+
+    async def handle(context: object, request: ProduceRequest) -> ProduceResponse:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            cancelled.append(request)
+            raise
+        raise AssertionError
+
+    handlers.on("Produce", handle)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    await client.send_request("Produce", PRODUCE_VERSION, ProduceRequest())
+    await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
+    await serving.server.finish(0)
+    assert await client.is_closed()
+    assert len(cancelled) == 1

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import socket
+
+import pytest
+
+from protocol.messages.metadata import MetadataRequest
+from tests.server.serving import METADATA_VERSION, Serve
+
+
+async def test_connections_over_the_limit_wait_until_one_is_closed(serve: Serve) -> None:
+    serving = await serve(max_connections="2")
+    first, second, third = [await serving.connect() for _ in range(3)]
+    await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    await second.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    await third.send_request("Metadata", METADATA_VERSION, MetadataRequest())
+    assert len(serving.connections) == 2
+    first.close()
+    await third.receive_frame()
+    assert len(serving.connections) == 2
+
+
+async def test_one_address_may_have_so_many_connections_and_no_more(serve: Serve) -> None:
+    serving = await serve(max_connections_per_ip="2", max_connections_per_ip_overrides="127.0.0.5:1, [::1]:9")
+    clients = [await serving.connect(source="127.0.0.4") for _ in range(2)]
+    for client in clients:
+        await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    assert await (await serving.connect(source="127.0.0.4")).is_closed()
+    other = await serving.connect(source="127.0.0.5")
+    await other.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    assert await (await serving.connect(source="127.0.0.5")).is_closed()
+    clients[0].close()
+    await serving.until(lambda: len(serving.connections) == 2)
+    again = await serving.connect(source="127.0.0.4")
+    await again.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    assert serving.metrics.listener("PLAINTEXT").refused == 2
+
+
+async def test_running_out_of_descriptors_is_survived(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    serving = await serve()
+    first = await serving.connect()
+    await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    waiting = socket.socket()
+    waiting.setblocking(False)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    spare = os.dup(0)
+    os.close(spare)  # the lowest free descriptor: nothing may be opened from here on
+    resource.setrlimit(resource.RLIMIT_NOFILE, (spare, hard))
+    try:
+        await asyncio.get_running_loop().sock_connect(waiting, serving.server.listeners[0].address)
+        await serving.until(lambda: any("accepting paused" in record.getMessage() for record in caplog.records))
+        await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
+        first.close()  # makes room at once
+        await serving.until(lambda: serving.metrics.listener("PLAINTEXT").created == 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        waiting.close()
+
+
+async def test_several_listeners_each_have_their_name(serve: Serve) -> None:
+    serving = await serve(
+        listeners="INSIDE://127.0.0.1:0,OUTSIDE://localhost:0",
+        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    )
+    addresses = serving.server.addresses
+    assert set(addresses) == {"INSIDE", "OUTSIDE"}
+    assert addresses["INSIDE"] != addresses["OUTSIDE"]
+    client = await serving.connect()
+    await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    assert serving.metrics.listener("INSIDE").open == 1
+    assert serving.metrics.listener("OUTSIDE").open == 0
+
+
+async def test_ipv6(serve: Serve) -> None:
+    serving = await serve(listeners="PLAINTEXT://[::1]:0")
+    client = await serving.connect()
+    await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    (connection,) = serving.connections
+    assert connection.context.local_address == serving.server.listeners[0].address
+    assert connection.context.local_address[0] == "::1"
+
+
+async def test_without_a_host_both_ip_versions_are_served_and_addresses_are_what_was_dialled(serve: Serve) -> None:
+    serving = await serve(listeners="PLAINTEXT://:0")
+    port = serving.server.listeners[0].port
+    for host in ("127.0.0.1", "::1"):
+        connected = socket.create_connection((host, port))
+        await serving.until(lambda: len(serving.connections) == 1)
+        (connection,) = serving.connections
+        assert connection.context.local_address == (host, port)
+        assert connection.context.peer_address == connected.getsockname()[:2]
+        connected.close()
+        await serving.until(lambda: len(serving.connections) == 0)
+
+
+async def test_a_port_in_use_is_an_error_that_names_the_endpoint(serve: Serve) -> None:
+    serving = await serve()
+    port = serving.server.listeners[0].port
+    with pytest.raises(OSError, match=f"cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use"):
+        await serve(listeners=f"PLAINTEXT://127.0.0.1:{port}")
+
+
+async def test_accepted_sockets_have_the_configured_options(serve: Serve) -> None:
+    serving = await serve(socket_receive_buffer_bytes="50000", socket_send_buffer_bytes="60000")
+    client = await serving.connect()
+    await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    (connection,) = serving.connections
+    accepted = socket.socket(fileno=os.dup(connection.fileno()))
+    try:
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 * 50000  # Linux doubles it
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 2 * 60000
+    finally:
+        accepted.close()
+
+
+async def test_connections_are_counted(serve: Serve) -> None:
+    serving = await serve()
+    client, other = await serving.connect(), await serving.connect()
+    await serving.until(lambda: len(serving.connections) == 2)
+    client.close()
+    await serving.until(lambda: len(serving.connections) == 1)
+    counted = serving.metrics.listener("PLAINTEXT")
+    assert (counted.created, counted.closed, counted.open) == (2, 1, 1)
+    await other.ask("Metadata", METADATA_VERSION, MetadataRequest())
