@@ -8,7 +8,10 @@ everything that measures or waits: it never goes back and has no meaning across 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Protocol
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Clock(Protocol):
@@ -31,3 +34,11 @@ class SystemClock:
 
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+
+def boot_id() -> str:
+    """Return what tells this run of the operating system from others, or "" where nothing does.
+
+    While it stays the same, so does the page cache: a process that was killed has lost nothing that it wrote.
+    """
+    return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""

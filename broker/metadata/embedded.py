@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from broker.metadata.history import History, HistoryWatch
 from broker.metadata.store import (
@@ -37,6 +39,11 @@ from broker.metadata.store import (
 _LOG = logging.getLogger(__name__)
 
 
+class _Lease(NamedTuple):
+    keys: set[bytes]
+    lost: asyncio.Event
+
+
 class EmbeddedStore:
     """Base of `InMemoryStore` and `SqliteStore`. Belongs to one event loop."""
 
@@ -45,7 +52,7 @@ class EmbeddedStore:
         self._keys = sorted(self._kvs)
         self._revision = revision
         self._history = History(revision)
-        self._lease_keys: dict[int, set[bytes]] = {}
+        self._leases: dict[int, _Lease] = {}
         self._last_lease = revision
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[TxnResult]] = set()
@@ -72,17 +79,16 @@ class EmbeddedStore:
     async def _persist(self, batch: Batch) -> None:
         """Make `batch` durable. An exception means that the store has failed."""
 
-    def _new_lease(self) -> int:
+    def _new_lease(self) -> tuple[int, asyncio.Event]:
+        """Return a new lease, and the event that is set when it ends."""
         self._check_usable()
         self._last_lease += 1
-        self._lease_keys[self._last_lease] = set()
-        return self._last_lease
+        lease = self._leases[self._last_lease] = _Lease(set(), asyncio.Event())
+        return self._last_lease, lease.lost
 
-    async def _drop_lease(self, lease: int) -> None:
-        """Delete a lease's keys at one revision; the lease is gone when this returns or is cancelled."""
-        keys = self._lease_keys.get(lease)
-        if keys is not None:
-            await self._uninterrupted((), [Delete(key) for key in sorted(keys)], ending=lease)
+    async def revoke(self, lease: int) -> None:
+        if lease in self._leases:
+            await self._uninterrupted((), (), ending=lease)
 
     async def _uninterrupted(self, when: Sequence[Cmp], then: Sequence[Op], ending: int = 0) -> TxnResult:
         task = asyncio.get_running_loop().create_task(self._in_turn(when, then, ending))
@@ -101,11 +107,14 @@ class EmbeddedStore:
             self._check_usable()
             if not all(self._holds(comparison) for comparison in when):
                 return TxnResult(False, self._revision)
+            if ending in self._leases:
+                then = [Delete(key) for key in self._leases[ending].keys]
             batch = self._plan(then)
             if batch.changes:
                 await self._persist_or_fail(batch)
                 self._apply(batch)
-            self._lease_keys.pop(ending, None)
+            if ending in self._leases:
+                self._leases.pop(ending).lost.set()
             return TxnResult(True, self._revision)
 
     async def _persist_or_fail(self, batch: Batch) -> None:
@@ -130,7 +139,7 @@ class EmbeddedStore:
         changes: dict[bytes, KV | None] = {}
         for op in then:
             if isinstance(op, Put):
-                if op.lease and op.lease not in self._lease_keys:
+                if op.lease and op.lease not in self._leases:
                     raise LeaseLostError(f"lease {op.lease} is gone")
                 old = self._kvs.get(op.key)
                 changes[op.key] = KV(op.key, op.value, old.create_revision if old else revision, revision, op.lease)
@@ -144,8 +153,8 @@ class EmbeddedStore:
     def _apply(self, batch: Batch) -> None:
         for key, kv in batch.changes:
             old = self._kvs.get(key)
-            if old is not None and old.lease in self._lease_keys:
-                self._lease_keys[old.lease].discard(key)
+            if old is not None and old.lease in self._leases:
+                self._leases[old.lease].keys.discard(key)
             if kv is None:
                 del self._kvs[key]
                 del self._keys[bisect_left(self._keys, key)]
@@ -154,7 +163,7 @@ class EmbeddedStore:
                 insort(self._keys, key)
             self._kvs[key] = kv
             if kv.lease:
-                self._lease_keys[kv.lease].add(key)
+                self._leases[kv.lease].keys.add(key)
         self._revision = batch.revision
         self._history.append(batch)
 
@@ -171,6 +180,21 @@ class EmbeddedStore:
     def _check_usable(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+
+class EmbeddedSession:
+    """A `Session` that ends when it is revoked, and by nothing else."""
+
+    def __init__(self, store: EmbeddedStore, lease: int, lost: asyncio.Event) -> None:
+        self.lease = lease
+        self.lost = lost
+        self._store = store
+
+    def deadline(self) -> float:
+        return math.inf
+
+    async def revoke(self) -> None:
+        await self._store.revoke(self.lease)
 
 
 def _check_operations(when: Sequence[Cmp], then: Sequence[Op]) -> None:

@@ -108,9 +108,7 @@ class HistoryWatch:
                 await self._history.wait()
                 continue
             self._position += 1
-            visible = self._visible(batch)
-            if visible.changes:
-                return visible
+            return self._visible(batch)
         raise StopAsyncIteration
 
     def close(self) -> None:

@@ -68,12 +68,14 @@ class MetadataImage(msgspec.Struct, frozen=True):
     topics_by_id: dict[bytes, TopicImage] = {}
     brokers: dict[int, BrokerImage] = {}
     registered: dict[int, BrokerImage] = {}
-    broker_configs: dict[int | None, dict[str, str]] = {}
+    # What was set at run time for each broker, or (None) for all, with the revision that it was set at.
+    broker_configs: dict[int | None, tuple[dict[str, str], int]] = {}
     # Configurations by topic name, whether the topic exists (any more) or not, each with its revision.
     topic_configs: dict[str, tuple[dict[str, str], int]] = {}
     # Partitions that no name covers: of topics about to appear or to grow, or left over from a failed creation.
     uncovered: dict[bytes, dict[int, PartitionImage]] = {}
 
-    def configs_of(self, name: str) -> tuple[dict[str, str], int]:
-        """Return a topic's properties and the revision that they were set at, 0 if none ever were."""
-        return self.topic_configs.get(name, ({}, 0))
+    def dynamic_configs(self, node_id: int) -> dict[str, str]:
+        """Return what was set at run time as it holds for one broker: its own over that of all."""
+        everybody, own = (self.broker_configs.get(each, ({}, 0))[0] for each in (None, node_id))
+        return {**everybody, **own}

@@ -34,6 +34,8 @@ def load_image(keys: Keys, kvs: Iterable[KV], revision: int) -> MetadataImage:
 
 def next_image(keys: Keys, image: MetadataImage, batch: Batch) -> MetadataImage:
     """Return `image` with the changes of `batch`. Raises `StoreError` for a value that cannot be read."""
+    if not batch.changes:
+        return msgspec.structs.replace(image, revision=batch.revision)
     builder = _Builder(keys, image)
     for change in batch.changes:
         try:
@@ -105,7 +107,7 @@ class _Builder:
             if kv is None:
                 self._broker_configs.pop(node_id, None)
             else:
-                self._broker_configs[node_id] = decode_configs(kv.value)
+                self._broker_configs[node_id] = (decode_configs(kv.value), kv.mod_revision)
 
     def _apply_topic(self, key: bytes, kv: KV | None) -> None:
         rest = key[len(self._keys.topics) :]

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import asyncio
 
-from broker.metadata.embedded import EmbeddedStore
-from broker.metadata.store import Session, StoreFailedError
+from broker.metadata.embedded import EmbeddedSession, EmbeddedStore
+from broker.metadata.store import StoreFailedError
 
 
 class InMemoryStore(EmbeddedStore):
     """Several brokers of one process may share it. Nothing survives it."""
 
-    async def session(self, ttl: float) -> Session:
-        return InMemorySession(self, self._new_lease(), ttl)
-
-    async def end_lease(self, session: InMemorySession) -> None:
-        """Delete the session's keys, as when it is revoked or has run out."""
-        await self._drop_lease(session.lease)
-        session.lost.set()
+    async def session(self, ttl: float) -> InMemorySession:
+        return InMemorySession(self, *self._new_lease(), ttl)
 
 
-class InMemorySession:
+class InMemorySession(EmbeddedSession):
     """Alive until it is revoked, or until `ttl` seconds after `abandon`, which is how a test lets its owner die."""
 
-    def __init__(self, store: InMemoryStore, lease: int, ttl: float) -> None:
-        self.lease = lease
-        self.lost = asyncio.Event()
-        self._store = store
+    def __init__(self, store: InMemoryStore, lease: int, lost: asyncio.Event, ttl: float) -> None:
+        super().__init__(store, lease, lost)
         self._ttl = ttl
         self._abandoned_at: float | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -40,9 +33,6 @@ class InMemorySession:
         loop = asyncio.get_running_loop()
         self._abandoned_at = loop.time()
         loop.call_later(self._ttl, self._run_out)
-
-    async def revoke(self) -> None:
-        await self._store.end_lease(self)
 
     def _run_out(self) -> None:
         self._ending = asyncio.get_running_loop().create_task(self._end())

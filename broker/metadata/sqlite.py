@@ -20,14 +20,13 @@ process: keys under a lease that are found at open belong to a process that is g
 from __future__ import annotations
 
 import asyncio
-import math
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from broker.metadata.embedded import EmbeddedStore
+from broker.metadata.embedded import EmbeddedSession, EmbeddedStore
 from broker.metadata.store import KV, Batch, Session, StoreFailedError
 
 T = TypeVar("T")
@@ -69,11 +68,7 @@ class SqliteStore(EmbeddedStore):
         self._database = database
 
     async def session(self, ttl: float) -> Session:  # noqa: ARG002 - nobody else can take over, so nothing runs out
-        return _SqliteSession(self, self._new_lease())
-
-    async def end_lease(self, lease: int) -> None:
-        """Delete the keys under `lease`."""
-        await self._drop_lease(lease)
+        return EmbeddedSession(self, *self._new_lease())
 
     async def close(self) -> None:
         await super().close()
@@ -84,20 +79,6 @@ class SqliteStore(EmbeddedStore):
 
     async def _persist(self, batch: Batch) -> None:
         await self._database.run(lambda: self._database.commit(batch))
-
-
-class _SqliteSession:
-    def __init__(self, store: SqliteStore, lease: int) -> None:
-        self.lease = lease
-        self.lost = asyncio.Event()
-        self._store = store
-
-    def deadline(self) -> float:
-        return math.inf
-
-    async def revoke(self) -> None:
-        await self._store.end_lease(self.lease)
-        self.lost.set()
 
 
 class _Database:

@@ -74,7 +74,7 @@ class Change(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """All changes of one revision, sorted by key."""
+    """All changes of one revision, sorted by key: of a watch, those under its prefix, which may be none."""
 
     revision: int
     changes: tuple[Change, ...]
@@ -154,6 +154,10 @@ class MetadataStore(Protocol):
 
     async def session(self, ttl: float) -> Session:
         """Open a session whose keys vanish `ttl` seconds after its owner was last heard of."""
+        ...
+
+    async def revoke(self, lease: int) -> None:
+        """Delete the keys of a lease, whoever's it is, and end it. Harmless when it is gone."""
         ...
 
     async def close(self) -> None:

@@ -1,0 +1,66 @@
+"""Who leads a partition: pure decisions, images in, new partition states out.
+
+```
+electable(replica)   in the ISR, its broker serves, and it has lost nothing since it was found in sync:
+                     broker.intact_since <= isr[replica]
+
+leader electable, every ISR member electable   nothing changes
+leader electable, others not                   they leave the ISR                                       same epoch
+leader not electable, somebody is              the first such replica, as assigned, leads; others leave  epoch + 1
+nobody is, the only ISR member serves          it leads, though records may be lost: nobody has more     epoch + 1
+nobody is                                      no leader; the ISR stays: any of it may come back         epoch + 1
+```
+
+After a restart that lost nothing the old leader is electable and the epoch stays; after one that did, it is raised, so
+that followers and clients notice that the log may have been cut (KIP-101, KIP-320).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from broker.metadata.image import BrokerImage, PartitionImage
+from broker.metadata.values import PartitionState
+
+NO_LEADER = -1
+
+
+class Decision(NamedTuple):
+    """A partition's new state; `may_have_lost` if the leader came back without everything that it had acknowledged."""
+
+    state: PartitionState
+    may_have_lost: bool = False
+
+
+def choose_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> Decision | None:
+    """Return what must become of `partition` now that `brokers` serve, or None if it is well as it is."""
+    electable = {replica: epoch for replica, epoch in partition.isr.items() if _is_electable(replica, epoch, brokers)}
+    if partition.leader in electable:
+        unchanged = len(electable) == len(partition.isr)
+        return None if unchanged else Decision(_state(partition, partition.leader, partition.leader_epoch, electable))
+    next_epoch = partition.leader_epoch + 1
+    for replica in partition.replicas:
+        if replica in electable:
+            return Decision(_state(partition, replica, next_epoch, electable | {replica: brokers[replica].epoch}))
+    if len(partition.isr) == 1:
+        (replica,) = partition.isr
+        if replica in brokers:
+            isr = {replica: brokers[replica].epoch}
+            return Decision(_state(partition, replica, next_epoch, isr), may_have_lost=True)
+    return None if partition.leader == NO_LEADER else Decision(_state(partition, NO_LEADER, next_epoch, partition.isr))
+
+
+def _is_electable(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerImage]) -> bool:
+    broker = brokers.get(replica)
+    return broker is not None and broker.intact_since <= epoch_in_isr
+
+
+def _state(partition: PartitionImage, leader: int, leader_epoch: int, isr: dict[int, int]) -> PartitionState:
+    return PartitionState(
+        leader=leader,
+        leader_epoch=leader_epoch,
+        isr=isr,
+        partition_epoch=partition.partition_epoch + 1,
+        elr=partition.eligible_leader_replicas,
+    )

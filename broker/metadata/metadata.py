@@ -1,0 +1,219 @@
+"""A broker's part in the metadata of its cluster: it registers, keeps an image up to date, and may be the controller.
+
+```
+start:  cluster record ─► session ─► register (starting) ─► campaign ─► load ─► follow ─► running
+            └ another cluster: refused     └ another broker with this node id: refused
+```
+
+Everything else in the broker reads `image`, and hears of a new one by `on_change`; nobody else reads the store. The
+image only moves forward. Callbacks run before anybody who waits for that revision, so what a creation has to set up
+is set up when the creation is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.metadata.commit import commit
+from broker.metadata.controller import Controller
+from broker.metadata.image import MetadataImage
+from broker.metadata.image_builder import load_image, next_image
+from broker.metadata.keys import Keys
+from broker.metadata.registration import Identity, Registration, RegistrationError
+from broker.metadata.store import (
+    KV,
+    Cmp,
+    CompactedError,
+    MetadataStore,
+    Op,
+    Put,
+    StoreError,
+    StoreFailedError,
+    TxnResult,
+    absent,
+)
+from broker.metadata.values import ClusterRecord, Listener, decode_cluster, encode
+from broker.randomness import Randomness
+from protocol.errors import ErrorCode, KafkaError
+from protocol.primitives import uuid_to_text
+
+_LOG = logging.getLogger(__name__)
+
+SESSION_TTL = 2.0
+"""Seconds after which a silent broker is given up. Embedded stores need it only for form."""
+
+OnChange = Callable[[MetadataImage, MetadataImage], None]
+
+
+class Metadata:
+    """One broker's view of, and membership in, its cluster. The store is the caller's to open and to close."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: MetadataStore,
+        *,
+        cluster_id: str,
+        log_dir_id: str,
+        boot_id: str,
+        clock: Clock,
+        randomness: Randomness,
+        on_failure: Callable[[str, BaseException], None],
+    ) -> None:
+        """`cluster_id` and `log_dir_id` are meta.properties'; `on_failure(what, error)` must stop the broker."""
+        self.config = config
+        self.store = store
+        self.keys = Keys()
+        self.randomness = randomness
+        self.image = MetadataImage()
+        self.broker_epoch = 0
+        self._cluster_id = cluster_id
+        self._log_dir_id = log_dir_id
+        self._boot_id = boot_id
+        self._clock = clock
+        self._on_failure = on_failure
+        self._callbacks: list[OnChange] = []
+        self._waiting: dict[asyncio.Future[None], int] = {}
+        self._failure: StoreError | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._registration: Registration | None = None
+        self._controller: Controller | None = None
+
+    async def start(self, listeners: Sequence[Listener]) -> None:
+        """Join the cluster and return once this broker runs and every partition that it can lead has its leader.
+
+        Raises `RegistrationError` if the store is another cluster's or another broker's, `StoreError` if it is broken.
+        """
+        await self._check_cluster()
+        session = await self.store.session(SESSION_TTL)
+        incarnation = uuid_to_text(self.randomness.uuid())
+        identity = Identity(
+            self.config.node_id,
+            self._log_dir_id,
+            self._boot_id,
+            incarnation,
+            self.config.broker_rack,
+            list(listeners),
+        )
+        self._registration = Registration(self.store, self.keys, session, identity)
+        self.broker_epoch = await self._registration.register()
+        self._controller = Controller(self.store, self.keys, session, self.config.node_id, incarnation)
+        await self._controller.campaign()
+        await self._load()
+        self._start_task("metadata watch", self._follow())
+        await self.wait_for_revision(await self._registration.run())
+        # Not before this broker runs: to a controller, one that is still starting is one that cannot lead.
+        self._start_task("controller", self._controller.run())
+        if self.image.controller_id == self.config.node_id:
+            await self._controller.settled()
+
+    async def stop(self, *, clean: bool = True) -> None:
+        """Leave the cluster; `clean` only after everything acknowledged is on disk. Otherwise just stop following."""
+        # First the tasks: the controller must not run for office again when its key vanishes.
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            if clean and self._registration is not None and self._failure is None:
+                await self._registration.close()
+        except StoreError:
+            _LOG.exception("cannot leave the cluster cleanly")
+        finally:
+            self._fail(StoreFailedError("the broker is stopping"))
+
+    def on_change(self, callback: OnChange) -> None:
+        """Call `callback(old, new)` for every later image, in order. It must not block; its exceptions are logged."""
+        self._callbacks.append(callback)
+
+    async def wait_for_revision(self, revision: int) -> None:
+        """Return when the image is at least at `revision` and everybody has been told. Raises `StoreError`."""
+        if self._failure is not None:
+            raise self._failure
+        if self.image.revision >= revision:
+            return
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[future] = revision
+        try:
+            await future
+        finally:
+            self._waiting.pop(future, None)
+
+    async def commit(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
+        """Change the store, and return when this broker's own image shows the outcome, whatever it is.
+
+        After a refusal the image is at least as new as what refused it. Raises `KafkaError` KAFKA_STORAGE_ERROR if the
+        store has failed.
+        """
+        try:
+            result = await commit(self.store, when, then)
+            await self.wait_for_revision(result.revision)
+        except StoreError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        return result
+
+    async def read(self, key: bytes) -> KV | None:
+        """Return one key as the store has it, newer than the image perhaps. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
+        try:
+            found, _ = await self.store.range(key)
+        except StoreError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        return next((kv for kv in found if kv.key == key), None)
+
+    async def _check_cluster(self) -> None:
+        record = ClusterRecord(self._cluster_id, self._clock.time_ms())
+        await commit(self.store, (absent(self.keys.cluster),), (Put(self.keys.cluster, encode(record)),))
+        (found,), _ = await self.store.range(self.keys.cluster)
+        stored = decode_cluster(found.value)
+        if stored.id != self._cluster_id:
+            raise RegistrationError(f"the metadata is of cluster {stored.id}, the log directory of {self._cluster_id}")
+
+    async def _load(self) -> None:
+        kvs, revision = await self.store.range(self.keys.prefix)
+        self._publish(load_image(self.keys, kvs, revision))
+
+    async def _follow(self) -> None:
+        while True:
+            watch = self.store.watch(self.keys.prefix, self.image.revision)
+            try:
+                async for batch in watch:
+                    self._publish(next_image(self.keys, self.image, batch))
+                return
+            except CompactedError:
+                _LOG.warning("fell behind the metadata store at revision %d, loading it anew", self.image.revision)
+                await self._load()
+
+    def _publish(self, image: MetadataImage) -> None:
+        old, self.image = self.image, image
+        if self._controller is not None:
+            self._controller.image_changed(image)
+        for callback in self._callbacks:
+            try:
+                callback(old, image)
+            except Exception:  # noqa: BLE001 - one that fails must not keep the others, or the image, from going on
+                _LOG.exception("cannot follow the metadata to revision %d", image.revision)
+        for future, revision in self._waiting.items():
+            if revision <= image.revision and not future.done():
+                future.set_result(None)
+
+    def _start_task(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        task.add_done_callback(self._task_ended)
+        self._tasks.append(task)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._failure is None:
+            self._fail(error if isinstance(error, StoreError) else StoreFailedError(f"{task.get_name()}: {error}"))
+            self._on_failure(task.get_name(), error)
+
+    def _fail(self, error: StoreError) -> None:
+        """Nobody will see another image: tell those who wait for one."""
+        self._failure = self._failure or error
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(self._failure)

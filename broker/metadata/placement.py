@@ -1,0 +1,73 @@
+"""Where the replicas of a new topic go: by rule, or as the client says. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from protocol.errors import ErrorCode, KafkaError
+
+DEFAULT = -1
+MAX_PARTITIONS = 10_000
+"""Partitions that one topic may be created with, Kafka's limit for one request."""
+
+
+def place(partitions: int, replication_factor: int, brokers: Collection[int]) -> list[list[int]]:
+    """Return the replicas of each partition: the j-th of partition i on live broker (i + j) mod n.
+
+    Raises `KafkaError` INVALID_PARTITIONS, POLICY_VIOLATION, INVALID_REPLICATION_FACTOR.
+    """
+    if partitions < 1:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic has at least one partition, not {partitions}")
+    check_count(partitions)
+    if replication_factor < 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"the replication factor is at least 1, not {replication_factor}"
+        )
+    if replication_factor > len(brokers):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"the replication factor is {replication_factor}, but only {len(brokers)} brokers serve",
+        )
+    ids = sorted(brokers)
+    return [[ids[(i + j) % len(ids)] for j in range(replication_factor)] for i in range(partitions)]
+
+
+def place_as_assigned(assignments: Mapping[int, Sequence[int]], brokers: Collection[int]) -> list[list[int]]:
+    """Return the replicas of each partition as a client assigned them.
+
+    Raises `KafkaError` INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION.
+    """
+    check_count(len(assignments))
+    if sorted(assignments) != list(range(len(assignments))):
+        raise _invalid("partitions must be numbered from 0 without gaps")
+    placed = [list(assignments[index]) for index in range(len(assignments))]
+    for index, replicas in enumerate(placed):
+        _check_replicas(index, replicas, brokers)
+        if len(replicas) != len(placed[0]):
+            raise _invalid(
+                f"partition {index} has {len(replicas)} replicas, partition 0 has {len(placed[0])}: "
+                "all must have the same number"
+            )
+    return placed
+
+
+def check_count(partitions: int) -> None:
+    """Raise `KafkaError` POLICY_VIOLATION if that is more partitions than a topic may be created with."""
+    if partitions > MAX_PARTITIONS:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, f"at most {MAX_PARTITIONS} partitions are created at once, not {partitions}"
+        )
+
+
+def _check_replicas(index: int, replicas: list[int], brokers: Collection[int]) -> None:
+    if not replicas:
+        raise _invalid(f"partition {index} has no replicas")
+    for position, node_id in enumerate(replicas):
+        if node_id not in brokers:
+            raise _invalid(f"partition {index} has a replica on broker {node_id}, which does not serve")
+        if node_id in replicas[:position]:
+            raise _invalid(f"partition {index} has two replicas on broker {node_id}")
+
+
+def _invalid(detail: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, detail)

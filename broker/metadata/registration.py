@@ -1,0 +1,149 @@
+"""A broker's registration: that it is there, under which epoch, and whether it still has what it acknowledged before.
+
+```
+register   ids/<node id> {starting}   under the session's lease; its create revision is the broker epoch
+run        ids/<node id> {running}    once the broker's image has reached the registration; notes the epoch in known/
+close      known/<node id>            clean_shutdown_epoch = epoch, after the logs are on disk; then the lease ends
+```
+
+Between two registrations only `known/` remains. The broker has lost nothing (`intact`) if it has the same log
+directory as then and either closed cleanly or the operating system did not restart, for what a killed process has
+written is still in the page cache. A chain of intact restarts is remembered as the epoch that it started with,
+`intact_since`: what was acknowledged under any epoch from there on is still there. `known/` is only rewritten when
+the broker runs: an incarnation that never got so far has promised nothing, and must not make the one before look
+intact.
+
+Differs from a lease alone: a broker that comes back before its old lease has run out ends that lease itself, if it
+holds the same log directory. Another broker with the same node id is refused.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from broker.metadata.commit import commit
+from broker.metadata.keys import Keys
+from broker.metadata.store import KV, MetadataStore, Put, Session, StoreError, created_at, still
+from broker.metadata.values import (
+    RUNNING,
+    STARTING,
+    BrokerRegistration,
+    KnownBroker,
+    Listener,
+    PreviousEpoch,
+    decode_known,
+    decode_registration,
+    encode,
+)
+
+
+class Identity(NamedTuple):
+    """Which broker this is: `log_dir` is its log directory's id, `boot_id` the operating system's run, "" if unknown."""
+
+    node_id: int
+    log_dir: str
+    boot_id: str
+    incarnation: str
+    rack: str | None
+    listeners: list[Listener]
+
+
+class RegistrationError(StoreError):
+    """The broker cannot be a member of this cluster; the message says why."""
+
+
+class Registration:
+    """One incarnation of this broker. `epoch` is its broker epoch once `register` has returned."""
+
+    def __init__(self, store: MetadataStore, keys: Keys, session: Session, identity: Identity) -> None:
+        self._store = store
+        self._keys = keys
+        self._identity = identity
+        self._session = session
+        self._key = keys.broker_id(identity.node_id)
+        self._known_key = keys.broker_known(identity.node_id)
+        self._value: BrokerRegistration | None = None
+        self.epoch = 0
+
+    async def register(self) -> int:
+        """Register as starting and return the broker epoch. Raises `RegistrationError` if the node id is another's."""
+        while True:
+            known_kv = await self._read(self._known_key)
+            known = decode_known(known_kv.value) if known_kv else None
+            old = await self._read(self._key)
+            if old is not None:
+                await self._replace(old, known)
+                continue
+            value = self._registration(known)
+            # known/ is not overwritten here, but must be what `intact` was judged by.
+            when = (still(self._key, 0), still(self._known_key, known_kv.mod_revision if known_kv else 0))
+            result = await commit(self._store, when, (Put(self._key, encode(value), self._session.lease),))
+            if result.ok:
+                self._value, self.epoch = value, result.revision
+                return self.epoch
+
+    async def run(self) -> int:
+        """Become visible as running. Returns the revision from which on every broker sees it."""
+        assert self._value is not None
+        running = msgspec.structs.replace(self._value, state=RUNNING)
+        known_kv = await self._read(self._known_key)
+        known = KnownBroker(
+            last_epoch=self.epoch,
+            log_dir=self._identity.log_dir,
+            boot_id=self._identity.boot_id,
+            intact_since=self._value.intact_since or self.epoch,
+        )
+        result = await commit(
+            self._store,
+            (created_at(self._key, self.epoch), still(self._known_key, known_kv.mod_revision if known_kv else 0)),
+            (
+                Put(self._known_key, encode(known, known_kv.value if known_kv else b"")),
+                Put(self._key, encode(running), self._session.lease),
+            ),
+        )
+        if not result.ok:
+            raise RegistrationError(f"broker {self._identity.node_id} lost its registration while it started")
+        self._value = running
+        return result.revision
+
+    async def close(self) -> None:
+        """Note that everything is on disk, and leave the cluster."""
+        known_kv = await self._read(self._known_key)
+        if known_kv is not None and (known := decode_known(known_kv.value)).last_epoch == self.epoch:
+            clean = msgspec.structs.replace(known, clean_shutdown_epoch=self.epoch)
+            when = (still(self._known_key, known_kv.mod_revision), created_at(self._key, self.epoch))
+            await commit(self._store, when, (Put(self._known_key, encode(clean, known_kv.value)),))
+        await self._session.revoke()
+
+    async def _replace(self, old: KV, known: KnownBroker | None) -> None:
+        """End an earlier incarnation of this broker that the store still believes alive."""
+        if known is None or known.log_dir != self._identity.log_dir:
+            raise RegistrationError(
+                f"node.id {self._identity.node_id} is in use by another broker (log directory "
+                f"{known.log_dir if known else 'unknown'}, this one has {self._identity.log_dir})"
+            )
+        await self._store.revoke(decode_registration(old.value).lease)
+
+    def _registration(self, known: KnownBroker | None) -> BrokerRegistration:
+        intact = known is not None and self._is_intact(known)
+        return BrokerRegistration(
+            listeners=self._identity.listeners,
+            rack=self._identity.rack,
+            incarnation=self._identity.incarnation,
+            lease=self._session.lease,
+            boot_id=self._identity.boot_id,
+            state=STARTING,
+            prev=PreviousEpoch(known.last_epoch, intact) if known else None,
+            intact_since=(known.intact_since or known.last_epoch) if known and intact else 0,
+        )
+
+    def _is_intact(self, known: KnownBroker) -> bool:
+        stopped_cleanly = known.clean_shutdown_epoch == known.last_epoch
+        same_boot = known.boot_id == self._identity.boot_id != ""
+        return known.log_dir == self._identity.log_dir and (stopped_cleanly or same_boot)
+
+    async def _read(self, key: bytes) -> KV | None:
+        found, _ = await self._store.range(key)
+        return next((kv for kv in found if kv.key == key), None)

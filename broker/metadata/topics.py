@@ -1,0 +1,167 @@
+"""Creating and deleting topics: by any broker, with transactions that only one of several racers can win.
+
+```
+create   up to 60 partitions: one transaction    name absent → name, config, assignments, states
+         more: batches of 60 from partition 60 on, and then that transaction with the first 60; it also
+         compares that the first batch is still there
+delete   one transaction                         name as seen → name, config and all under the id are gone
+```
+
+The name is the commit point: until it is there nobody sees the topic. What a creation leaves that was cut off between
+two transactions is invisible, and swept away by the next controller. All functions return when this broker's own
+image shows the outcome, and everybody in the broker has been told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from broker.metadata.metadata import Metadata
+from broker.metadata.placement import DEFAULT, place, place_as_assigned
+from broker.metadata.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
+from broker.metadata.topic_names import check_name, check_new_name
+from broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
+from broker.topic_config import log_config, validate
+from protocol.errors import ErrorCode, KafkaError
+from protocol.primitives import uuid_to_text
+
+PARTITIONS_PER_TRANSACTION = 60
+"""Two operations each; with the name and the configuration that is 122 of the 128 that a transaction may have."""
+
+
+async def create_topic(
+    metadata: Metadata,
+    name: str,
+    partitions: int = DEFAULT,
+    replication_factor: int = DEFAULT,
+    assignments: Mapping[int, Sequence[int]] | None = None,
+    configs: Mapping[str, str | None] | None = None,
+    validate_only: bool = False,
+) -> TopicImage:
+    """Create a topic; -1 means the broker's default. With `validate_only` return what would be created.
+
+    Raises `KafkaError` INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
+    INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST (counts beside an assignment), POLICY_VIOLATION (too
+    many partitions), KAFKA_STORAGE_ERROR.
+    """
+    image = metadata.image
+    if name in image.topics:
+        raise _exists(name)
+    check_new_name(name, image.topics)
+    validate(configs or {}, log_config(metadata.config, image.dynamic_configs(metadata.config.node_id)))
+    replicas = _replicas(metadata, partitions, replication_factor, assignments or {})
+    topic = TopicImage(
+        name=name,
+        topic_id=metadata.randomness.uuid(),
+        partitions=[_new_partition(image, each) for each in replicas],
+        configs={key: text for key, text in (configs or {}).items() if text is not None},
+    )
+    return topic if validate_only else await _write(metadata, topic)
+
+
+async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id: bytes | None = None) -> TopicImage:
+    """Delete the topic with that name, or else with that id, and return what it was.
+
+    Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_DELETION_DISABLED, KAFKA_STORAGE_ERROR.
+    """
+    if not metadata.config.delete_topic_enable:
+        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+    while True:
+        topic = find_topic(metadata.image, name=name, topic_id=topic_id)
+        keys = metadata.keys
+        result = await metadata.commit(
+            (still(keys.topic_name(topic.name), topic.name_revision),),
+            (
+                Delete(keys.topic_name(topic.name)),
+                DeletePrefix(keys.topic(topic.topic_id)),
+                Delete(keys.topic_config(topic.name)),
+            ),
+        )
+        if result.ok:
+            return topic
+
+
+def find_topic(image: MetadataImage, *, name: str | None = None, topic_id: bytes | None = None) -> TopicImage:
+    """Return the topic. Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID or INVALID_TOPIC_EXCEPTION."""
+    if name is not None:
+        topic = image.topics.get(name)
+        if topic is None:
+            check_name(name)
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return topic
+    topic = image.topics_by_id.get(topic_id or b"")
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_to_text(topic_id or bytes(16))}")
+    return topic
+
+
+def _replicas(
+    metadata: Metadata, partitions: int, replication_factor: int, assignments: Mapping[int, Sequence[int]]
+) -> list[list[int]]:
+    brokers = metadata.image.brokers
+    if assignments:
+        if partitions != DEFAULT or replication_factor != DEFAULT:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "with replicas assigned by hand the number of partitions and the replication factor must be -1",
+            )
+        return place_as_assigned(assignments, brokers)
+    return place(
+        metadata.config.num_partitions if partitions == DEFAULT else partitions,
+        metadata.config.default_replication_factor if replication_factor == DEFAULT else replication_factor,
+        brokers,
+    )
+
+
+def _new_partition(image: MetadataImage, replicas: list[int]) -> PartitionImage:
+    return PartitionImage(
+        leader=replicas[0],
+        leader_epoch=0,
+        replicas=replicas,
+        isr={replica: image.brokers[replica].epoch for replica in replicas},
+        partition_epoch=0,
+    )
+
+
+async def _write(metadata: Metadata, topic: TopicImage) -> TopicImage:
+    keys = metadata.keys
+    written: list[Cmp] = []
+    for first in range(PARTITIONS_PER_TRANSACTION, len(topic.partitions), PARTITIONS_PER_TRANSACTION):
+        key = keys.partition_state(topic.topic_id, first)
+        result = await metadata.commit((absent(key),), _partition_puts(metadata, topic, first))
+        written = written or [still(key, result.revision)]
+    name_key, config_key = keys.topic_name(topic.name), keys.topic_config(topic.name)
+    record = TopicRecord(uuid_to_text(topic.topic_id), len(topic.partitions), len(topic.partitions[0].replicas))
+    then: list[Op] = [Put(name_key, encode(record)), *_partition_puts(metadata, topic, 0)]
+    if topic.configs:
+        then.append(Put(config_key, encode_configs(topic.configs)))
+    result = await metadata.commit((absent(name_key), absent(config_key), *written), then)
+    if result.ok:
+        # Already deleted again, perhaps: then what was created.
+        return metadata.image.topics_by_id.get(topic.topic_id, topic)
+    await _clean_up(metadata, topic)
+    raise _exists(topic.name)
+
+
+def _partition_puts(metadata: Metadata, topic: TopicImage, first: int) -> list[Op]:
+    puts: list[Op] = []
+    for index in range(first, min(first + PARTITIONS_PER_TRANSACTION, len(topic.partitions))):
+        partition = topic.partitions[index]
+        state = PartitionState(partition.leader, partition.leader_epoch, partition.isr, partition.partition_epoch)
+        puts.append(Put(metadata.keys.partition_state(topic.topic_id, index), encode(state)))
+        puts.append(Put(metadata.keys.assignment(topic.topic_id, index), encode(Assignment(partition.replicas))))
+    return puts
+
+
+async def _clean_up(metadata: Metadata, topic: TopicImage) -> None:
+    """Remove the batches of a creation that lost; the key compared would exist if it had won."""
+    if len(topic.partitions) > PARTITIONS_PER_TRANSACTION:
+        await metadata.commit(
+            (absent(metadata.keys.partition_state(topic.topic_id, 0)),),
+            (DeletePrefix(metadata.keys.topic(topic.topic_id)),),
+        )
+
+
+def _exists(name: str) -> KafkaError:
+    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")
