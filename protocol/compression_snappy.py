@@ -3,11 +3,12 @@ r"""Snappy as Kafka's clients write it: raw (librdkafka), or in the framing of t
 ```
 raw       uncompressed length (unsigned varint), then snappy's literals and copies
 framed    header, then blocks until the data end
-  header  82 53 4E 41 50 50 59 00 (\x82 "SNAPPY" \0) | version int32 | oldest compatible version int32
+  header  82 53 4E 41 50 50 59 00 (\x82 "SNAPPY" \0) | version int32, 1 | oldest compatible version int32, 1
   block   length int32 | that many bytes of raw snappy (32 KiB of data in each but the last)
 ```
 All integers big-endian. A header may recur between blocks, where streams were concatenated. Reading takes both forms,
-told apart by the header; writing uses the framing, because readers of every age know it. Source: snappy-java
+told apart by the first eight bytes; like the Java library it does not look at the versions, and ignores bytes at the
+end that are too few for a length. Writing uses the framing, because readers of every age know it. Source: snappy-java
 `SnappyInputStream`.
 """
 
@@ -24,8 +25,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer, uvarint_rest
 
 _MAGIC: Final = b"\x82SNAPPY\x00"
-_VERSIONS: Final = Struct(">ii")
-_HEADER: Final = _MAGIC + _VERSIONS.pack(1, 1)
+_HEADER: Final = _MAGIC + Struct(">ii").pack(1, 1)
 _BLOCK: Final = 32 * 1024
 _LENGTH: Final = Struct(">i")
 # The longest thing that a copy can say is "64 bytes again", in three bytes.
@@ -45,39 +45,27 @@ def compress(data: Buffer) -> bytes:
 def decompress(data: Buffer, max_size: int) -> bytes:
     """Decompress raw or framed snappy of at most `max_size` bytes; RemoteProtocolError if it is more, or malformed."""
     view = memoryview(data)
-    if bytes(view[:8]) != _MAGIC:
+    if bytes(view[: len(_MAGIC)]) != _MAGIC:
         return _decompress_block(view, max_size)
     blocks = []
     position = 0
-    while position < len(view):
-        if bytes(view[position : position + 8]) == _MAGIC:
-            position = _skip_header(view, position)
+    while len(view) - position >= _LENGTH.size:
+        if bytes(view[position : position + len(_MAGIC)]) == _MAGIC:
+            position += len(_HEADER)
             continue
-        start = position + 4
-        if start > len(view):
-            raise RemoteProtocolError("snappy data end inside the length of a block")
+        start = position + _LENGTH.size
         length = _LENGTH.unpack_from(view, position)[0]
-        position = start + length
         if not 0 <= length <= len(view) - start:
             raise RemoteProtocolError(f"a snappy block of {length} bytes where {len(view) - start} remain")
+        position = start + length
         block = _decompress_block(view[start:position], max_size)
         max_size -= len(block)
         blocks.append(block)
     return b"".join(blocks)
 
 
-def _skip_header(view: memoryview, position: int) -> int:
-    end = position + len(_HEADER)
-    if end > len(view):
-        raise RemoteProtocolError("snappy data end inside the header")
-    version = _VERSIONS.unpack_from(view, position + 8)[0]
-    if version < 1:
-        raise RemoteProtocolError(f"snappy framing of version {version} is unknown")
-    return end
-
-
 def _decompress_block(block: memoryview, max_size: int) -> bytes:
-    """Decompress raw snappy, after proving that the length it claims, is possible and allowed: it will be allocated."""
+    """Decompress raw snappy, after proving that the length it claims is possible and allowed: it will be allocated."""
     try:
         claimed, _ = uvarint_rest(block, 1, block[0]) if block[0] > 127 else (block[0], 1)
         if claimed > max_size:

