@@ -326,6 +326,8 @@ class Segment:
             for batch in self.batches_from(0):
                 self.index_batch(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
             self._time_index.maybe_append(*self.largest_timestamp())
+            self._offset_index.trim()  # the next entry of an active segment makes room again
+            self._time_index.trim()
 
     def reset_indexes(self) -> None:
         """Empty offset and time index, and all that is remembered beside them."""
