@@ -42,7 +42,7 @@ PROPERTIES = {"log.segment.bytes": "1048576", "log.flush.offset.checkpoint.inter
 RECONNECT = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50, "log_level": 0}
 
 OVERLAP = 100
-"""So many verified records are read again after the next restart: the most recent ones are those that a recovery may cut."""
+"""So many verified records are read again after the next restart: a recovery may cut the most recent ones."""
 
 EARLY_KILL = 0.1
 """How often the broker is killed once more while it starts."""
