@@ -57,16 +57,26 @@ def encode_into(message: Message, version: int, out: bytearray, splices: Splices
 
 def decode(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> M:
     """Decode the body of a message at `offset`; bytes after it are not looked at. Raises RemoteProtocolError."""
-    return decode_from(cls, version, buffer, offset)[0]
+    decoder = _DECODERS.get((cls, version)) or _decoder(cls, version)
+    try:
+        message: M = decoder(memoryview(buffer), offset)[0]
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise _malformed(cls, version, error) from error
+    return message
 
 
 def decode_from(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> tuple[M, int]:
     """Decode the body of a message at `offset` and return it with the offset after it. Raises RemoteProtocolError."""
     decoder = _DECODERS.get((cls, version)) or _decoder(cls, version)
     try:
-        return cast("tuple[M, int]", decoder(memoryview(buffer), offset))
+        decoded: tuple[M, int] = decoder(memoryview(buffer), offset)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise RemoteProtocolError(f"{cls.__name__} v{version} is malformed: {error}") from error
+        raise _malformed(cls, version, error) from error
+    return decoded
+
+
+def _malformed(cls: type[Message], version: int, error: Exception) -> RemoteProtocolError:
+    return RemoteProtocolError(f"{cls.__name__} v{version} is malformed: {error}")
 
 
 def encoder_source(cls: type[Message], version: int) -> str:

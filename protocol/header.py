@@ -91,14 +91,14 @@ def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
     RemoteProtocolError.
     """
     try:
-        api_key, api_version, correlation_id = _REQUEST.unpack_from(buffer, 0)
-        try:
-            version = request_header_version(api_key, api_version)
-        except KeyError:
-            version = 1
+        if len(buffer) == _REQUEST.size:
+            api_key, api_version, correlation_id = _REQUEST.unpack(buffer)
+            if _header_version(api_key, api_version) == 0:
+                return RequestHeader(api_key, api_version, correlation_id), _REQUEST.size
+        api_key, api_version, correlation_id, length = _REQUEST_WITH_CLIENT_ID.unpack_from(buffer, 0)
+        version = _header_version(api_key, api_version)
         if version == 0:
             return RequestHeader(api_key, api_version, correlation_id), _REQUEST.size
-        (length,) = _LENGTH.unpack_from(buffer, _REQUEST.size)
         offset = _REQUEST_WITH_CLIENT_ID.size
         client_id = None
         if length >= 0:
@@ -109,10 +109,27 @@ def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
         elif length < -1:
             raise RemoteProtocolError(f"client id has length {length}")
         if version == 2:
-            offset = _skip_tagged_fields(buffer, offset)
+            offset = offset + 1 if buffer[offset] == 0 else _skip_tagged_fields(buffer, offset)
         return RequestHeader(api_key, api_version, correlation_id, client_id), offset
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"the request header is malformed: {error}") from error
+
+
+_HEADER_VERSIONS: dict[tuple[int, int], int] = {}
+
+
+def _header_version(api_key: int, api_version: int) -> int:
+    """As `request_header_version`, kept for the next time; 1 for an unknown API key."""
+    version = _HEADER_VERSIONS.get((api_key, api_version))
+    if version is not None:
+        return version
+    try:
+        version = request_header_version(api_key, api_version)
+    except KeyError:
+        return 1
+    if api_key == CONTROLLED_SHUTDOWN_KEY or by_key(api_key).min_version <= api_version <= by_key(api_key).max_version:
+        _HEADER_VERSIONS[api_key, api_version] = version  # and nothing that peers make up, which would have no end
+    return version
 
 
 def encode_response(
@@ -123,11 +140,24 @@ def encode_response(
     splices: codec.Splices | None = None,
 ) -> bytearray:
     """Encode a whole response; see `protocol.codec` for `splices`. Raises LocalProtocolError."""
-    out = bytearray(_CORRELATION_ID.pack(correlation_id))
+    out = bytearray()
+    encode_response_into(api_key, api_version, correlation_id, message, out, splices)
+    return out
+
+
+def encode_response_into(
+    api_key: int,
+    api_version: int,
+    correlation_id: int,
+    message: Message,
+    out: bytearray,
+    splices: codec.Splices | None = None,
+) -> None:
+    """Append a whole response to `out`; positions in `splices` count from its start. Raises LocalProtocolError."""
+    out += _CORRELATION_ID.pack(correlation_id)
     if api_key != API_VERSIONS_KEY and spec(type(message)).is_flexible(api_version):
         out.append(0)
     codec.encode_into(message, api_version, out, splices)
-    return out
 
 
 def decode_response(api_key: int, api_version: int, buffer: Buffer) -> tuple[int, Message]:
