@@ -1,5 +1,8 @@
 """Building a record batch (magic 2): records are encoded as they are appended, header and compression come at the end.
 
+A record of 100 bytes takes 0.5 µs to append, one with two headers 1.2 µs (`benchmarks/records.py`): lengths come out of
+a table, and one join makes the record.
+
 The layouts are drawn in `protocol.batch_header` and `protocol.record_iterator`.
 """
 
@@ -34,8 +37,8 @@ _MAX_LENGTH: Final = (1 << 31) - 1
 class BatchBuilder:
     """Collects records into one batch.
 
-    `build` reads and changes nothing, so a batch may be built again: after more records, or with another `producer_id`,
-    `producer_epoch` and `base_sequence`, which may be assigned until then (a producer learns them when it sends). One
+    `build` changes nothing, so a batch may be built again: after more records, or with another `codec`, `producer_id`,
+    `producer_epoch` or `base_sequence`, which may be assigned until then (a producer learns them when it sends). One
     thread at a time.
     """
 
@@ -71,8 +74,7 @@ class BatchBuilder:
         self.records_count = 0
         self._level = level
         self._attributes = (
-            codec
-            | (TIMESTAMP_TYPE_BIT if timestamp_type == TimestampType.LOG_APPEND_TIME else 0)
+            (TIMESTAMP_TYPE_BIT if timestamp_type == TimestampType.LOG_APPEND_TIME else 0)
             | (TRANSACTIONAL_BIT if is_transactional else 0)
             | (CONTROL_BIT if is_control else 0)
         )
@@ -156,7 +158,7 @@ class BatchBuilder:
             partition_leader_epoch=leader_epoch,
             magic=MAGIC,
             crc=0,
-            attributes=self._attributes,
+            attributes=self._attributes | self.codec,
             last_offset_delta=self._last_offset_delta,
             base_timestamp=self._base_timestamp,
             max_timestamp=self._max_timestamp,

@@ -26,6 +26,7 @@ from protocol.primitives import Buffer
 
 DEFAULT_MAX_DECOMPRESSED: Final = 128 << 20  # 128 times the default largest batch; JSON shrinks 5 to 20 times
 _PIECE: Final = 1 << 20  # of gzip output; a typical batch is done after one
+_MOST_MEMBERS: Final = 1000  # Kafka's clients write one
 _GZIP_WINDOW: Final = 31  # zlib's way to ask for a 32 KiB window and a gzip header
 
 
@@ -75,9 +76,13 @@ def decompress(codec: Codec, data: Buffer, max_size: int = DEFAULT_MAX_DECOMPRES
 
 
 def _gunzip(data: Buffer, max_size: int) -> bytes:
-    """Undo gzip. Like Java's reader, take further members, and ignore what follows the last one."""
+    """Undo gzip. Like Java's reader, take further members, and ignore what follows the last one.
+
+    Differs from Kafka: members are counted, because zlib copies all that is left for each, and a batch can hold 50,000.
+    """
     pieces: list[bytes] = []
     size = 0
+    members_left = _MOST_MEMBERS
     rest: Buffer = data
     member = zlib.decompressobj(_GZIP_WINDOW)
     try:
@@ -92,6 +97,9 @@ def _gunzip(data: Buffer, max_size: int) -> bytes:
                     raise RemoteProtocolError("gzip data are truncated")
                 rest = member.unconsumed_tail
             elif member.unused_data[:2] == b"\x1f\x8b":
+                members_left -= 1
+                if not members_left:
+                    raise RemoteProtocolError(f"gzip data of more than {_MOST_MEMBERS} members")
                 rest = member.unused_data
                 member = zlib.decompressobj(_GZIP_WINDOW)
             else:

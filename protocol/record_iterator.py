@@ -71,7 +71,8 @@ def iter_records(
     return _decode(data, header)
 
 
-# One frame, varints decoded in place: a call per varint would double the time.
+# One frame, varints of one and two bytes decoded in place: 0.85 µs a record of 100 bytes, where a call for each varint
+# of two bytes made it 1.6 (`benchmarks/records.py`).
 def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:  # noqa: C901, PLR0912, PLR0915
     new = tuple.__new__
     zigzag = _ZIGZAG

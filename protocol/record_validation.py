@@ -76,7 +76,8 @@ def validate_records(
     return RecordTimestamps(base + largest, header.base_offset + largest_index, base + smallest)
 
 
-# One frame, varints decoded in place, as in record_iterator: 0.6 µs a record, where building the records takes 0.9.
+# One frame, varints decoded in place, as in record_iterator: 0.55 µs a record, where building the records takes 0.85
+# (`benchmarks/records.py`).
 def _walk(data: bytes, count: int, no_timestamp: int) -> tuple[int, int, int, int, list[int]]:  # noqa: C901, PLR0912, PLR0915
     """Return the end of the last record, the largest timestamp delta, its index, the smallest one, the keyless indexes.
 

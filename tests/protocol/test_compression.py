@@ -29,6 +29,16 @@ def test_what_is_compressed_comes_back(codec: Codec, data: bytes, buffer: type) 
     assert decompress(codec, buffer(compress(codec, buffer(data)))) == data
 
 
+@pytest.mark.parametrize("codec", Codec)
+def test_what_takes_several_pieces_is_joined(codec: Codec) -> None:
+    data = NOISE * 40 + bytes(9_000_000) + NOISE
+    compressed = compress(codec, data)
+    assert decompress(codec, compressed, len(data)) == data
+    if codec is not Codec.NONE:
+        with pytest.raises(RemoteProtocolError):
+            decompress(codec, compressed[: len(compressed) // 2], len(data))
+
+
 @pytest.mark.parametrize(
     ("codec", "levels"),
     [(Codec.GZIP, (-1, 1, 9)), (Codec.LZ4, (1, 9, 17)), (Codec.ZSTD, (-131072, 3, 22))],
@@ -92,6 +102,15 @@ def test_gzip_members_follow_each_other_and_other_bytes_are_ignored_as_by_java()
     members = zlib.compress(b"one ", wbits=31) + zlib.compress(b"two", wbits=31)
     assert decompress(Codec.GZIP, members) == b"one two"
     assert decompress(Codec.GZIP, members + b"rest") == b"one two"
+    with pytest.raises(RemoteProtocolError):
+        decompress(Codec.GZIP, members + b"\x1f\x8brest")
+
+
+def test_gzip_members_are_counted() -> None:
+    member = zlib.compress(b"x", wbits=31)
+    assert decompress(Codec.GZIP, member * 1000) == b"x" * 1000
+    with pytest.raises(RemoteProtocolError, match="members"):
+        decompress(Codec.GZIP, member * 1001)
 
 
 def test_snappy_is_read_raw_and_written_in_the_framing_of_java() -> None:
@@ -152,6 +171,20 @@ def test_lz4_frames_of_every_kind_that_kafka_reads(
 def test_lz4_blocks_that_depend_on_each_other_are_refused_as_by_kafka() -> None:
     with pytest.raises(RemoteProtocolError, match="depend"):
         decompress(Codec.LZ4, lz4.frame.compress(TEXT, block_linked=True))
+
+
+@pytest.mark.parametrize(
+    ("at", "value"), [(0, 5), (4, 0xA0), (4, 0x61), (4, 0x62), (5, 0x30), (5, 0xC0), (5, 0x41), (6, 0)]
+)
+@pytest.mark.parametrize("magic", [0, 2])
+def test_lz4_headers_that_make_no_sense_are_refused(at: int, value: int, magic: int) -> None:
+    compressed = bytearray(compress(Codec.LZ4, TEXT))
+    compressed[at] = value
+    if (at, magic) == (6, 0):
+        assert decompress(Codec.LZ4, compressed, magic=0) == TEXT
+        return
+    with pytest.raises(RemoteProtocolError):
+        decompress(Codec.LZ4, compressed, magic=magic)
 
 
 @pytest.mark.parametrize("write_checksum", [False, True])

@@ -154,6 +154,47 @@ def test_a_negative_length_other_than_minus_one_is_null_as_for_kafka() -> None:
     assert iterated(data, header) == [Record(0, 0, None, None, [])]
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "01",  # a count of -1
+        "08 00",  # a count of 4 in one byte
+        "02 01 00",  # a key of -1
+        "02 04 61 00",  # a key that reaches into the length of its value
+        "02 10 61 00",  # a key longer than the record
+        "02 02 61 04 61",  # a value longer than the record
+        "02 02 61 fe ff ff ff 0f",  # a value of 2 GiB
+        "02 02 61 02 61 00",  # a byte after the last header
+        "04 02 61 00",  # a header fewer than counted
+    ],
+)
+@pytest.mark.parametrize("after", ["", "00" * 40])
+def test_record_headers_that_make_no_sense_are_refused(headers: str, after: str) -> None:
+    body = b"\x00\x00\x00\x01\x01" + bytes.fromhex(headers)
+    data, header = batch(bytes([2 * len(body)]) + body + bytes.fromhex(after), 1 + len(after) // 2)
+    assert iterated(data, header) is None
+    assert validated(data, header) is None
+
+
+def test_a_record_header_without_value_is_not_one_with_an_empty_value() -> None:
+    body = b"\x00\x00\x00\x01\x01" + bytes.fromhex("04 02 61 01 02 61 00")
+    data, header = batch(bytes([2 * len(body)]) + body, 1)
+    assert iterated(data, header) == [Record(0, 0, None, None, [("a", None), ("a", b"")])]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_bytes_after_the_last_record_are_refused(count: int) -> None:
+    data, header = batch(b"\x0c\x00\x00\x00\x01\x01\x00" * 2, count)
+    assert iterated(data, header) is None
+    assert validated(data, header) is None
+
+
+def test_a_batch_that_compaction_emptied_holds_no_records() -> None:
+    data, header = batch(b"", 0)
+    assert iterated(data, header) == []
+    assert validated(data, header) == RecordTimestamps(-1, 0, -1)
+
+
 def test_keyless_records_are_told_by_index() -> None:
     data = golden.kafka_bytes("v2-zstd")
     header = read_batch_header(data)

@@ -1,0 +1,53 @@
+"""What a record costs in plain Python: `python -m benchmarks.records` prints µs a record, the best of 30 rounds.
+
+Batches of 1,000 records: appended to a builder, iterated, and walked as a leader does that validates records.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from time import process_time
+
+from protocol.records import BatchBuilder, Header, iter_records, read_batch_header, validate_records
+
+COUNT = 1000
+KINDS: dict[str, tuple[bytes | None, bytes, list[Header]]] = {
+    "100 B, key": (b"key-12345", b"x" * 100, []),
+    "100 B, no key": (None, b"x" * 100, []),
+    "100 B, two headers": (b"key-12345", b"x" * 100, [("trace", b"abcdef"), ("none", None)]),
+    "1 KB, key": (b"key-12345", b"x" * 1000, []),
+}
+
+
+def microseconds(work: Callable[[], object]) -> float:
+    """CPU time of the best round, per record."""
+    times = []
+    for _ in range(30):
+        start = process_time()
+        work()
+        times.append(process_time() - start)
+    return min(times) / COUNT * 1e6
+
+
+def filled(key: bytes | None, value: bytes, headers: list[Header]) -> BatchBuilder:
+    builder = BatchBuilder()
+    append = builder.append
+    for i in range(COUNT):
+        append(1_700_000_000_000 + i, key, value, headers)
+    return builder
+
+
+def main() -> None:
+    print(f"{'record':20} {'append':>8} {'iterate':>8} {'validate':>8}")
+    for name, kind in KINDS.items():
+        data = bytes(filled(*kind).build())
+        header = read_batch_header(data)
+        appending = microseconds(lambda kind=kind: filled(*kind))
+        iterating = microseconds(lambda data=data, header=header: deque(iter_records(data, 0, header), maxlen=0))
+        validating = microseconds(lambda data=data, header=header: validate_records(data, 0, header))
+        print(f"{name:20} {appending:8.2f} {iterating:8.2f} {validating:8.2f}")
+
+
+if __name__ == "__main__":
+    main()
