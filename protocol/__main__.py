@@ -1,0 +1,128 @@
+"""`python -m protocol`: the APIs, how a version of one is laid out, and what bytes mean.
+
+Exit status: 0, 1 when the bytes are malformed, 2 when the arguments are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+
+from protocol.api import NAMES, Api, by_name
+from protocol.errors import RemoteProtocolError
+from protocol.explain import Explainer, Row
+from protocol.show import show_history, show_list, show_version
+
+HEX_BYTES_SHOWN = 8  # of a row: more would push its value off the screen
+
+DECODE_HELP = """\
+Explain a whole request or response: its header, its body and, by their headers, the record batches inside. Each line
+gives an offset, bytes, a field and its value. The header of a request must name the API and version given; a response
+does not name its own. The four bytes of size in front of a frame may be there or not.
+"""
+EXAMPLES = """\
+examples:
+  python -m protocol list
+  python -m protocol show fetch
+  python -m protocol show fetch 12
+  python -m protocol decode request api_versions 0 "0012 0000 00000007 0003 666f6f"
+  python -m protocol decode response metadata 12 - < frame.hex
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command == "list":
+        return _print(show_list())
+    api = _api(parser, options.api)
+    version = options.version
+    if version is not None and not api.min_version <= version <= api.max_version:
+        parser.error(f"{api.name} has versions {api.min_version} to {api.max_version}, not {version}")
+    if options.command == "show":
+        return _print(show_history(api) if version is None else show_version(api, version))
+    text = sys.stdin.read() if options.hex == ["-"] else "".join(options.hex)
+    try:
+        data = bytes.fromhex("".join(text.split()))
+    except ValueError:
+        parser.error("these are not whole bytes in hex")
+    return _decode(data, api, version, options.kind == "request")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m protocol",
+        description="Kafka's wire protocol: its APIs, their versions, and what bytes mean.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="list | show | decode")
+    commands.add_parser("list", help="the APIs, by key")
+    show = commands.add_parser("show", help="an API's versions, or the layout and the codec of one of them")
+    show.add_argument("api", help="as in Kafka (ListOffsets) or as its module (list_offsets)")
+    show.add_argument("version", type=int, nargs="?", help="without it: all versions, and what each changed")
+    decode = commands.add_parser("decode", help="what the bytes of a request or response mean", description=DECODE_HELP)
+    decode.add_argument("kind", choices=["request", "response"])
+    decode.add_argument("api", help="as in Kafka (ListOffsets) or as its module (list_offsets)")
+    decode.add_argument("version", type=int)
+    decode.add_argument("hex", nargs="+", help="the frame in hex, white space anywhere; - reads it from standard input")
+    return parser
+
+
+def _api(parser: argparse.ArgumentParser, name: str) -> Api:
+    try:
+        return by_name(name)
+    except KeyError:
+        known = [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in NAMES.values()]
+        near = difflib.get_close_matches(name.lower(), known, n=1)
+        parser.error(f"no API is called {name!r}{f'; did you mean {near[0]}?' if near else ''}")
+
+
+def _print(lines: Iterable[str]) -> int:
+    for line in lines:
+        print(line)
+    return 0
+
+
+def _decode(data: bytes, api: Api, version: int, is_request: bool) -> int:
+    """Print what can be explained; a frame is tried with its size in front first, where its first bytes say that."""
+    readings = [0]
+    if len(data) >= 4 and int.from_bytes(data[:4]) == len(data) - 4:
+        readings.insert(0, 4)
+    failed: tuple[Explainer, RemoteProtocolError] | None = None
+    for start in readings:
+        explainer = Explainer(data)
+        try:
+            if start:
+                explainer.size_prefix()
+            if is_request:
+                explainer.request(api, version)
+            else:
+                explainer.response(api, version)
+        except RemoteProtocolError as error:
+            failed = failed or (explainer, error)
+        else:
+            return _print(_rows(data, explainer.rows))
+    assert failed is not None
+    _print(_rows(data, failed[0].rows))
+    print(failed[1], file=sys.stderr)
+    return 1
+
+
+def _rows(data: bytes, rows: list[Row]) -> Iterator[str]:
+    named = [f"{'  ' * row.depth}{row.name}" for row in rows]
+    width = max(map(len, named), default=0)
+    yield f"{'offset':>6}  {'bytes':<{3 * HEX_BYTES_SHOWN + 1}}  {'field':<{width}}  value"
+    for row, name in zip(rows, named, strict=True):
+        shown = data[row.start : min(row.end, row.start + HEX_BYTES_SHOWN)].hex(" ")
+        cut = " …" if row.end - row.start > HEX_BYTES_SHOWN else ""
+        yield f"{row.start:>6}  {shown + cut:<{3 * HEX_BYTES_SHOWN + 1}}  {name:<{width}}  {row.text}".rstrip()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error
+    sys.exit(main())
