@@ -80,7 +80,10 @@ def format_entries(entries: Mapping[str, str], comment: str = "") -> str:
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     pending: list[str] = []
     started = 0
-    for number, natural in enumerate(_NATURAL_LINE.split(text), 1):
+    naturals = _NATURAL_LINE.split(text)
+    if not naturals[-1]:
+        naturals.pop()
+    for number, natural in enumerate(naturals, 1):
         line = natural.lstrip(_WHITE_SPACE)
         if not pending:
             if not line or line[0] in "#!":
@@ -89,15 +92,13 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         if _is_continued(line):
             pending.append(line[:-1])
             continue
-        yield from _joined(started, [*pending, line])
+        logical = "".join([*pending, line])
         pending = []
-    yield from _joined(started, pending)
-
-
-def _joined(started: int, pieces: list[str]) -> Iterator[tuple[int, str]]:
-    logical = "".join(pieces)
-    if logical:
-        yield started, logical
+        if logical:
+            yield started, logical
+    if pending:
+        # The text ends where a continuation was announced; Java takes even an empty one for an entry.
+        yield started, "".join(pending)
 
 
 def _is_continued(line: str) -> bool:

@@ -22,7 +22,7 @@ from broker.config.observability import ObservabilityProperties
 from broker.config.property import Property, Table, attribute_name
 from broker.config.rules import broken_rules, security_protocols
 from broker.config.topics import TopicProperties
-from broker.config.types import InvalidValueError
+from broker.config.types import InvalidValueError, parse_list
 from broker.config.without_meaning import WITHOUT_MEANING, reason_without_meaning
 from broker.properties import MalformedPropertiesError, decode, parse
 
@@ -65,6 +65,8 @@ class BrokerConfig(
         settings |= {name: Setting(text, "override") for name, text in (overrides or {}).items()}
         known, warnings = _known(settings, problems)
         values = _effective(_parsed(known, problems))
+        if not problems:
+            values |= _without_controllers(values, settings)
         if not problems:
             problems = broken_rules(values, known.keys())
         if problems:
@@ -118,6 +120,17 @@ def _known(settings: Mapping[str, Setting], problems: list[str]) -> tuple[dict[s
         else:
             problems.append(f"unknown property {name} ({setting.origin}){_hint(name)}")
     return known, tuple(warnings)
+
+
+def _without_controllers(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> dict[str, Any]:
+    """The listeners less those that a KRaft node keeps for controllers, which nobody would speak to here."""
+    setting = settings.get("controller.listener.names")
+    names = {name.upper() for name in parse_list(setting.text.strip())} if setting is not None else set()
+    return {
+        name: [endpoint for endpoint in values[name] if endpoint.name not in names]
+        for name in ("listeners", "advertised.listeners")
+        if values[name] is not None
+    }
 
 
 def _hint(name: str) -> str:

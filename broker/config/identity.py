@@ -19,7 +19,7 @@ class IdentityProperties(Table):
     node_id = Property(
         "node.id", INT, 1, at_least(0), fallback=(Fallback("broker.id"),),
         doc="The number of this broker in its cluster. A log directory remembers it and refuses another.",
-        differs="Kafka has no default; a single node needs none.",
+        differs="there it has no default; a single node needs no other.",
     )
     broker_id = Property("broker.id", INT, -1, doc="The older name of node.id. If both are set they must agree.")
     broker_rack = Property(
@@ -34,7 +34,7 @@ class IdentityProperties(Table):
     authorizer_class_name = Property(
         "authorizer.class.name", STRING, "", one_of(""),
         doc="Must stay empty: there are no access rules yet, and whoever sets this expects some.",
-        differs="Kafka loads a class of that name.",
+        differs="there it names a class.",
     )
 
 

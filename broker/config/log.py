@@ -73,7 +73,7 @@ class SegmentProperties(Table):
     log_segment_bytes = Property(
         "log.segment.bytes", INT, 1 << 30, at_least(14), topic="segment.bytes", dynamic=True,
         doc="The size at which a new segment is begun.",
-        differs="Kafka refuses less than 1048576 since 4.0 (KIP-1030). Small segments help tests.",
+        differs="since 4.0 (KIP-1030) it refuses less than 1048576; small segments help tests.",
     )
     log_roll_ms = Property(
         "log.roll.ms", LONG, None, topic=TopicScope("segment.ms", at_least(1)), dynamic=True,

@@ -20,7 +20,7 @@ class NetworkProperties(Table):
     listeners = Property(
         "listeners", ENDPOINTS, [Endpoint("PLAINTEXT", "127.0.0.1", 9092)],
         doc="Where the broker listens: NAME://host:port, ... No host: every interface; port 0: any free one.",
-        differs="Kafka listens on every interface; this broker on loopback, because it has no access rules yet.",
+        differs="there the default is every interface; a broker without access rules is better on loopback.",
     )
     advertised_listeners = Property(
         "advertised.listeners", nullable(ENDPOINTS), None,

@@ -144,7 +144,7 @@ _REASONS = {
         zookeeper.metadata.migration.enable zookeeper.session.timeout.ms zookeeper.set.acl""",
 }
 
-_PREFIXES = {
+PREFIXES = {
     "listener.name.": "properties of single listeners are not built yet",
     "password.encoder.": "Kafka removed it in 4.0 or before",
     "rlmm.config.": "tiered storage is not built",
@@ -159,5 +159,5 @@ def reason_without_meaning(name: str) -> str | None:
     """Return why a name that Kafka knows changes nothing here, or None if it is not such a name."""
     reason = WITHOUT_MEANING.get(name)
     if reason is None:
-        reason = next((reason for prefix, reason in _PREFIXES.items() if name.startswith(prefix)), None)
+        reason = next((reason for prefix, reason in PREFIXES.items() if name.startswith(prefix)), None)
     return reason

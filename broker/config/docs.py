@@ -1,0 +1,183 @@
+"""Texts made from the tables: the reference page, the sample configurations, `--help-config`.
+
+`python -m broker.config` writes the files, and a test fails when they are not what the tables say.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from broker.config.broker_config import PROPERTIES, BrokerConfig
+from broker.config.property import Property, Table
+from broker.config.without_meaning import PREFIXES, WITHOUT_MEANING
+from broker.topic_config import TOPIC_PROPERTIES, TopicProperty
+
+_GENERATED = "Made from the tables in broker/config by `make docs`; change those, not this."
+
+_SERVER = {
+    "node.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "log.dirs": "data",
+    "metrics.port": "9404",
+}
+_DEV = {
+    "node.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:19092",
+    "log.dirs": "data-dev",
+    "metrics.port": "19404",
+    "log.level": "debug",
+    "record.validation": "records",
+    "log.segment.bytes": "1048576",
+    "log.retention.check.interval.ms": "10000",
+    "log.segment.delete.delay.ms": "1000",
+}
+
+
+def files() -> dict[str, Callable[[], str]]:
+    """Return every generated file, relative to the project's directory, with what makes its text."""
+    return {
+        "docs/configuration.md": configuration_page,
+        "config/server.properties": server_properties,
+        "config/dev.properties": dev_properties,
+    }
+
+
+def help_text() -> str:
+    """Return every property with its type, default, bound and meaning, and the names without meaning, as plain text."""
+    lines = []
+    for title, rows in _sections():
+        lines += [title.upper(), ""]
+        for row in rows:
+            lines += [f"  {row.name}", f"      {_kind(row)}; default {_default(row)}", f"      {_doc(row)}", ""]
+    lines += ["NAMES OF KAFKA THAT MEAN NOTHING HERE (they load with a warning)", ""]
+    for reason, names in _by_reason().items():
+        lines += [f"  {reason}:", *(f"      {name}" for name in names), ""]
+    return "\n".join(lines)
+
+
+def configuration_page() -> str:
+    """Return docs/configuration.md."""
+    return "\n".join(_page()) + "\n"
+
+
+def server_properties() -> str:
+    """Return config/server.properties: what a first broker needs, and every other property, commented out."""
+    lines = _comment(
+        "A broker on loopback: python -m broker --config config/server.properties",
+        "What is commented out shows the default.",
+        _GENERATED,
+    )
+    for title, rows in _sections():
+        lines += ["", *_comment(f"---- {title}")]
+        for row in rows:
+            lines += ["", *_comment(_doc(row)), _assignment(row, _SERVER)]
+    return "\n".join(lines) + "\n"
+
+
+def dev_properties() -> str:
+    """Return config/dev.properties: everything visible and quick, beside a broker with the other file."""
+    lines = _comment("A broker to develop with: own ports and directory, everything checked and logged.", _GENERATED)
+    for name, value in _DEV.items():
+        lines += ["", *_comment(_doc(PROPERTIES[name])), f"{name}={value}"]
+    return "\n".join(lines) + "\n"
+
+
+def _page() -> Iterator[str]:
+    yield "# Configuration"
+    yield ""
+    yield f"<!-- {_GENERATED} -->"
+    yield ""
+    yield (
+        "A broker reads a Java `.properties` file (`--config`) and `--override name=value`, as often as wanted. Names, "
+        "defaults and bounds are those of Apache Kafka 4.3.1, except where the last column says otherwise. An unknown "
+        "name is an error, and so is one that is set twice. *Dynamic* properties may be changed while the broker runs."
+    )
+    for title, rows in _sections():
+        yield from ("", f"## {title}", "", "| property | type | default | valid | topic property | dynamic | |")
+        yield "|---|---|---|---|---|---|---|"
+        for row in rows:
+            yield _line(
+                f"`{row.name}`" + (" (own)" if row.own else ""),
+                row.kind.code.name.lower(),
+                _code(row.kind.text(row.default)),
+                str(row.bound or ""),
+                _code(row.topic),
+                "yes" if row.dynamic else "",
+                _doc(row),
+            )
+    yield from ("", "## Topics", "", *_topic_lines())
+    yield from ("", "## Names of Kafka that mean nothing here", "")
+    yield "They load with a warning, so that an existing file can be tried as it is."
+    for reason, names in _by_reason().items():
+        yield from ("", f"**{reason[0].upper()}{reason[1:]}**: " + ", ".join(f"`{name}`" for name in names) + ".")
+
+
+def _topic_lines() -> Iterator[str]:
+    yield "What a topic does not set itself comes from the broker-wide property: what was set at run time for this"
+    yield "broker, then for all brokers, then the broker's file, then the default."
+    yield from ("", "| property | type | default | valid | broker-wide | |", "|---|---|---|---|---|---|")
+    for row in sorted(TOPIC_PROPERTIES.values()):
+        yield _line(
+            f"`{row.name}`",
+            row.kind.code.name.lower(),
+            _code(row.kind.text(row.default)),
+            _topic_bound(row),
+            _code(row.broker.name if row.broker else None),
+            row.doc,
+        )
+
+
+def _sections() -> Iterator[tuple[str, list[Property[Any]]]]:
+    """The tables, each under the first line of its docstring."""
+    for table in BrokerConfig.__bases__:
+        if table is not Table and issubclass(table, Table):
+            yield (table.__doc__ or "").splitlines()[0].rstrip("."), list(table.properties().values())
+
+
+def _by_reason() -> dict[str, list[str]]:
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in {**WITHOUT_MEANING, **{f"{prefix}*": reason for prefix, reason in PREFIXES.items()}}.items():
+        by_reason.setdefault(reason, []).append(name)
+    return by_reason
+
+
+def _doc(row: Property[Any]) -> str:
+    return f"{row.doc} Differs from Kafka: {row.differs}" if row.differs else row.doc
+
+
+def _kind(row: Property[Any]) -> str:
+    return row.kind.code.name.lower() + (f", {row.bound}" if row.bound else "")
+
+
+def _default(row: Property[Any]) -> str:
+    text = row.kind.text(row.default)
+    return "unset" if text is None else text or "empty"
+
+
+def _topic_bound(row: TopicProperty) -> str:
+    return "" if row.bound is None or _function_name(row.bound) else str(row.bound)
+
+
+def _function_name(bound: object) -> str | None:
+    """Return a plain function's name; bounds that are objects have a notation instead."""
+    return getattr(bound, "__name__", None)
+
+
+def _assignment(row: Property[Any], values: Mapping[str, str]) -> str:
+    if row.name in values:
+        return f"{row.name}={values[row.name]}"
+    return f"#{row.name}={row.kind.text(row.default) or ''}"
+
+
+def _comment(*paragraphs: str) -> list[str]:
+    return [f"# {line}" for paragraph in paragraphs for line in textwrap.wrap(paragraph, 100)]
+
+
+def _code(text: str | None) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from broker.config import BrokerConfig, ConfigError, Endpoint
+
+
+def _file(directory: Path, text: str) -> Path:
+    path = directory / "server.properties"
+    path.write_text(text)
+    return path
+
+
+def _problems(path: Path | None = None, **overrides: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.load(path, {name.replace("_", "."): text for name, text in overrides.items()})
+    return caught.value.problems
+
+
+def test_without_a_file_everything_has_its_default() -> None:
+    config = BrokerConfig.load()
+
+    assert config.node_id == 1
+    assert config.listeners == [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+    assert config.advertised_listeners is None
+    assert config.log_dirs == ["/tmp/kafka-logs"]
+    assert config.log_retention_ms == 7 * 24 * 3600 * 1000
+    assert config.log_flush_interval_ms == 2**63 - 1
+    assert config.metrics_port == -1
+    assert (config.declared, config.warnings) == ({}, ())
+
+
+def test_a_file_is_read_and_overrides_win(tmp_path: Path) -> None:
+    path = _file(tmp_path, "num.partitions=3\nlog.segment.bytes : 5000\n")
+
+    config = BrokerConfig.load(path, {"num.partitions": "4"})
+
+    assert (config.num_partitions, config.log_segment_bytes) == (4, 5000)
+    assert config.declared == {"num.partitions": "4", "log.segment.bytes": "5000"}
+
+
+def test_a_configuration_cannot_be_changed() -> None:
+    config = BrokerConfig.load()
+
+    with pytest.raises(AttributeError):
+        config.num_partitions = 5
+
+
+def test_an_unknown_name_is_an_error_with_the_nearest_match(tmp_path: Path) -> None:
+    path = _file(tmp_path, "\nlog.segmet.bytes=5\n")
+
+    assert _problems(path) == [f"unknown property log.segmet.bytes ({path}, line 2): did you mean log.segment.bytes?"]
+    assert _problems(zzzzzz="1") == ["unknown property zzzzzz (override)"]
+
+
+def test_a_topics_name_for_a_property_is_an_error_that_names_the_brokers() -> None:
+    assert _problems(retention_ms="5") == [
+        "unknown property retention.ms (override): a topic has it; for all topics it is log.retention.ms"
+    ]
+
+
+def test_a_name_that_is_set_twice_is_an_error_with_both_lines(tmp_path: Path) -> None:
+    path = _file(tmp_path, "num.partitions=1\n# x\nnum.partitions=2\n")
+
+    assert _problems(path) == [f"num.partitions is set twice: {path}, lines 1 and 3"]
+
+
+def test_a_bad_value_is_an_error_with_name_value_place_and_bound(tmp_path: Path) -> None:
+    path = _file(tmp_path, "num.partitions=0\nlog.segment.bytes=1e9\n")
+
+    assert _problems(path) == [
+        f"num.partitions = '0' ({path}, line 1): the value must be at least 1",
+        f"log.segment.bytes = '1e9' ({path}, line 2): expected a whole number of 32 bits",
+    ]
+
+
+def test_everything_that_is_wrong_is_reported_together(tmp_path: Path) -> None:
+    path = _file(tmp_path, "nonsense.at.all=1\nnum.partitions=x\nnode.id=1\nnode.id=2\n")
+
+    assert len(_problems(path)) == 3
+
+
+def test_a_name_that_means_nothing_here_loads_with_its_reason(tmp_path: Path) -> None:
+    path = _file(tmp_path, "zookeeper.connect=localhost\nlistener.name.a.x=TLS\n")
+
+    assert BrokerConfig.load(path).warnings == (
+        f"zookeeper.connect ({path}, line 1) has no effect: Kafka removed it in 4.0 or before",
+        f"listener.name.a.x ({path}, line 2) has no effect: properties of single listeners are not built yet",
+    )
+
+
+def test_a_missing_or_malformed_file_is_an_error(tmp_path: Path) -> None:
+    assert "No such file" in _problems(tmp_path / "nowhere")[0]
+    assert "line 1" in _problems(_file(tmp_path, "a=\\u1"))[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "milliseconds"),
+    [
+        ({"log.retention.hours": "2"}, 7_200_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.minutes": "-7"}, -1),
+    ],
+)
+def test_milliseconds_come_before_minutes_before_hours(settings: dict[str, str], milliseconds: int) -> None:
+    assert BrokerConfig.load(None, settings).log_retention_ms == milliseconds
+
+
+def test_the_older_name_of_the_node_id_sets_both() -> None:
+    config = BrokerConfig.load(None, {"broker.id": "7"})
+
+    assert (config.node_id, config.broker_id) == (7, 7)
+    assert config.declared == {"node.id": "7", "broker.id": "7"}
+    assert _problems(broker_id="-1") == ["broker.id = -1: the value must be at least 0"]
+
+
+def test_the_two_names_of_the_node_id_must_agree() -> None:
+    assert _problems(node_id="1", broker_id="2") == [
+        "node.id is 1 and broker.id is 2: they are two names of one number"
+    ]
+
+
+def test_the_older_name_of_the_log_directory_is_used_alone() -> None:
+    assert BrokerConfig.load(None, {"log.dir": "/a"}).log_dirs == ["/a"]
+    assert BrokerConfig.load(None, {"log.dir": "/a", "log.dirs": "/b"}).log_dirs == ["/b"]
+
+
+def test_the_listeners_for_controllers_of_a_kraft_file_are_passed_over(tmp_path: Path) -> None:
+    path = _file(
+        tmp_path,
+        "process.roles=broker,controller\nlisteners=PLAINTEXT://:9092,CONTROLLER://:9093\n"
+        "controller.listener.names=CONTROLLER\nadvertised.listeners=PLAINTEXT://a:9092,CONTROLLER://a:9093\n",
+    )
+
+    config = BrokerConfig.load(path)
+
+    assert config.listeners == [Endpoint("PLAINTEXT", "", 9092)]
+    assert config.advertised_listeners == [Endpoint("PLAINTEXT", "a", 9092)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"listeners": "SSL://:9093"}, "asks for SSL"),
+        ({"listeners": "MINE://:9093"}, "no protocol in listener.security.protocol.map"),
+        ({"listeners": ""}, "names no listener"),
+        ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"}, "used twice"),
+        ({"listeners": "PLAINTEXT://a:1,B://a:1", "listener.security.protocol.map": "B:PLAINTEXT,PLAINTEXT:PLAINTEXT"},
+         "the address of another"),
+        ({"listener.security.protocol.map": "PLAINTEXT"}, "is not NAME:protocol"),
+        ({"advertised.listeners": "OTHER://a:1"}, "none of the listeners"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "not an address that a client can connect to"),
+        ({"advertised.listeners": "PLAINTEXT://a:0"}, "has no port"),
+        ({"log.dirs": ""}, "names no directory"),
+        ({"log.dirs": "/a,/b"}, "so far one is supported"),
+        ({"log.retention.ms": "0"}, "log.retention.ms"),
+        ({"log.roll.ms": "0"}, "log.roll.ms must be at least 1"),
+        ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms"),
+        ({"log.flush.interval.ms": "-1"}, "log.flush.interval.ms"),
+        ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4"}, "exceeds"),
+        ({"queued.max.request.bytes": "1000"}, "queued.max.request.bytes (1000) must be at least"),
+        ({"max.connections.per.ip.overrides": "host"}, "not of the form host:count"),
+        ({"metrics.static.labels": "a b=c"}, "not of the form name=value"),
+        ({"authorizer.class.name": "kafka.security.Authorizer"}, "empty"),
+    ],
+)  # fmt: skip
+def test_rules_between_properties(settings: dict[str, str], part: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(part)):
+        BrokerConfig.load(None, settings)
+
+
+def test_a_listener_may_have_a_name_of_its_own() -> None:
+    config = BrokerConfig.load(
+        None,
+        {
+            "listeners": "inside://:1,OUTSIDE://:2",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT,outside:plaintext",
+        },
+    )
+
+    assert [endpoint.name for endpoint in config.listeners] == ["INSIDE", "OUTSIDE"]
+    assert config.security_protocol("OUTSIDE") == "PLAINTEXT"

@@ -1,0 +1,121 @@
+"""DescribeConfigs rows against what Apache Kafka 4.3.1 answered with the same settings (data/README.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from broker.config import BrokerConfig
+from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults
+from broker.topic_config import describe
+
+STATIC = {
+    "node.id": "1",
+    "num.partitions": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "advertised.listeners": "PLAINTEXT://127.0.0.1:9092",
+    "log.dirs": "/var/lib/kafka",
+    "log.retention.minutes": "77",
+    "log.roll.hours": "5",
+    "log.flush.interval.ms": "1234",
+    "log.roll.jitter.hours": "1",
+    "broker.rack": "r1",
+    "log.segment.delete.delay.ms": "50",
+    "max.connections": "5000",
+}
+DYNAMIC = {"log.segment.bytes": "2000000"}
+DYNAMIC_DEFAULT = {
+    "log.segment.bytes": "3000000",
+    "log.flush.interval.messages": "9",
+    "log.retention.ms": "99999",
+    # Kafka sets this one by itself when eligible leader replicas (KIP-966) are on.
+    "min.insync.replicas": "1",
+}
+TOPIC = {"retention.ms": "12345", "segment.bytes": "4000000"}
+
+
+class Fact(NamedTuple):
+    resource: str
+    name: str
+    value: str
+    source: str
+    read_only: str
+    sensitive: str
+    type: str
+    synonyms: str
+
+
+# Tiered storage has no broker-wide properties here, so none is a synonym.
+WITHOUT_BROKER_WIDE = {"local.retention.ms", "local.retention.bytes"}
+
+
+def _facts(resource: str) -> dict[str, Fact]:
+    lines = (Path(__file__).parent / "data" / "describe-configs.tsv").read_text().splitlines()[1:]
+    facts = (Fact(*line.split("\t")) for line in lines)
+    return {fact.name: fact for fact in facts if fact.resource == resource}
+
+
+def _shown(row: ConfigRow, resource: str) -> Fact:
+    synonyms = ";".join(f"{each.source.name}:{each.name}={each.value}" for each in row.synonyms)
+    return Fact(
+        resource,
+        row.name,
+        "null" if row.value is None else row.value,
+        row.source.name,
+        str(row.read_only).lower(),
+        str(row.sensitive).lower(),
+        row.type.name,
+        synonyms,
+    )
+
+
+CONFIG = BrokerConfig.load(None, STATIC)
+BROKER_FACTS = _facts("broker")
+BROKER_ROWS = {row.name: row for row in describe_broker(CONFIG, DYNAMIC, DYNAMIC_DEFAULT)}
+TOPIC_ROWS = {row.name: row for row in describe(CONFIG, TOPIC, dynamic=DYNAMIC, dynamic_default=DYNAMIC_DEFAULT)}
+
+# Rows that are not Kafka's on purpose: its value also names a listener for controllers; other defaults; what cannot be
+# changed at run time here; and a value that Kafka shows as null once log.retention.ms has been altered.
+DIFFERENT = {
+    "listeners",
+    "node.id",
+    "listener.security.protocol.map",
+    "num.recovery.threads.per.data.dir",
+    "log.retention.minutes",
+}
+
+
+@pytest.mark.parametrize("name", sorted((BROKER_FACTS.keys() & BROKER_ROWS.keys()) - DIFFERENT))
+def test_a_brokers_row_is_as_kafka_describes_it(name: str) -> None:
+    assert _shown(BROKER_ROWS[name], "broker") == BROKER_FACTS[name]
+
+
+@pytest.mark.parametrize("fact", _facts("topic").values(), ids=lambda fact: fact.name)
+def test_a_topics_row_is_as_kafka_describes_it(fact: Fact) -> None:
+    if fact.name in WITHOUT_BROKER_WIDE:
+        fact = fact._replace(synonyms="")
+
+    assert _shown(TOPIC_ROWS[fact.name], "topic") == fact
+
+
+def test_the_broker_without_a_name_has_what_was_set_for_all() -> None:
+    rows = {row.name: _shown(row, "broker-default") for row in describe_broker_defaults(DYNAMIC_DEFAULT)}
+
+    assert rows == _facts("broker-default")
+
+
+def test_units_that_were_not_altered_keep_their_value() -> None:
+    assert BROKER_ROWS["log.retention.minutes"].value == "77"
+    assert BROKER_ROWS["log.retention.minutes"].source.name == "STATIC_BROKER_CONFIG"
+
+
+def test_rows_say_what_they_mean() -> None:
+    assert all(row.documentation for row in [*BROKER_ROWS.values(), *TOPIC_ROWS.values()])
+
+
+def test_only_a_default_is_a_default() -> None:
+    assert BROKER_ROWS["num.partitions"].is_default is False
+    assert BROKER_ROWS["default.replication.factor"].is_default is True
+    assert TOPIC_ROWS["retention.ms"].is_default is False

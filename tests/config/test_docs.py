@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.config import BrokerConfig
+from broker.config.broker_config import PROPERTIES
+from broker.config.docs import files, help_text
+from broker.config.without_meaning import WITHOUT_MEANING
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", files())
+def test_generated_files_are_what_the_tables_say(name: str) -> None:
+    assert (ROOT / name).read_text(encoding="utf-8") == files()[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", ["config/server.properties", "config/dev.properties"])
+def test_sample_configurations_load_without_a_warning(name: str) -> None:
+    config = BrokerConfig.load(ROOT / name)
+
+    assert config.warnings == ()
+    assert config.metrics_port > 0
+
+
+def test_what_the_server_file_has_commented_out_is_the_default(tmp_path: Path) -> None:
+    text = (ROOT / "config/server.properties").read_text(encoding="utf-8")
+    assignments = [line[1:] for line in text.splitlines() if line.startswith("#") and "=" in line and line[1] != " "]
+    path = tmp_path / "defaults.properties"
+    path.write_text("\n".join(line for line in assignments if not line.endswith("=")))
+
+    given, defaults = BrokerConfig.load(path, {"broker.id": "1"}), BrokerConfig.load()
+
+    for row in PROPERTIES.values():
+        attribute = row.name.replace(".", "_")
+        assert getattr(given, attribute) == getattr(defaults, attribute), row.name
+
+
+def test_help_names_everything() -> None:
+    text = help_text()
+
+    for name in [*PROPERTIES, *WITHOUT_MEANING]:
+        assert f"  {name}\n" in text

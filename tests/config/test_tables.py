@@ -1,0 +1,112 @@
+"""Every row of the tables against the facts of Apache Kafka 4.3.1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from broker.config.bounds import Bound, OneOf, Range, RangeOr
+from broker.config.broker_config import PROPERTIES
+from broker.config.property import attribute_name
+from broker.config.without_meaning import WITHOUT_MEANING
+from broker.storage.log_config import LogConfig
+from broker.topic_config import TOPIC_PROPERTIES
+
+
+class Fact(NamedTuple):
+    name: str
+    type: str
+    default: str
+    valid: str
+
+
+def _facts(name: str) -> dict[str, Fact]:
+    lines = (Path(__file__).parent / "data" / name).read_text().splitlines()[1:]
+    return {fact.name: fact for fact in (Fact(*line.split("\t")) for line in lines)}
+
+
+BROKER = _facts("broker-configs.tsv")
+TOPIC = _facts("topic-configs.tsv")
+
+DIFFERENT_DEFAULTS = {"node.id", "listeners"}
+DIFFERENT_BOUNDS = {"log.segment.bytes", "segment.bytes", "authorizer.class.name", "remote.storage.enable"}
+
+
+def _default(text: str | None, kind: str) -> str:
+    return "null" if text is None else f"[{text.replace(',', ', ')}]" if kind == "LIST" else text
+
+
+def _valid(bound: Bound | None) -> str | None:
+    """Kafka's notation, or None where the bound is a function of ours that has none."""
+    return "" if bound is None else str(bound) if isinstance(bound, Range | OneOf | RangeOr) else None
+
+
+def test_every_property_of_kafka_is_in_the_tables_or_has_a_reason_not_to_be() -> None:
+    assert BROKER.keys() - PROPERTIES.keys() - WITHOUT_MEANING.keys() == set()
+    assert PROPERTIES.keys() & WITHOUT_MEANING.keys() == set()
+
+
+def test_every_name_that_is_not_kafkas_is_marked_as_our_own() -> None:
+    assert {row.name for row in PROPERTIES.values() if row.own} == PROPERTIES.keys() - BROKER.keys()
+
+
+@pytest.mark.parametrize("name", sorted(PROPERTIES.keys() & BROKER.keys()))
+def test_a_broker_property_is_kafkas(name: str) -> None:
+    row, fact = PROPERTIES[name], BROKER[name]
+
+    assert row.kind.code.name == fact.type
+    if name not in DIFFERENT_DEFAULTS:
+        assert _default(row.kind.text(row.default), fact.type) == fact.default
+    if name not in DIFFERENT_BOUNDS and fact.valid != "non-null string":
+        assert _valid(row.bound) == fact.valid
+    assert bool(row.differs) == (name in DIFFERENT_DEFAULTS | DIFFERENT_BOUNDS)
+
+
+@pytest.mark.parametrize("name", sorted(TOPIC))
+def test_a_topic_property_is_kafkas(name: str) -> None:
+    row, fact = TOPIC_PROPERTIES[name], TOPIC[name]
+
+    assert row.kind.code.name == fact.type
+    assert _default(row.kind.text(row.default), fact.type) == fact.default
+    if name not in DIFFERENT_BOUNDS and _valid(row.bound) is not None:
+        assert _valid(row.bound) == fact.valid
+
+
+def test_topics_have_no_other_properties_than_in_kafka() -> None:
+    assert TOPIC_PROPERTIES.keys() == TOPIC.keys()
+
+
+def test_a_property_that_may_change_at_run_time_may_in_kafka_too() -> None:
+    lines = (Path(__file__).parent / "data" / "describe-configs.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines]
+    changeable = {row[1] for row in rows if row[0] == "broker" and row[4] == "false"}
+    ours = {row.name for row in PROPERTIES.values() if row.dynamic}
+
+    assert ours <= changeable
+    # These take effect at the next start only, for now.
+    assert (changeable & PROPERTIES.keys()) - ours == {
+        "listeners",
+        "listener.security.protocol.map",
+        "num.recovery.threads.per.data.dir",
+    }
+
+
+def test_every_field_of_a_logs_configuration_comes_from_the_tables() -> None:
+    from_topics = {attribute_name(row.name) for row in TOPIC_PROPERTIES.values() if row.broker}
+
+    assert set(LogConfig.__struct_fields__) - from_topics == {"record_validation", "producer_id_expiration_ms"}
+    assert from_topics <= set(LogConfig.__struct_fields__)
+
+
+def test_every_default_is_within_its_own_bound() -> None:
+    for row in PROPERTIES.values():
+        text = row.kind.text(row.default)
+        if text is not None and (row.bound is None or text):
+            assert row.parse(text) == row.default
+
+
+def test_every_property_says_what_it_is_in_a_sentence() -> None:
+    for row in PROPERTIES.values():
+        assert row.doc.endswith((".", "?")), row.name

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.config.bounds import RangeOr, at_least, between, one_of
+from broker.config.endpoints import ENDPOINTS, Endpoint, parse_endpoint
+from broker.config.types import BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING, InvalidValueError, Type
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (BOOLEAN, " TRUE ", True),
+        (BOOLEAN, "false", False),
+        (INT, " -5 ", -5),
+        (INT, "+7", 7),
+        (INT, "2147483647", 2**31 - 1),
+        (LONG, "-9223372036854775808", -(2**63)),
+        (SHORT, "32767", 2**15 - 1),
+        (DOUBLE, "1e-3", 0.001),
+        (DOUBLE, ".5", 0.5),
+        (LIST, "a , b,c", ["a", "b", "c"]),
+        (LIST, "", []),
+        (STRING, " x ", "x"),
+        (
+            ENDPOINTS,
+            "A://h:1, b://[::1]:2,C://:0",
+            [Endpoint("A", "h", 1), Endpoint("B", "::1", 2), Endpoint("C", "", 0)],
+        ),
+    ],
+)
+def test_a_text_is_parsed(kind: Type[Any], text: str, value: object) -> None:
+    assert kind.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (BOOLEAN, "yes"),
+        (BOOLEAN, "1"),
+        (INT, "2147483648"),
+        (INT, "1_000"),
+        (INT, "١"),
+        (INT, "1e6"),
+        (INT, ""),
+        (LONG, "9223372036854775808"),
+        (SHORT, "-32769"),
+        (DOUBLE, "1,5"),
+        (DOUBLE, "nan"),
+        (ENDPOINTS, "localhost:9092"),
+        (ENDPOINTS, "A://h:70000"),
+        (ENDPOINTS, "A://h:-1"),
+        (ENDPOINTS, "A://a:b:1"),
+        (ENDPOINTS, "A://h"),
+    ],
+)
+def test_another_text_is_refused(kind: Type[Any], text: str) -> None:
+    with pytest.raises(InvalidValueError):
+        kind.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [(BOOLEAN, False, "false"), (LIST, ["a", "b"], "a,b"), (LIST, [], ""), (DOUBLE, 1.0, "1.0"), (INT, None, None)],
+)
+def test_a_value_is_shown(kind: Type[Any], value: object, text: str | None) -> None:
+    assert kind.text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("bound", "inside", "outside", "notation"),
+    [
+        (at_least(0), [0, 5], [-1], "[0,...]"),
+        (between(0, 1), [0, 0.5, 1], [-0.1, 1.1], "[0,...,1]"),
+        (one_of("a", "b"), ["a", ["a", "b"], []], ["c", ["a", "c"]], "[a, b]"),
+        (RangeOr(1, 9, -1), [-1, 1, 9], [0, 10, -2], "[1,...,9] or -1"),
+    ],
+)
+def test_a_bound_holds_values_and_is_written_as_in_kafka(
+    bound: Any, inside: list[Any], outside: list[Any], notation: str
+) -> None:
+    for value in inside:
+        bound(value)
+    for value in outside:
+        with pytest.raises(InvalidValueError):
+            bound(value)
+    assert str(bound) == notation
+
+
+def test_an_endpoint_is_written_as_it_is_read() -> None:
+    for text in ("PLAINTEXT://host:9092", "PLAINTEXT://[::1]:9092", "PLAINTEXT://:0"):
+        assert str(parse_endpoint(text)) == text
