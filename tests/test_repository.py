@@ -1,0 +1,127 @@
+"""The repository keeps the promises that its own pages make."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+
+FORBIDDEN = {
+    "an absolute path of somebody's machine": re.compile(r"(?<![\w.:/-])/(work|root|home/\w+|Users/\w+)/"),
+    "a registry's host": re.compile(r"\b(ghcr|quay|gcr|docker)\.io\b|\bregistry\.\w+\.\w+|\.jfrog\.|artifactory"),
+    "an unfinished note": re.compile(r"\b(TODO|FIXME|XXX)\b"),
+}
+BINARY = {".png", ".log", ".index", ".timeindex", ".snapshot", ".gz"}
+
+
+def text(name: str) -> str:
+    return (REPOSITORY / name).read_text()
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
+    return [REPOSITORY / name for name in listed.split("\0") if name and (REPOSITORY / name).is_file()]
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", text("Makefile"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_make_command_of_a_page_is_a_target(page: str) -> None:
+    commands = re.findall(r"(?:^|`)make((?: [a-z]+)+)", text(page), re.MULTILINE)
+    named = {target for command in commands for target in command.split()}
+    assert named <= make_targets()
+
+
+def test_the_readme_names_the_two_commands_and_ci_runs_its_test_command() -> None:
+    assert re.search(r"^make run$", text("README.md"), re.MULTILINE)
+    assert re.search(r"^make test$", text("README.md"), re.MULTILINE)
+    assert re.search(r"^make test\b", text(".ci/run"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [*PAGES, "ARCHITECTURE.md"])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text(page))
+    assert [link for link in links if "://" not in link and not (REPOSITORY / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_of_a_page_name_modules_that_exist(page: str) -> None:
+    for module in re.findall(r"python -m ([a-z_.]+)", text(page)):
+        place = REPOSITORY / module.replace(".", "/")
+        assert module == "pytest" or place.with_suffix(".py").is_file() or (place / "__main__.py").is_file(), module
+
+
+def test_every_ignored_lint_rule_has_its_reason() -> None:
+    lint = text("pyproject.toml").partition("[tool.ruff.lint]")[2].partition("[tool.ruff.lint.mccabe]")[0]
+    rules = [line for line in lint.partition("\nignore = [")[2].splitlines() if re.search(r'"[A-Z]+\d*"', line)]
+    assert len(rules) > 10
+    assert [line for line in rules if "#" not in line] == []
+
+
+def test_every_suppression_names_its_rule() -> None:
+    silent = re.compile(r"#\s*(noqa(?!: [A-Z]+\d+)|type:\s*ignore(?!\[))")
+    sources = [path for path in tracked_files() if path.suffix == ".py" and path != Path(__file__)]
+    assert [str(path) for path in sources if silent.search(path.read_text())] == []
+
+
+def test_nothing_tracked_names_a_machine_a_registry_or_an_unfinished_thing() -> None:
+    found = [
+        f"{path.relative_to(REPOSITORY)}: {what}: {match[0]}"
+        for path in tracked_files()
+        if path.suffix not in BINARY and path != Path(__file__)
+        for what, pattern in FORBIDDEN.items()
+        if (match := pattern.search(path.read_text(errors="replace")))
+    ]
+    assert found == []
+
+
+def test_generated_files_are_as_the_code_makes_them(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "broker.config"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        check=True,
+        capture_output=True,
+    )
+    made = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert made
+    for path in made:
+        name = path.relative_to(tmp_path)
+        assert (REPOSITORY / name).read_text() == path.read_text(), f"{name} is out of date: make docs"
+
+
+def test_packages_are_typed_and_packed() -> None:
+    project = tomllib.loads(text("pyproject.toml"))
+    for package in project["tool"]["mypy"]["packages"]:
+        assert (REPOSITORY / package / "py.typed").is_file()
+        assert f"{package}*" in project["tool"]["setuptools"]["packages"]["find"]["include"]
+
+
+def test_the_console_script_exists() -> None:
+    scripts: dict[str, str] = tomllib.loads(text("pyproject.toml"))["project"]["scripts"]
+    for target in scripts.values():
+        module, _, function = target.partition(":")
+        source = text(f"{module.replace('.', '/')}.py")
+        assert f"def {function}(" in source
+
+
+def test_scripts_are_executable() -> None:
+    assert os.access(REPOSITORY / ".ci" / "run", os.X_OK)
+
+
+def test_the_license_is_the_one_declared() -> None:
+    declared = tomllib.loads(text("pyproject.toml"))["project"]["license"]
+    assert declared == "Apache-2.0"
+    assert "Version 2.0, January 2004" in text("LICENSE")
