@@ -103,7 +103,7 @@ class ListenerMetrics:
         self.expired = 0  # idle for too long
         self.refused = 0  # over a limit
         self.software: Counter[tuple[str, str]] = Counter()  # open connections by the client's name and version
-        self._samples: deque[tuple[float, int, int]] = deque([(0.0, 0, 0)], maxlen=8)
+        self._samples: deque[tuple[float, int, int]] = deque()
 
     @property
     def open(self) -> int:
@@ -125,7 +125,9 @@ class ListenerMetrics:
         self._samples.append((now, self.created, self.closed))
 
     def rates(self, now: float) -> tuple[float, float]:
-        """Connections created and closed a second, over about the last half minute."""
+        """Connections created and closed a second, over about the last half minute; 0 until there was a sample."""
+        if not self._samples:
+            return 0.0, 0.0
         since, created, closed = self._samples[0]
         elapsed = max(now - since, 1.0)
         return (self.created - created) / elapsed, (self.closed - closed) / elapsed
@@ -189,7 +191,7 @@ class Metrics:
         self.isr_shrinks = 0
         self.unclean_leader_elections = 0
         self.log_flush = DurationHistogram()
-        self.requests_in_flight = 0
+        self.requests_in_flight = 0  # begun, and not answered at once
         self.loop_idle = 1.0  # fraction of time in which the event loop's thread used no CPU, over about a minute
 
     def topic(self, name: str) -> TopicMetrics:

@@ -87,12 +87,14 @@ class Dispatcher:
                 self._note_software(connection, request, result)
             return None
         future: asyncio.Future[Result] = asyncio.ensure_future(result)
+        self._metrics.requests_in_flight += 1
         return Pending(route, metrics, context, request, future, answers.now)
 
     def finish(self, pending: Pending, answers: Answers) -> None:
         """Answer a pending request whose future is done. Raises RemoteProtocolError or CloseConnection."""
         route, context, request = pending.route, pending.context, pending.request
         assert request is not None
+        self._metrics.requests_in_flight -= 1
         pending.metrics.remote.record(answers.now - pending.started)
         try:
             result = pending.future.result()
@@ -104,6 +106,7 @@ class Dispatcher:
 
     def discard(self, pending: Pending) -> None:
         """Let go of what a pending request whose connection is closed was answered with."""
+        self._metrics.requests_in_flight -= 1
         if pending.future.cancelled() or pending.future.exception() is not None:
             return
         answers = Answers(pending.started)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from broker.handlers.table import Handler
@@ -57,6 +59,35 @@ def default_handlers() -> Handlers:
     handlers.on("ApiVersions", lambda context, request: ApiVersionsResponse(api_keys=[ApiVersion(18, 0, 4)]))
     handlers.on("Metadata", lambda context, request: MetadataResponse(cluster_id="test"))
     return handlers
+
+
+class Slice:
+    """A run of bytes of a file, that knows whether it was released."""
+
+    def __init__(self, path: Path, position: int, length: int) -> None:
+        self.position = position
+        self.length = length
+        self._path = path
+        self._file: int | None = os.open(path, os.O_RDONLY)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def fileno(self) -> int:
+        assert self._file is not None
+        return self._file
+
+    def read(self) -> bytes:
+        return os.pread(self.fileno(), self.length, self.position)
+
+    def release(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    @property
+    def is_released(self) -> bool:
+        return self._file is None
 
 
 class Client:

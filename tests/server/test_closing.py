@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from broker.server.context import CloseConnection
 from protocol import header
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.fetch import FetchRequest, FetchResponse
+from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from protocol.messages.produce import ProduceRequest, ProduceResponse
 from tests.server.serving import (
@@ -21,6 +22,7 @@ from tests.server.serving import (
     Client,
     Serve,
     Serving,
+    Slice,
     default_handlers,
     framed_request,
 )
@@ -30,6 +32,10 @@ A_REQUEST = framed_request("Metadata", METADATA_VERSION, MetadataRequest())
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def fetched(records: Slice) -> FetchResponse:
+    return FetchResponse(responses=[FetchableTopicResponse("t", partitions=[PartitionData(0, records=records)])])
 
 
 async def assert_serves(serving: Serving, client: Client) -> None:
@@ -120,6 +126,35 @@ async def test_a_reset_cancels_a_parked_fetch(serve: Serve) -> None:
     client.reset()
     await serving.until(parked.cancelled)
     assert len(serving.connections) == 0
+
+
+async def test_a_client_that_goes_in_the_middle_of_an_answer_leaves_no_file_open(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(bytes(5_000_000))
+    handlers, of = default_handlers(), Slice(tmp_path / "log", 0, 5_000_000)
+    handlers.on("Fetch", lambda context, request: fetched(of))
+    serving = await serve(handlers)
+    client = await serving.connect(receive_buffer=4096)
+    await client.send_request("Fetch", FETCH_VERSION, FetchRequest())
+    await client.receive_exactly(1_000_000)
+    assert not of.is_released
+    client.reset()
+    await serving.until(lambda: len(serving.connections) == 0)
+    assert of.is_released
+
+
+async def test_an_answer_that_comes_too_late_leaves_no_file_open(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(bytes(100))
+    handlers, of = default_handlers(), Slice(tmp_path / "log", 0, 100)
+    parked = asyncio.get_running_loop().create_future()
+    handlers.on("Fetch", lambda context, request: parked)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    await client.send_request("Fetch", FETCH_VERSION, FetchRequest())
+    await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
+    (connection,) = serving.connections
+    parked.set_result(fetched(of))
+    connection.close("at the same moment")
+    await serving.until(lambda: of.is_released)
 
 
 async def test_a_request_that_has_begun_ends_although_its_client_has_gone(serve: Serve) -> None:

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from pathlib import Path
 
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.fetch import FetchRequest, FetchResponse
+from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from protocol.messages.produce import (
     PartitionProduceData,
@@ -19,6 +20,7 @@ from tests.server.serving import (
     METADATA_VERSION,
     PRODUCE_VERSION,
     Serve,
+    Slice,
     default_handlers,
     framed_request,
 )
@@ -216,6 +218,26 @@ async def test_a_slow_reader_is_not_read_from_until_it_reads(serve: Serve) -> No
     await sending
     await serving.until(lambda: connection.is_reading)
     assert connection.unsent == 0
+
+
+async def test_slices_of_files_arrive_inside_their_responses(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(bytes(range(256)) * 20_000)
+    handlers = default_handlers()
+
+    def handle(context: object, request: FetchRequest) -> FetchResponse:
+        slices = [Slice(path, 10, 100), Slice(path, 256, 3_000_000), Slice(path, 0, 0), Slice(path, 7, 40_000)]
+        partitions = [PartitionData(number, records=of) for number, of in enumerate(slices)]
+        return FetchResponse(responses=[FetchableTopicResponse("t", partitions=partitions)])
+
+    handlers.on("Fetch", handle)
+    client = await (await serve(handlers)).connect()
+    await client.send(framed_request("Fetch", FETCH_VERSION, FetchRequest()) * 3)
+    for _ in range(3):
+        _, response = await client.receive_response("Fetch", FETCH_VERSION)
+        records = [bytes(partition.records) for partition in response.responses[0].partitions]
+        whole = path.read_bytes()
+        assert records == [whole[10:110], whole[256:3_000_256], b"", whole[7:40_007]]
 
 
 async def test_a_large_request_is_received_whole(serve: Serve) -> None:

@@ -1,0 +1,53 @@
+"""The pages of a broker's HTTP port.
+
+| path | answer |
+|---|---|
+| `/metrics` | what Prometheus scrapes |
+| `/healthz` | 200 as long as the event loop turns: restart the process if this fails |
+| `/readyz` | 200 when clients can be served, else 503 with the reason: send no traffic yet |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+
+from prometheus_client.registry import Collector
+
+from broker.server.exposition import exposition
+from broker.server.http import HttpServer, Request, Response
+
+
+def status_server(
+    collector: Collector, static_labels: Iterable[str], not_ready: Callable[[], str | None]
+) -> HttpServer:
+    """A server of the pages above; `not_ready` says why the broker cannot serve clients, or None when it can.
+
+    `static_labels` are as in `metrics.static.labels`, `name=value` each. Raises ValueError for one that is not.
+    """
+    labels = _labels(static_labels)
+
+    async def metrics(request: Request) -> Response:
+        body, content_type = await exposition(collector, request.headers.get("accept", ""), labels)
+        return Response(body, content_type=content_type)
+
+    async def health(_: Request) -> Response:
+        return Response(b"ok\n")
+
+    async def readiness(_: Request) -> Response:
+        reason = not_ready()
+        if reason is None:
+            return Response(b"ready\n")
+        return Response(f"not ready: {reason}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
+
+    return HttpServer({"/metrics": metrics, "/healthz": health, "/readyz": readiness})
+
+
+def _labels(texts: Iterable[str]) -> dict[str, str]:
+    labels = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise ValueError(f"{text!r} is not a label of the form name=value")
+        labels[name] = value
+    return labels

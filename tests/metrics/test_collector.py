@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from broker.metrics import Gauges, Metrics, PartitionGauges
+from broker.metrics_collector import MetricsCollector, registry
+from broker.server.exposition import exposition
+from broker.testing.clock import ManualClock
+from protocol.errors import ErrorCode
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+class Scraped:
+    """A broker's metrics, and what a scrape of them gives."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self.clock = ManualClock()
+        self.gauges = Gauges()
+        self.partitions: list[PartitionGauges] = []
+        self.partition_limit = 1000
+
+    async def text(self, accept: str = "", static_labels: dict[str, str] | None = None) -> tuple[str, str]:
+        collector = MetricsCollector(
+            self.metrics, self.clock, lambda: self.gauges, lambda: self.partitions, self.partition_limit
+        )
+        body, content_type = await exposition(registry(collector), accept, static_labels or {})
+        return body.decode(), content_type
+
+    async def samples(self, **static_labels: str) -> Samples:
+        text, _ = await self.text(static_labels=static_labels)
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in parse_text(text)
+            for sample in family.samples
+        }
+
+
+@pytest.fixture
+def scraped() -> Scraped:
+    return Scraped()
+
+
+def of(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    return name, frozenset(labels.items())
+
+
+async def test_topic_counters_come_for_each_topic_and_for_all(scraped: Scraped) -> None:
+    scraped.metrics.topic("a").messages_in += 3
+    scraped.metrics.topic("b").messages_in += 4
+    samples = await scraped.samples()
+    name = "kafka_server_brokertopicmetrics_messagesin_total"
+    assert samples[of(name, topic="a")] == 3
+    assert samples[of(name, topic="b")] == 4
+    assert samples[of(name)] == 7
+
+
+async def test_a_deleted_topic_takes_its_series_along_but_no_counter_falls(scraped: Scraped) -> None:
+    scraped.metrics.topic("a").bytes_in += 10
+    scraped.metrics.topic("b").bytes_in += 5
+    scraped.metrics.remove_topic("a")
+    scraped.metrics.remove_topic("never-heard-of")
+    samples = await scraped.samples()
+    name = "kafka_server_brokertopicmetrics_bytesin_total"
+    assert of(name, topic="a") not in samples
+    assert samples[of(name)] == 15
+    scraped.metrics.topic("a").bytes_in += 1
+    assert (await scraped.samples())[of(name, topic="a")] == 1
+
+
+async def test_requests_and_errors_are_told_by_api(scraped: Scraped) -> None:
+    api = scraped.metrics.api("Produce")
+    api.versions[9] += 2
+    api.versions[13] += 1
+    api.errors[ErrorCode.NOT_LEADER_OR_FOLLOWER] += 5
+    samples = await scraped.samples()
+    assert samples[of("kafka_network_requestmetrics_requests_total", request="Produce", version="9")] == 2
+    assert samples[of("kafka_network_requestmetrics_requests_total", request="Produce", version="13")] == 1
+    name = "kafka_network_requestmetrics_errors_total"
+    assert samples[of(name, request="Produce", error="NOT_LEADER_OR_FOLLOWER")] == 5
+
+
+async def test_times_are_in_milliseconds_with_kafkas_percentiles(scraped: Scraped) -> None:
+    api = scraped.metrics.api("Fetch")
+    for _ in range(99):
+        api.total.record(0.010)
+    api.total.record(0.500)
+    api.remote.record(0.490)
+    samples = await scraped.samples()
+    name = "kafka_network_requestmetrics_totaltimems"
+    for quantile in ("0.50", "0.75", "0.95", "0.98", "0.99"):
+        assert samples[of(name, request="Fetch", quantile=quantile)] == pytest.approx(10, rel=0.05)
+    assert samples[of(name, request="Fetch", quantile="0.999")] == pytest.approx(500, rel=0.05)
+    assert samples[of(name + "_count", request="Fetch")] == 100
+    remote = "kafka_network_requestmetrics_remotetimems"
+    assert samples[of(remote, request="Fetch", quantile="0.50")] == 0
+    assert samples[of(remote, request="Fetch", quantile="0.999")] == pytest.approx(490, rel=0.05)
+    assert samples[of(remote + "_count", request="Fetch")] == 100
+
+
+async def test_partitions_have_series_up_to_a_limit(scraped: Scraped) -> None:
+    scraped.partitions = [PartitionGauges("t", number, 100, 5, 9, 2, 3, 2, 2) for number in range(3)]
+    scraped.gauges = Gauges(partition_count=3, leader_count=2)
+    samples = await scraped.samples()
+    where = {"topic": "t", "partition": "1"}
+    assert samples[of("kafka_log_log_size", **where)] == 100
+    assert samples[of("kafka_log_log_logstartoffset", **where)] == 5
+    assert samples[of("kafka_log_log_logendoffset", **where)] == 9
+    assert samples[of("kafka_log_log_numlogsegments", **where)] == 2
+    assert samples[of("kafka_cluster_partition_underreplicated", **where)] == 1
+    assert samples[of("kafka_cluster_partition_underminisr", **where)] == 0
+    assert samples[of("kafka_cluster_partition_atminisr", **where)] == 1
+    scraped.partition_limit = 2
+    samples = await scraped.samples()
+    assert not [name for name, _ in samples if name.startswith("kafka_log_log_")]
+    assert samples[of("kafka_server_replicamanager_partitioncount")] == 3
+    assert samples[of("kafka_server_replicamanager_leadercount")] == 2
+
+
+async def test_connections_are_told_by_listener_with_rates(scraped: Scraped) -> None:
+    listener = scraped.metrics.listener("PLAINTEXT")
+    listener.sample(scraped.clock.monotonic())
+    listener.created, listener.closed, listener.expired = 60, 15, 2
+    listener.software_opened("librdkafka", "2.0.2")
+    scraped.clock.advance(30_000)
+    samples = await scraped.samples()
+    where = {"listener": "PLAINTEXT", "networkProcessor": "0"}
+    prefix = "kafka_server_socket_server_metrics_"
+    assert samples[of(prefix + "connection_count", **where)] == 45
+    assert samples[of(prefix + "connection_creation_rate", **where)] == pytest.approx(2)
+    assert samples[of(prefix + "connection_close_rate", **where)] == pytest.approx(0.5)
+    assert samples[of(prefix + "expired_connections_killed_count", **where)] == 2
+    software = {"clientSoftwareName": "librdkafka", "clientSoftwareVersion": "2.0.2", **where}
+    assert samples[of(prefix + "connections", **software)] == 1
+    listener.software_closed("librdkafka", "2.0.2")
+    assert of(prefix + "connections", **software) not in await scraped.samples()
+
+
+async def test_rates_are_about_the_last_half_minute(scraped: Scraped) -> None:
+    listener = scraped.metrics.listener("PLAINTEXT")
+    listener.created = 1000
+    for _ in range(10):
+        scraped.clock.advance(5_000)
+        scraped.metrics.tick(scraped.clock.monotonic(), 5.0)
+    assert listener.rates(scraped.clock.monotonic()) == (0.0, 0.0)
+
+
+async def test_idleness_follows_the_load_over_a_minute(scraped: Scraped) -> None:
+    for _ in range(60):
+        scraped.metrics.observe_loop(busy=4.0, elapsed=5.0)
+    samples = await scraped.samples()
+    for name in (
+        "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
+        "kafka_network_socketserver_networkprocessoravgidle_percent",
+    ):
+        assert samples[of(name)] == pytest.approx(0.2, abs=0.01)
+
+
+async def test_gauges_have_kafkas_names(scraped: Scraped) -> None:
+    scraped.gauges = Gauges(
+        broker_state=3, is_active_controller=True, under_replicated_partitions=2, purgatory_sizes={"Fetch": 7}
+    )
+    samples = await scraped.samples()
+    assert samples[of("kafka_server_kafkaserver_brokerstate")] == 3
+    assert samples[of("kafka_controller_kafkacontroller_activecontrollercount")] == 1
+    assert samples[of("kafka_server_replicamanager_underreplicatedpartitions")] == 2
+    assert samples[of("kafka_server_delayedoperationpurgatory_purgatorysize", delayedOperation="Fetch")] == 7
+
+
+async def test_the_process_is_there_too(scraped: Scraped) -> None:
+    samples = await scraped.samples()
+    assert samples[of("process_resident_memory_bytes")] > 1_000_000
+    assert samples[of("process_open_fds")] > 0
+    assert of("python_gc_collections_total", generation="2") in samples
+
+
+async def test_static_labels_are_added_to_every_sample_and_never_replace_one(scraped: Scraped) -> None:
+    scraped.metrics.topic("a").bytes_in += 1
+    samples = await scraped.samples(topic="static", env="dev")
+    assert {dict(labels)["env"] for _, labels in samples} == {"dev"}
+    assert samples[of("kafka_server_brokertopicmetrics_bytesin_total", topic="a", env="dev")] == 1
+    assert of("process_open_fds", topic="static", env="dev") in samples
+
+
+async def test_openmetrics_is_given_to_who_accepts_it(scraped: Scraped) -> None:
+    scraped.metrics.topic("a").bytes_in += 1
+    scraped.metrics.api("Produce").versions[9] += 1
+    text, content_type = await scraped.text("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    assert content_type.startswith("application/openmetrics-text; version=1.0.0")
+    names = [family.name for family in parse_openmetrics(text)]
+    assert "kafka_server_brokertopicmetrics_bytesin" in names
+    assert len(names) == len(set(names))
+
+
+async def test_the_text_format_is_the_default(scraped: Scraped) -> None:
+    text, content_type = await scraped.text("*/*")
+    assert content_type == "text/plain; version=0.0.4; charset=utf-8"
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+
+
+async def test_two_brokers_in_one_interpreter_share_nothing(scraped: Scraped) -> None:
+    other = Scraped()
+    scraped.metrics.topic("a").messages_in += 1
+    assert of("kafka_server_brokertopicmetrics_messagesin_total", topic="a") not in await other.samples()

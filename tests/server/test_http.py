@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from http import HTTPStatus
+
+import pytest
+
+from broker.server.http import HttpServer, Request, Response
+
+
+async def hello(request: Request) -> Response:
+    return Response(f"hello {request.headers.get('x-name', 'nobody')}\n".encode())
+
+
+async def fail(request: Request) -> Response:
+    raise ZeroDivisionError
+
+
+async def large(request: Request) -> Response:
+    return Response(b"x" * 10_000_000)
+
+
+PAGES = {"/hello": hello, "/fail": fail, "/large": large}
+Connect = Callable[..., Awaitable[socket.socket]]
+
+
+@pytest.fixture
+async def connect() -> AsyncIterator[Connect]:
+    servers: list[HttpServer] = []
+    sockets: list[socket.socket] = []
+
+    async def open_connection(server: HttpServer | None = None) -> socket.socket:
+        if not servers:
+            servers.append(server or HttpServer(PAGES))
+            addresses.append(await servers[0].start("127.0.0.1", 0))
+        connected = socket.socket()
+        connected.setblocking(False)
+        sockets.append(connected)
+        await asyncio.get_running_loop().sock_connect(connected, addresses[0])
+        return connected
+
+    addresses: list[tuple[str, int]] = []
+    yield open_connection
+    for server in servers:
+        await server.stop()
+        assert not server.open
+    for connected in sockets:
+        connected.close()
+
+
+async def receive(connected: socket.socket) -> tuple[int, dict[str, str], bytes]:
+    """Receive one whole response: its status, headers and body."""
+    loop = asyncio.get_running_loop()
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += await loop.sock_recv(connected, 1) or b"closed\r\n\r\n"
+    head = data.decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in head[1:] if line)
+    body = b""
+    while rest := int(headers["Content-Length"]) - len(body):
+        body += await loop.sock_recv(connected, min(rest, 1 << 20))
+    return int(head[0].split()[1]), headers, body
+
+
+async def send(connected: socket.socket, data: bytes) -> None:
+    await asyncio.get_running_loop().sock_sendall(connected, data)
+
+
+async def is_closed(connected: socket.socket) -> bool:
+    try:
+        return await asyncio.get_running_loop().sock_recv(connected, 1) == b""
+    except ConnectionResetError:
+        return True
+
+
+async def test_a_page_is_served_and_the_connection_kept(connect: Connect) -> None:
+    connected = await connect()
+    for name in ("one", "two"):
+        await send(connected, f"GET /hello?query HTTP/1.1\r\nHost: x\r\nX-Name: {name}\r\n\r\n".encode())
+        status, headers, body = await receive(connected)
+        assert (status, body) == (200, f"hello {name}\n".encode())
+        assert headers["Connection"] == "keep-alive"
+
+
+async def test_pipelined_requests_are_answered_one_after_the_other(connect: Connect) -> None:
+    connected = await connect()
+    await send(connected, b"GET /hello HTTP/1.1\r\n\r\nGET /nothing HTTP/1.1\r\n\r\nGET /hello HTTP/1.1\r\n\r\n")
+    assert [(await receive(connected))[0] for _ in range(3)] == [200, 404, 200]
+
+
+async def test_a_request_in_pieces_is_answered(connect: Connect) -> None:
+    connected = await connect()
+    for byte in b"GET /hello HTTP/1.1\r\n\r\n":
+        await send(connected, bytes([byte]))
+        await asyncio.sleep(0)
+    assert (await receive(connected))[0] == 200
+
+
+@pytest.mark.parametrize("request_line", ["GET /hello HTTP/1.0", "GET /hello HTTP/1.1\r\nConnection: close"])
+async def test_a_client_that_wants_one_answer_only_is_closed_after_it(connect: Connect, request_line: str) -> None:
+    connected = await connect()
+    await send(connected, f"{request_line}\r\n\r\n".encode())
+    status, headers, _ = await receive(connected)
+    assert (status, headers["Connection"]) == (200, "close")
+    assert await is_closed(connected)
+
+
+async def test_head_has_the_headers_alone(connect: Connect) -> None:
+    connected = await connect()
+    await send(connected, b"HEAD /hello HTTP/1.1\r\n\r\nGET /hello HTTP/1.1\r\nConnection: close\r\n\r\n")
+    data = b""
+    while piece := await asyncio.get_running_loop().sock_recv(connected, 10_000):
+        data += piece
+    assert data.count(b"hello nobody") == 1
+    assert data.count(b"Content-Length: 13\r\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        (b"GET /nothing HTTP/1.1\r\n\r\n", HTTPStatus.NOT_FOUND),
+        (b"POST /hello HTTP/1.1\r\n\r\n", HTTPStatus.METHOD_NOT_ALLOWED),
+        (b"GET /fail HTTP/1.1\r\n\r\n", HTTPStatus.INTERNAL_SERVER_ERROR),
+    ],
+)
+async def test_what_cannot_be_served_is_told(connect: Connect, request_text: bytes, status: HTTPStatus) -> None:
+    connected = await connect()
+    await send(connected, request_text)
+    assert (await receive(connected))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("garbage", "status"),
+    [
+        (b"\x00\x00\x00\x10\x00\x12\x00\x03\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"GET hello HTTP/1.1\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"GET /hello\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"GET /hello HTTP/1.1\r\nX: " + b"y" * 10_000, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+        (b"GET /hello HTTP/1.1\r\nContent-Length: 5\r\n\r\n12345", HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+        (b"GET /hello HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    ],
+)
+async def test_garbage_is_refused_and_closed(connect: Connect, garbage: bytes, status: HTTPStatus) -> None:
+    connected = await connect()
+    await send(connected, garbage)
+    assert (await receive(connected))[0] == status
+    assert await is_closed(connected)
+
+
+async def test_a_client_that_sends_no_request_is_closed(connect: Connect) -> None:
+    connected = await connect(HttpServer(PAGES, patience_seconds=0.05))
+    await send(connected, b"GET /hello HT")
+    assert await is_closed(connected)
+
+
+async def test_a_client_that_does_not_read_its_answer_is_closed(connect: Connect) -> None:
+    server = HttpServer(PAGES, patience_seconds=0.05)
+    connected = await connect(server)
+    await send(connected, b"GET /large HTTP/1.1\r\n\r\n")
+    async with asyncio.timeout(20):
+        while not server.open:  # noqa: ASYNC110 - until it is accepted
+            await asyncio.sleep(0)
+        while server.open:  # noqa: ASYNC110 - until it is given up
+            await asyncio.sleep(0)
+
+
+async def test_a_large_answer_arrives_whole(connect: Connect) -> None:
+    connected = await connect()
+    await send(connected, b"GET /large HTTP/1.1\r\n\r\n")
+    assert len((await receive(connected))[2]) == 10_000_000
+
+
+async def test_so_many_connections_and_no_more(connect: Connect) -> None:
+    connections = [await connect() for _ in range(65)]
+    assert await is_closed(connections[-1])
+    await send(connections[0], b"GET /hello HTTP/1.1\r\n\r\n")
+    assert (await receive(connections[0]))[0] == 200
+
+
+async def test_stopping_ends_answers_that_are_under_way(connect: Connect) -> None:
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def endless(request: Request) -> Response:
+        begun.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        raise AssertionError
+
+    server = HttpServer({"/endless": endless})
+    connected = await connect(server)
+    await send(connected, b"GET /endless HTTP/1.1\r\n\r\n")
+    await begun.wait()
+    await server.stop()
+    assert cancelled.is_set()
+    assert await is_closed(connected)
