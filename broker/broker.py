@@ -1,0 +1,272 @@
+"""The composition root: builds every part of a broker, and starts and stops them in order. No behaviour of its own.
+
+```
+start   threads ─► log directory (lock, identity, recovery) ─► metadata store ─► sockets bound, nothing accepted
+        ─► joined the cluster: image, controller ─► partitions led ─► accepting ─► upkeep ─► metrics
+stop    not accepting ─► parked requests answered ─► received requests answered, connections closed ─► upkeep ended
+        ─► appends ended, logs flushed ─► left the cluster ─► store closed ─► logs closed, clean marker, unlocked
+```
+
+A part that fails to start takes those before it down again, in reverse. When the log directory or the metadata fail
+later, `failed` is set: whoever runs the broker stops it, as Kafka halts when its last directory is gone; nothing is
+then marked clean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from broker.clock import Clock, SystemClock
+from broker.config import BrokerConfig
+from broker.event_log import EventLogger
+from broker.handlers.services import Services
+from broker.handlers.table import HandlerTable
+from broker.metadata.image import MetadataImage, TopicImage
+from broker.metadata.metadata import Metadata
+from broker.metadata.producer_id_blocks import ProducerIdBlocks
+from broker.metadata.sqlite import FILE_NAME, SqliteStore
+from broker.metadata.values import Listener
+from broker.metrics import Metrics
+from broker.purgatory import Purgatory
+from broker.randomness import Randomness, SystemRandomness
+from broker.replication.disk_threads import DiskThreads
+from broker.replication.fetch_sessions import FetchSessions
+from broker.replication.partitions import Partitions
+from broker.server.server import Server
+from broker.storage.log_config import LogConfig
+from broker.storage.log_dir import LogDir
+from broker.tasks import BackgroundTasks
+from broker.topic_config import log_config
+from broker.upkeep import Upkeep
+from protocol.errors import KafkaError
+from protocol.messages.fetch import FetchResponse
+from protocol.messages.produce import ProduceResponse
+
+_LOG = EventLogger(__name__)
+
+FINISH_SECONDS = 1.0
+"""How long a stopping broker lets clients take their last answers."""
+
+_EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0"}
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Broker:
+    """One broker: `async with Broker(...) as broker`, or `start` and `stop`, once each.
+
+    Given properties instead of a BrokerConfig it is an embedded one: a free port of the loopback interface, and a
+    temporary directory that is removed at the end, unless they say otherwise. Several brokers in one interpreter
+    share nothing.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig | Mapping[str, str] | None = None,
+        *,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+    ) -> None:
+        self._temporary: Path | None = None
+        if not isinstance(config, BrokerConfig):
+            config = self._embedded_config(config or {})
+        self.config = config
+        self.metrics = Metrics()
+        self.failed = asyncio.Event()
+        self._clock = clock or SystemClock()
+        self._randomness = randomness or SystemRandomness()
+        self._stack = AsyncExitStack()
+        self._server: Server | None = None
+        self._partitions: Partitions | None = None
+        self._is_clean = True
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        return self._addresses()[0][1]
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients take as bootstrap.servers."""
+        host, port = self._addresses()[0]
+        return f"{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104 - not bound, compared
+
+    async def start(self) -> None:
+        """Start, and return when clients are served.
+
+        Raises `LogDirRefusedError`, `RegistrationError`, `StoreError` or `OSError`; everything is then as before.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            self._is_clean = False
+            await self._stack.aclose()
+            raise
+        # What is alive now stays: the collector need not look at it again.
+        gc.freeze()
+
+    async def stop(self) -> None:
+        """Answer what was received, leave nothing to recover, let go of everything."""
+        await self._stack.aclose()
+
+    async def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        config, stack = self.config, self._stack
+        stack.callback(self._remove_temporary)
+        threads = DiskThreads(loop)
+        stack.push_async_callback(threads.close)
+        log_dir = await self._open_log_dir(threads)
+        stack.push_async_callback(self._close_log_dir, log_dir, threads)
+        store = await SqliteStore.open(log_dir.path / FILE_NAME)
+        stack.push_async_callback(store.close)
+        metadata = Metadata(
+            config,
+            store,
+            cluster_id=log_dir.meta.cluster_id,
+            log_dir_id=log_dir.meta.directory_id,
+            boot_id=_boot_id(),
+            clock=self._clock,
+            randomness=self._randomness,
+            on_failure=self._fail,
+        )
+        upkeep = Upkeep(log_dir, threads)
+        tasks = BackgroundTasks(self._fail)
+        fetch_purgatory: Purgatory[FetchResponse] = Purgatory("Fetch", loop)
+        produce_purgatory: Purgatory[ProduceResponse] = Purgatory("Produce", loop)
+        self._partitions = partitions = Partitions(
+            node_id=config.node_id,
+            log_dir=log_dir,
+            log_config_of=self._log_config_of,
+            purgatories=(produce_purgatory, fetch_purgatory),
+            threads=threads,
+            tasks=tasks,
+            clock=self._clock,
+        )
+        metadata.on_change(lambda _, image: partitions.apply(image))
+        services = Services(
+            config=config,
+            clock=self._clock,
+            metadata=metadata,
+            partitions=partitions,
+            producer_ids=ProducerIdBlocks(metadata),
+            fetch_sessions=FetchSessions(
+                config.max_incremental_fetch_session_cache_slots, self._clock, self._randomness
+            ),
+            fetch_purgatory=fetch_purgatory,
+            produce_purgatory=produce_purgatory,
+            metrics=self.metrics,
+        )
+        self._server = Server(config, HandlerTable(), services, self.metrics, self._clock, threads.run)
+        stack.push_async_callback(self._leave, metadata, partitions, upkeep)
+        stack.push_async_callback(tasks.stop)
+        stack.push_async_callback(self._stop_serving, self._server, (produce_purgatory, fetch_purgatory))
+        await self._server.start()
+        await metadata.start(self._listeners(self._server))
+        await partitions.settled()
+        log_dir.broker_epoch = metadata.broker_epoch
+        upkeep.start(tasks, config)
+
+    async def _open_log_dir(self, threads: DiskThreads) -> LogDir:
+        loop = asyncio.get_running_loop()
+        config = self.config
+        defaults = log_config(config)
+
+        def failed(error: OSError) -> None:  # on whatever thread saw it
+            loop.call_soon_threadsafe(self._log_dir_failed, error)
+
+        log_dir = LogDir(config.log_dirs[0], clock=self._clock, randomness=self._randomness, on_failure=failed)
+        await threads.run(
+            log_dir.open,
+            lambda _: defaults,
+            node_id=config.node_id,
+            cluster_id=config.cluster_id,
+            progress=_log_progress,
+        )
+        return log_dir
+
+    async def _close_log_dir(self, log_dir: LogDir, threads: DiskThreads) -> None:
+        await threads.run(log_dir.close, clean=self._is_clean)
+
+    async def _leave(self, metadata: Metadata, partitions: Partitions, upkeep: Upkeep) -> None:
+        await partitions.drained()
+        try:
+            await upkeep.flush_all()
+        except KafkaError as error:
+            self._is_clean = False
+            _LOG.error("logs could not be flushed", error=str(error))
+        await metadata.stop(clean=self._is_clean)
+
+    @staticmethod
+    async def _stop_serving(server: Server, purgatories: tuple[Purgatory[Any], ...]) -> None:
+        server.stop_accepting()
+        for purgatory in purgatories:
+            purgatory.release_all()
+        await server.finish(FINISH_SECONDS)
+
+    def _fail(self, what: str, error: BaseException) -> None:
+        self._is_clean = False
+        if not self.failed.is_set():
+            _LOG.exception("broker failed", error, part=what)
+            self.failed.set()
+
+    def _log_dir_failed(self, error: OSError) -> None:
+        if self._partitions is not None:
+            self._partitions.log_dir_failed()
+        self._fail("log directory", error)
+
+    def _log_config_of(self, image: MetadataImage, topic: TopicImage) -> LogConfig:
+        return log_config(self.config, image.dynamic_configs(self.config.node_id), topic.configs)
+
+    def _listeners(self, server: Server) -> list[Listener]:
+        """The addresses to register: those advertised, else those listened on."""
+        config = self.config
+        if config.advertised_listeners is not None:
+            return [
+                Listener(each.name, config.security_protocol(each.name), each.host, each.port)
+                for each in config.advertised_listeners
+            ]
+        return [Listener(name, config.security_protocol(name), *address) for name, address in server.addresses.items()]
+
+    def _addresses(self) -> list[tuple[str, int]]:
+        if self._server is None:
+            raise RuntimeError("the broker is not started")
+        return list(self._server.addresses.values())
+
+    def _embedded_config(self, overrides: Mapping[str, str]) -> BrokerConfig:
+        properties = {**_EMBEDDED, **overrides}
+        if not {"log.dirs", "log.dir"} & properties.keys():
+            self._temporary = Path(tempfile.mkdtemp(prefix="odradek-"))
+            properties["log.dirs"] = str(self._temporary)
+        return BrokerConfig.load(None, properties)
+
+    def _remove_temporary(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _boot_id() -> str:
+    """Which run of the operating system this is; empty where it does not say."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _log_progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:
+    _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done_bytes=done, total_bytes=total)

@@ -1,0 +1,104 @@
+"""CreateTopics (19), versions 2–7: create topics, or with `validate_only` say whether it would work.
+
+A topic says how many partitions and replicas it wants (-1: the broker's default), or names the replicas of every
+partition; then both numbers must be -1. Each topic succeeds or fails for itself; one that is named twice is
+INVALID_REQUEST. From version 5 on (KIP-525) the response has the numbers and the configs as they came out, from
+version 7 on (KIP-516) the topic's id. The answer goes out when this broker leads the partitions that it will lead, so
+that the client's next request finds them; if that takes longer than the timeout the topic exists all the same, and
+REQUEST_TIMED_OUT says that it may not be usable yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from broker.config.describe import ConfigRow
+from broker.handlers.describe_configs import describe_topic
+from broker.handlers.services import Services
+from broker.metadata.image import TopicImage
+from broker.metadata.topics import create_topic
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.schema import ZERO_UUID
+
+
+async def handle(services: Services, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    named = Counter(topic.name for topic in request.topics)
+    results = []
+    for topic in request.topics:
+        if named[topic.name] > 1:
+            result = _failure(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            if result in results:
+                continue
+        else:
+            try:
+                result = await _create(services, topic, request)
+            except KafkaError as error:
+                result = _failure(topic.name, error.code, error.detail)
+        results.append(result)
+    await _wait_until_usable(services, results, request)
+    return CreateTopicsResponse(topics=results)
+
+
+def error_response(request: CreateTopicsRequest, code: ErrorCode, message: str) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[_failure(topic.name, code, message) for topic in request.topics])
+
+
+async def _create(services: Services, topic: CreatableTopic, request: CreateTopicsRequest) -> CreatableTopicResult:
+    assignments = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
+    if len(assignments) != len(topic.assignments):
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition has more than one replica assignment.")
+    created = await create_topic(
+        services.metadata,
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        assignments,
+        {config.name: config.value for config in topic.configs},
+        request.validate_only,
+    )
+    return _result(services, created)
+
+
+async def _wait_until_usable(
+    services: Services, results: list[CreatableTopicResult], request: CreateTopicsRequest
+) -> None:
+    created = [result for result in results if result.error_code == ErrorCode.NONE]
+    if request.validate_only or not created:
+        return
+    try:
+        async with asyncio.timeout(max(0, request.timeout_ms) / 1000):
+            await services.partitions.settled()
+    except TimeoutError:
+        for result in created:
+            result.error_code = ErrorCode.REQUEST_TIMED_OUT
+            result.error_message = "The topic was created but may not be usable yet."
+
+
+def _result(services: Services, topic: TopicImage) -> CreatableTopicResult:
+    rows = describe_topic(services, topic)
+    return CreatableTopicResult(
+        topic.name,
+        topic.topic_id,
+        ErrorCode.NONE,
+        None,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=[_config(row) for row in sorted(rows, key=lambda row: row.name)],
+    )
+
+
+def _config(row: ConfigRow) -> CreatableTopicConfigs:
+    return CreatableTopicConfigs(row.name, row.value, row.read_only, row.source, row.sensitive)
+
+
+def _failure(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name, ZERO_UUID, code, message or None, configs=[])

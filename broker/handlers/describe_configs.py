@@ -1,0 +1,110 @@
+"""DescribeConfigs (32), versions 1–4: the properties of topics and of this broker, with sources and documentation.
+
+| resource | name | rows |
+|---|---|---|
+| topic (2) | a topic | every topic property; UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION |
+| broker (4) | this broker's id | every broker property; another id is INVALID_REQUEST: ask that broker |
+| broker (4) | empty | what was set for all brokers at run time |
+| broker logger (8) and others | | INVALID_REQUEST: there is nothing of the kind here |
+
+An empty or null list of keys asks for all. Synonyms (KIP-226) and documentation (KIP-569) only where asked for. Each
+resource fails for itself. The value of a sensitive property is null.
+"""
+
+from __future__ import annotations
+
+from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults
+from broker.handlers.services import Services
+from broker.metadata.image import TopicImage
+from broker.metadata.topic_names import check_name
+from broker.server.context import RequestContext
+from broker.topic_config import describe
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+_TOPIC = 2
+_BROKER = 4
+
+
+def handle(services: Services, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_describe(services, request, resource) for resource in request.resources])
+
+
+def error_response(request: DescribeConfigsRequest, code: ErrorCode, message: str) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResult(code, message, resource.resource_type, resource.resource_name)
+            for resource in request.resources
+        ]
+    )
+
+
+def describe_topic(services: Services, topic: TopicImage) -> list[ConfigRow]:
+    """Every property of a topic as it holds on this broker."""
+    return describe(
+        services.config,
+        topic.configs,
+        dynamic=_set_at_run_time(services, services.config.node_id),
+        dynamic_default=_set_at_run_time(services, None),
+    )
+
+
+def _set_at_run_time(services: Services, node_id: int | None) -> dict[str, str]:
+    """What was set at run time for a broker, or (None) for all."""
+    return services.metadata.image.broker_configs.get(node_id, ({}, 0))[0]
+
+
+def _describe(
+    services: Services, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(ErrorCode.NONE, None, resource.resource_type, resource.resource_name)
+    try:
+        rows = _rows(services, resource)
+    except KafkaError as error:
+        result.error_code, result.error_message = error.code, error.detail
+    else:
+        keys = resource.configuration_keys
+        result.configs = [_config(row, request) for row in rows if not keys or row.name in keys]
+    return result
+
+
+def _rows(services: Services, resource: DescribeConfigsResource) -> list[ConfigRow]:
+    name = resource.resource_name
+    if resource.resource_type == _TOPIC:
+        check_name(name)
+        topic = services.metadata.image.topics.get(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        return describe_topic(services, topic)
+    if resource.resource_type == _BROKER:
+        if not name:
+            return describe_broker_defaults(_set_at_run_time(services, None))
+        node_id = services.config.node_id
+        if name != str(node_id):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
+            )
+        return describe_broker(services.config, _set_at_run_time(services, node_id), _set_at_run_time(services, None))
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} are not supported")
+
+
+def _config(row: ConfigRow, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = [DescribeConfigsSynonym(*synonym) for synonym in row.synonyms] if request.include_synonyms else []
+    return DescribeConfigsResourceResult(
+        row.name,
+        row.value,
+        row.read_only,
+        row.source,
+        row.sensitive,
+        synonyms,
+        row.type,
+        row.documentation if request.include_documentation else None,
+    )

@@ -1,0 +1,61 @@
+"""The addresses of brokers, as the client that asks must be told them.
+
+A broker registers one address for each of its listeners; a client is told those of the listener that it came in by.
+If this broker's `advertised.listeners` is not set, its clients are told the address that they dialled, each its own:
+behind a port forward, under another host name or on any interface they come back the way they came.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.handlers.services import Services
+from broker.metadata.image import BrokerImage
+from broker.server.context import RequestContext
+
+
+class Endpoint(NamedTuple):
+    """A broker's address for one client."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def broker_endpoints(services: Services, context: RequestContext) -> list[Endpoint]:
+    """The live brokers that have a listener of this name, by node id."""
+    brokers = services.metadata.image.brokers
+    found = (broker_endpoint(services, context, brokers[node_id]) for node_id in sorted(brokers))
+    return [endpoint for endpoint in found if endpoint is not None]
+
+
+def broker_endpoint(services: Services, context: RequestContext, broker: BrokerImage) -> Endpoint | None:
+    """The address of one broker, or None if it has no listener of this name."""
+    if broker.node_id == services.config.node_id and services.config.advertised_listeners is None:
+        host, port = context.local_address
+        return Endpoint(broker.node_id, host, port, broker.rack)
+    for listener in broker.listeners:
+        if listener.name == context.listener_name:
+            return Endpoint(broker.node_id, listener.host, listener.port, broker.rack)
+    return None
+
+
+class Leader(NamedTuple):
+    """Who leads a partition as far as we know; node id and epoch are -1 and there is no address if nobody does."""
+
+    node_id: int
+    leader_epoch: int
+    endpoint: Endpoint | None
+
+
+def current_leader(services: Services, context: RequestContext, topic: str, topic_id: bytes, index: int) -> Leader:
+    """The leader of a partition of a topic, by name or (if that is empty) by id, for clients to go to (KIP-951)."""
+    image = services.metadata.image
+    found = image.topics.get(topic) if topic else image.topics_by_id.get(topic_id)
+    if found is None or not 0 <= index < len(found.partitions):
+        return Leader(-1, -1, None)
+    partition = found.partitions[index]
+    broker = image.brokers.get(partition.leader)
+    endpoint = None if broker is None else broker_endpoint(services, context, broker)
+    return Leader(partition.leader, partition.leader_epoch, endpoint)

@@ -1,0 +1,243 @@
+"""Fetch (1), versions 4–18: record batches from each partition that is asked for, as they are on the disk.
+
+The answer goes out when there are `min_bytes`, when a partition has an error or a diverging epoch, when nothing is
+asked for, or when `max_wait_ms` have passed: until then the request is parked in the fetch purgatory and woken by
+what happens to its partitions.
+
+- Partitions are read in the order of the request or session. `max_bytes` (and the broker's fetch.max.bytes) bounds the
+  whole, a partition's own limit its part; but the first partition with anything to read gives at least one whole batch,
+  however large, so that a consumer always gets on (KIP-74). A partition's last batch may be cut off by a limit.
+- Sessions: `replication.fetch_session` (KIP-227). Topics go by name up to version 12, by id from 13 on (KIP-516).
+- `read_committed` ends at the last stable offset and lists the aborted transactions of what was read (KIP-98).
+- A fetcher that names its leader epoch is told FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if it is another (KIP-320);
+  one that names the epoch it fetched last, where its log has left ours (KIP-595), and then nothing is read.
+- From version 16 on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH carry the leader that we know of (KIP-951).
+- Up to version 5 KAFKA_STORAGE_ERROR is told as NOT_LEADER_OR_FOLLOWER; before version 10 (KIP-110) a topic whose
+  compression.type is zstd is refused with UNSUPPORTED_COMPRESSION_TYPE.
+
+Records are slices of segment files: nothing is read here, the transport sends them from the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Sequence
+
+from broker.handlers.endpoints import current_leader
+from broker.handlers.services import Services
+from broker.purgatory import DelayedOperation
+from broker.replication.fetch_session import Fetch, Row, WantedPartition
+from broker.replication.partition import FetchedRecords, Partition
+from broker.server.context import RequestContext
+from broker.storage.log_slice import LogSlice
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    SnapshotId,
+)
+
+_READ_COMMITTED = 1
+_FIRST_VERSION_WITH_ZSTD = 10
+_FIRST_VERSION_WITH_TOPIC_IDS = 13
+_FIRST_VERSION_WITH_REPLICA_STATE = 15
+_FIRST_VERSION_WITH_LEADERS = 16
+_LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
+
+_TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+# The encoder leaves these out; shared, because a fetch of a thousand partitions would make three thousand of them.
+_NO_EPOCH = EpochEndOffset()
+_NO_LEADER = LeaderIdAndEpoch()
+_NO_SNAPSHOT = SnapshotId()
+
+
+def handle(
+    services: Services, context: RequestContext, request: FetchRequest
+) -> FetchResponse | asyncio.Future[FetchResponse]:
+    replica_id = request.replica_id
+    if context.api_version >= _FIRST_VERSION_WITH_REPLICA_STATE:
+        replica_id = request.replica_state.replica_id
+    try:
+        fetch = services.fetch_sessions.begin(request, context.api_version, from_follower=replica_id >= 0)
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    reading = _Reading(services, context, request, fetch, replica_id)
+    rows = reading.read()
+    if reading.must_answer or reading.size >= reading.min_bytes or request.max_wait_ms <= 0:
+        return reading.respond(rows)
+    _release(rows)
+    return services.fetch_purgatory.park(DelayedFetch(reading), reading.found, request.max_wait_ms)
+
+
+def error_response(request: FetchRequest, code: ErrorCode, message: str) -> FetchResponse:
+    """Up to version 12 every partition carries the error too: the oldest have no place for one of the request."""
+    topics = [
+        FetchableTopicResponse(topic.topic, topic.topic_id, [_error_row(wanted, code) for wanted in topic.partitions])
+        for topic in request.topics
+        if topic.topic
+    ]
+    return FetchResponse(error_code=code, session_id=request.session_id, responses=topics)
+
+
+class _Reading:
+    """One request's reads: may be done again, when a parked request is answered.
+
+    After `read`: `size` is the number of bytes read, `must_answer` whether the answer must not wait for more; `found`
+    has each partition that was found with what is wanted of it, `sizes` how many bytes it gave.
+    """
+
+    def __init__(
+        self, services: Services, context: RequestContext, request: FetchRequest, fetch: Fetch, replica_id: int
+    ) -> None:
+        self.max_bytes = min(request.max_bytes, services.config.fetch_max_bytes)
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
+        self.read_committed = request.isolation_level == _READ_COMMITTED
+        self.size = 0
+        self.must_answer = False
+        self.found: dict[Partition, FetchPartition] = {}
+        self.sizes: dict[Partition, int] = {}
+        self._services = services
+        self._context = context
+        self._version = context.api_version
+        self._fetch = fetch
+        self._replica_id = replica_id
+        self._node_endpoints: dict[int, NodeEndpoint] = {}
+
+    def read(self) -> list[Row]:
+        """Read every wanted partition; the rows' slices belong to the caller."""
+        self.size = 0
+        self.must_answer = not self._fetch.partitions
+        self.found.clear()
+        rows: list[Row] = []
+        for wanted in self._fetch.partitions:
+            try:
+                data = self._read_partition(wanted)
+            except KafkaError as error:
+                self.must_answer = True
+                data = self._failed(wanted, error)
+            rows.append((wanted, data))
+        return rows
+
+    def respond(self, rows: Sequence[Row]) -> FetchResponse:
+        """Make the response and leave the slices to it."""
+        response = self._fetch.respond(rows)
+        if response.error_code:
+            _release(rows)
+        response.node_endpoints = list(self._node_endpoints.values())
+        return response
+
+    def _read_partition(self, wanted: WantedPartition) -> PartitionData:
+        request = wanted.request
+        partitions = self._services.partitions
+        if self._version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+            partition = partitions.get_by_id(wanted.topic_id, request.partition)
+        else:
+            partition = partitions.get(wanted.topic, request.partition)
+        if self._replica_id >= 0:
+            partition.check_follower(self._replica_id, request.current_leader_epoch)
+        if self._version < _FIRST_VERSION_WITH_ZSTD and partition.log.config.compression_type == "zstd":
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Fetch version 10")
+        self.found[partition] = request
+        found = partition.read_for_fetch(
+            request.fetch_offset,
+            min(request.partition_max_bytes, self.max_bytes - self.size),
+            not self.size,
+            self.read_committed,
+            request.current_leader_epoch,
+            request.last_fetched_epoch,
+        )
+        self.sizes[partition] = len(found.records)
+        self.size += self.sizes[partition]
+        diverging = _NO_EPOCH
+        if found.diverging_epoch is not None:
+            self.must_answer = True
+            diverging = EpochEndOffset(*found.diverging_epoch)
+        return PartitionData(
+            request.partition,
+            ErrorCode.NONE,
+            found.high_watermark,
+            found.last_stable_offset,
+            found.log_start_offset,
+            diverging,
+            _NO_LEADER,
+            _NO_SNAPSHOT,
+            self._aborted_transactions(partition, request, found) if self.read_committed else None,
+            -1,
+            found.records,
+        )
+
+    @staticmethod
+    def _aborted_transactions(
+        partition: Partition, request: FetchPartition, found: FetchedRecords
+    ) -> list[AbortedTransaction]:
+        if not found.records:
+            return []
+        aborted = partition.log.aborted_transactions(request.fetch_offset, found.last_stable_offset)
+        return [AbortedTransaction(producer_id, first_offset) for producer_id, first_offset in aborted]
+
+    def _failed(self, wanted: WantedPartition, error: KafkaError) -> PartitionData:
+        code = error.code
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version <= _LAST_VERSION_WITHOUT_STORAGE_ERROR:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        row = _error_row(wanted.request, code)
+        if code in _TELL_LEADER and self._version >= _FIRST_VERSION_WITH_LEADERS:
+            leader = current_leader(
+                self._services, self._context, wanted.topic, wanted.topic_id, wanted.request.partition
+            )
+            row.current_leader = LeaderIdAndEpoch(leader.node_id, leader.leader_epoch)
+            if leader.endpoint is not None:
+                self._node_endpoints[leader.node_id] = NodeEndpoint(*leader.endpoint)
+        return row
+
+
+class DelayedFetch(DelayedOperation[FetchResponse]):
+    """A fetch that waits for `min_bytes`; what a partition has is looked up again when something happens to it."""
+
+    def __init__(self, reading: _Reading) -> None:
+        self._reading = reading
+        self._available: dict[Partition, int] = dict(reading.sizes)
+
+    def is_ready(self, key: Hashable) -> bool:
+        assert isinstance(key, Partition)
+        reading = self._reading
+        request = reading.found[key]
+        if reading.min_bytes <= 1:
+            return key.readable_end_offset(read_committed=reading.read_committed) > request.fetch_offset
+        try:
+            found = key.read_for_fetch(
+                request.fetch_offset,
+                request.partition_max_bytes,
+                True,
+                reading.read_committed,
+                request.current_leader_epoch,
+                request.last_fetched_epoch,
+            )
+        except KafkaError:
+            return True
+        if isinstance(found.records, LogSlice):
+            found.records.release()
+        self._available[key] = len(found.records)
+        return found.diverging_epoch is not None or sum(self._available.values()) >= reading.min_bytes
+
+    def answer(self) -> FetchResponse:
+        return self._reading.respond(self._reading.read())
+
+
+def _error_row(wanted: FetchPartition, code: ErrorCode) -> PartitionData:
+    return PartitionData(
+        wanted.partition, code, -1, -1, -1, _NO_EPOCH, _NO_LEADER, _NO_SNAPSHOT, aborted_transactions=None, records=b""
+    )
+
+
+def _release(rows: Sequence[Row]) -> None:
+    for _, data in rows:
+        if isinstance(data.records, LogSlice):
+            data.records.release()

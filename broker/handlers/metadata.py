@@ -1,0 +1,187 @@
+"""Metadata (3), versions 0–13: brokers, topics and who leads their partitions, all from this broker's image.
+
+| topics in the request | version 0 | from version 1 on |
+|---|---|---|
+| null | (not possible) | all topics |
+| empty | all topics | none |
+
+From version 12 on a topic may be asked for by its id (KIP-516): UNKNOWN_TOPIC_ID if there is none; if any id is
+given, names are not looked at.
+
+A topic asked for by name that does not exist is created when auto.create.topics.enable, and (from version 4 on) the
+request, allow it, and is answered when it can be used: num.partitions, default.replication.factor. Otherwise it is
+UNKNOWN_TOPIC_OR_PARTITION; a name that no topic may have is INVALID_TOPIC_EXCEPTION. Differs from Kafka: there the
+first answer is UNKNOWN_TOPIC_OR_PARTITION and the client asks again; and internal topics are not created here,
+because nothing uses them yet.
+
+A partition without a leader is LEADER_NOT_AVAILABLE; if its leader has no listener of the client's name it is
+LISTENER_NOT_FOUND from version 6 on. `offline_replicas` (from version 5) are those on brokers that are not alive.
+Nobody is refused anything yet, so authorized operations (KIP-430), where asked for, are all that exist for the
+resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from broker.handlers.endpoints import broker_endpoints
+from broker.handlers.services import Services
+from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from broker.metadata.topic_names import INTERNAL_TOPICS, check_name
+from broker.metadata.topics import create_topic
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol.schema import ZERO_UUID
+
+ALL_TOPIC_OPERATIONS = 0b1101_1111_1000
+"""Read, write, create, delete, alter, describe, describe and alter configs: bits by Kafka's `AclOperation` codes."""
+ALL_CLUSTER_OPERATIONS = 0b1_1111_1010_0000
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+_NOT_ASKED = -0x80000000
+_FIRST_VERSION_WITH_LISTENER_ERRORS = 6
+_FIRST_VERSION_BY_ID = 12
+
+
+def handle(
+    services: Services, context: RequestContext, request: MetadataRequest
+) -> MetadataResponse | Awaitable[MetadataResponse]:
+    wanted = request.topics
+    if wanted is None or (not wanted and context.api_version == 0):
+        names = sorted(services.metadata.image.topics)
+        return _respond(services, context, request, names, {})
+    ids = [topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID]
+    if context.api_version < _FIRST_VERSION_BY_ID and (ids or any(topic.name is None for topic in wanted)):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "topics go by name before version 12")
+    if ids:
+        return _respond_by_id(services, context, request, ids)
+    names = list(dict.fromkeys(topic.name for topic in wanted if topic.name is not None))
+    missing = [name for name in names if name not in services.metadata.image.topics]
+    if missing and request.allow_auto_topic_creation and services.config.auto_create_topics_enable:
+        return _create_and_respond(services, context, request, names, missing)
+    return _respond(services, context, request, names, {})
+
+
+def error_response(request: MetadataRequest, code: ErrorCode, message: str) -> MetadataResponse:
+    topics = [
+        MetadataResponseTopic(code, topic.name or "", topic.topic_id, topic.name in INTERNAL_TOPICS)
+        for topic in request.topics or ()
+    ]
+    return MetadataResponse(topics=topics, error_code=code)
+
+
+async def _create_and_respond(
+    services: Services, context: RequestContext, request: MetadataRequest, names: list[str], missing: list[str]
+) -> MetadataResponse:
+    errors: dict[str, ErrorCode] = {}
+    for name in missing:
+        try:
+            await _create(services, name)
+        except KafkaError as error:
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # by another client, just now
+                errors[name] = error.code
+    return _respond(services, context, request, names, errors)
+
+
+async def _create(services: Services, name: str) -> None:
+    if name in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is not in use")
+    await create_topic(services.metadata, name)
+    await services.partitions.settled()
+
+
+def _respond(
+    services: Services,
+    context: RequestContext,
+    request: MetadataRequest,
+    names: list[str],
+    errors: dict[str, ErrorCode],
+) -> MetadataResponse:
+    image = services.metadata.image
+    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else _NOT_ASKED
+    topics = []
+    for name in names:
+        topic = image.topics.get(name)
+        if topic is not None:
+            topics.append(_topic(image, context, topic, operations))
+        else:
+            code = errors.get(name) or _why_missing(name)
+            topics.append(MetadataResponseTopic(code, name, ZERO_UUID, name in INTERNAL_TOPICS, [], operations))
+    return _response(services, context, request, topics)
+
+
+def _respond_by_id(
+    services: Services, context: RequestContext, request: MetadataRequest, ids: list[bytes]
+) -> MetadataResponse:
+    image = services.metadata.image
+    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else _NOT_ASKED
+    topics = []
+    for topic_id in dict.fromkeys(ids):
+        topic = image.topics_by_id.get(topic_id)
+        if topic is not None:
+            topics.append(_topic(image, context, topic, operations))
+        else:
+            topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id))
+    return _response(services, context, request, topics)
+
+
+def _response(
+    services: Services, context: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
+    image = services.metadata.image
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(*endpoint) for endpoint in broker_endpoints(services, context)],
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        topics=topics,
+        cluster_authorized_operations=(
+            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NOT_ASKED
+        ),
+    )
+
+
+def _why_missing(name: str) -> ErrorCode:
+    try:
+        check_name(name)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _topic(image: MetadataImage, context: RequestContext, topic: TopicImage, operations: int) -> MetadataResponseTopic:
+    partitions = [_partition(image, context, index, partition) for index, partition in enumerate(topic.partitions)]
+    return MetadataResponseTopic(
+        ErrorCode.NONE, topic.name, topic.topic_id, topic.name in INTERNAL_TOPICS, partitions, operations
+    )
+
+
+def _partition(
+    image: MetadataImage, context: RequestContext, index: int, partition: PartitionImage
+) -> MetadataResponsePartition:
+    brokers = image.brokers
+    return MetadataResponsePartition(
+        _partition_error(image, context, partition),
+        index,
+        partition.leader,
+        partition.leader_epoch,
+        list(partition.replicas),
+        list(partition.isr),
+        [replica for replica in partition.replicas if replica not in brokers],
+    )
+
+
+def _partition_error(image: MetadataImage, context: RequestContext, partition: PartitionImage) -> ErrorCode:
+    leader = image.brokers.get(partition.leader)
+    if leader is None:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    if all(listener.name != context.listener_name for listener in leader.listeners):
+        if context.api_version >= _FIRST_VERSION_WITH_LISTENER_ERRORS:
+            return ErrorCode.LISTENER_NOT_FOUND
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return ErrorCode.NONE

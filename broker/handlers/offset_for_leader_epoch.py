@@ -1,0 +1,49 @@
+"""OffsetForLeaderEpoch (23), versions 2–4: where an epoch ended in the leader's log (KIP-101, KIP-279, KIP-320).
+
+The answer for epoch e is the largest epoch of the log that is not above e, and the offset after its last record; for
+the current epoch the log end offset; -1 and -1 if the log knows of no such epoch. A consumer compares this with its
+position to find out whether records that it has read were truncated. A client that names the leader epoch it knows is
+told FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if it is another.
+"""
+
+from __future__ import annotations
+
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+def handle(
+    services: Services, context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    topics = [
+        OffsetForLeaderTopicResult(
+            topic.topic, [_end_offset(services, topic.topic, partition) for partition in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def error_response(request: OffsetForLeaderEpochRequest, code: ErrorCode, message: str) -> OffsetForLeaderEpochResponse:
+    topics = [
+        OffsetForLeaderTopicResult(topic.topic, [EpochEndOffset(code, wanted.partition) for wanted in topic.partitions])
+        for topic in request.topics
+    ]
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _end_offset(services: Services, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = services.partitions.get(topic, wanted.partition)
+        found = partition.end_offset_for_epoch(wanted.leader_epoch, wanted.current_leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(error.code, wanted.partition)
+    return EpochEndOffset(ErrorCode.NONE, wanted.partition, *found)

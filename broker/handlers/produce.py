@@ -1,0 +1,251 @@
+"""Produce (0), versions 3–13: append one batch to each partition of the request.
+
+| acks | answered |
+|---|---|
+| 0 | never; if any partition fails the connection is closed, so that the client notices |
+| 1 | when this broker, the leader, has appended |
+| -1 | when every in-sync replica has, and min.insync.replicas are in sync; REQUEST_TIMED_OUT after the timeout |
+| else | INVALID_REQUIRED_ACKS for every partition |
+
+Each partition succeeds or fails for itself. Up to version 12 a topic goes by name, from 13 (KIP-516) by id:
+UNKNOWN_TOPIC_ID. Topics are not created here; that is done by Metadata. A batch is checked and written by
+`storage.log`; error messages and the records to blame (KIP-467) go out from version 8, and from version 10 (KIP-951)
+NOT_LEADER_OR_FOLLOWER carries the leader that we know of and its address. Only an administrative client may write to
+internal topics: INVALID_TOPIC_EXCEPTION.
+
+Differs from Kafka: there is no transaction coordinator yet, so no partition was ever added to a transaction: a
+transactional batch is INVALID_TXN_STATE, which is what Kafka answers about a partition that was not added.
+
+Most requests are answered without waiting: small appends run on the loop, and a lone replica's high watermark follows
+at once. A large append or a flush comes back as a future; acks=-1 with followers waits in the produce purgatory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Hashable
+from typing import NamedTuple
+
+from broker.handlers.endpoints import current_leader
+from broker.handlers.services import Services
+from broker.metadata.topic_names import INTERNAL_TOPICS
+from broker.purgatory import DelayedOperation
+from broker.replication.partition import ACKS_ALL, Partition
+from broker.server.context import RequestContext
+from broker.storage.append_info import AppendInfo
+from broker.storage.validation import InvalidRecordsError
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+_ADMIN_CLIENT_ID = "__admin_client"
+_FIRST_VERSION_WITH_TOPIC_IDS = 13
+_FIRST_VERSION_WITH_LEADERS = 10
+_ATTRIBUTES = 22
+"""Where in a batch the low byte of its attributes is."""
+_IS_TRANSACTIONAL = 0x10
+
+
+class _Appending(NamedTuple):
+    """An append that has not ended."""
+
+    topic: TopicProduceData
+    row: PartitionProduceResponse
+    partition: Partition
+    leader_epoch: int
+    append: asyncio.Future[AppendInfo]
+
+
+class _Unacknowledged(NamedTuple):
+    """An append that has ended here, but perhaps not in the other in-sync replicas."""
+
+    row: PartitionProduceResponse
+    partition: Partition
+    leader_epoch: int
+    next_offset: int
+
+
+def handle(
+    services: Services, context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+    if not -1 <= request.acks <= 1:
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
+    work = _Produce(services, context, request.acks, request.timeout_ms)
+    append = work.append
+    for topic in request.topic_data:
+        rows = [append(topic, data) for data in topic.partition_data]
+        work.response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, rows))
+    return work.wait_for_appends() if work.appending else work.answer()
+
+
+def error_response(request: ProduceRequest, code: ErrorCode, message: str) -> ProduceResponse | None:
+    """With acks=0 there is no response: dispatch closes the connection."""
+    if request.acks == 0:
+        return None
+    return ProduceResponse(
+        [
+            TopicProduceResponse(
+                topic.name,
+                topic.topic_id,
+                [
+                    PartitionProduceResponse(data.index, code, -1, error_message=message or None)
+                    for data in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+class _Produce:
+    """One request on its way: the rows of its response, and what they still wait for."""
+
+    __slots__ = (
+        "_acks",
+        "_context",
+        "_failure",
+        "_now_ms",
+        "_services",
+        "_timeout_ms",
+        "_unacknowledged",
+        "appending",
+        "response",
+    )
+
+    def __init__(self, services: Services, context: RequestContext, acks: int, timeout_ms: int) -> None:
+        self.response = ProduceResponse([], 0, [])
+        self.appending: list[_Appending] = []
+        self._unacknowledged: list[_Unacknowledged] = []
+        self._failure: KafkaError | None = None
+        self._services = services
+        self._context = context
+        self._acks = acks
+        self._timeout_ms = timeout_ms
+        self._now_ms = services.clock.time_ms()
+
+    def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
+        """Append one partition's batch and return its row, which is filled in later if the append has not ended."""
+        row = PartitionProduceResponse(data.index, 0, -1)
+        version = self._context.api_version
+        try:
+            partition = self._find(topic, data.index, version)
+            leader_epoch = partition.leader_epoch
+            records = _checked(data.records)
+            append = partition.append_as_leader(records, self._acks, self._now_ms, version)
+        except KafkaError as error:
+            self._fail(topic, row, error)
+        else:
+            if isinstance(append, AppendInfo):
+                self._appended(row, partition, leader_epoch, append)
+            else:
+                self.appending.append(_Appending(topic, row, partition, leader_epoch, append))
+        return row
+
+    def _find(self, topic: TopicProduceData, index: int, version: int) -> Partition:
+        partitions = self._services.partitions
+        if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+            partition = partitions.get_by_id(topic.topic_id, index)
+        else:
+            partition = partitions.get(topic.name, index)
+        if partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
+        return partition
+
+    async def wait_for_appends(self) -> ProduceResponse | None:
+        """Wait for the appends that did not end at once, then answer."""
+        for topic, row, partition, leader_epoch, append in self.appending:
+            try:
+                info = await append
+            except KafkaError as error:
+                self._fail(topic, row, error)
+            else:
+                self._appended(row, partition, leader_epoch, info)
+        answer = self.answer()
+        return await answer if isinstance(answer, asyncio.Future) else answer
+
+    def answer(self) -> ProduceResponse | asyncio.Future[ProduceResponse] | None:
+        """Answer when all appends have ended: now, or when the other in-sync replicas have the records."""
+        if self._acks == 0:
+            if self._failure is not None:
+                raise self._failure
+            return None
+        if self._unacknowledged:
+            delayed = DelayedProduce(self.response, self._unacknowledged)
+            if not delayed.all_acknowledged():
+                keys = [pending.partition for pending in self._unacknowledged]
+                return self._services.produce_purgatory.park(delayed, keys, self._timeout_ms)
+        return self.response
+
+    def _appended(
+        self, row: PartitionProduceResponse, partition: Partition, leader_epoch: int, info: AppendInfo
+    ) -> None:
+        row.base_offset = info.base_offset
+        row.log_append_time_ms = info.log_append_time
+        row.log_start_offset = info.log_start_offset
+        if self._acks == ACKS_ALL:
+            self._unacknowledged.append(_Unacknowledged(row, partition, leader_epoch, info.last_offset + 1))
+
+    def _fail(self, topic: TopicProduceData, row: PartitionProduceResponse, error: KafkaError) -> None:
+        self._failure = error
+        row.error_code = error.code
+        row.error_message = error.detail or None
+        if isinstance(error, InvalidRecordsError):
+            row.record_errors = [BatchIndexAndErrorMessage(*record) for record in error.record_errors]
+        elif (
+            error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and self._context.api_version >= _FIRST_VERSION_WITH_LEADERS
+        ):
+            self._tell_leader(topic, row)
+
+    def _tell_leader(self, topic: TopicProduceData, row: PartitionProduceResponse) -> None:
+        leader = current_leader(self._services, self._context, topic.name, topic.topic_id, row.index)
+        row.current_leader = LeaderIdAndEpoch(leader.node_id, leader.leader_epoch)
+        endpoints = self.response.node_endpoints
+        if leader.endpoint is not None and all(known.node_id != leader.node_id for known in endpoints):
+            endpoints.append(NodeEndpoint(*leader.endpoint))
+
+
+def _checked(records: memoryview | None) -> memoryview:
+    """What can be said without reading the batch; the rest is `storage.validation`'s. Raises KafkaError."""
+    if not records:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch for each partition")
+    if len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _IS_TRANSACTIONAL:
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the partition was not added to a transaction")
+    return records
+
+
+class DelayedProduce(DelayedOperation[ProduceResponse]):
+    """A response that waits until every in-sync replica has the records of every row, or its time is up."""
+
+    def __init__(self, response: ProduceResponse, unacknowledged: list[_Unacknowledged]) -> None:
+        self._response = response
+        self._unacknowledged = unacknowledged
+
+    def all_acknowledged(self) -> bool:
+        """Look at the rows that wait; return whether none is left."""
+        waiting = []
+        for pending in self._unacknowledged:
+            code = pending.partition.acknowledgement(pending.next_offset, pending.leader_epoch)
+            if code is None:
+                waiting.append(pending)
+            else:
+                pending.row.error_code = code
+        self._unacknowledged = waiting
+        return not waiting
+
+    def is_ready(self, key: Hashable) -> bool:  # noqa: ARG002 - all are looked at
+        return self.all_acknowledged()
+
+    def answer(self) -> ProduceResponse:
+        if not self.all_acknowledged():
+            for pending in self._unacknowledged:
+                pending.row.error_code = ErrorCode.REQUEST_TIMED_OUT
+        return self._response

@@ -1,0 +1,87 @@
+"""Which APIs this broker serves, in which versions, and where their handlers are: one row an API.
+
+A handler module `broker.handlers.<name>` is named as the API's module in `protocol.messages` and has two functions:
+
+- `handle(services, context, request)` returns the response; or None, if the client must not get one; or an awaitable
+  of either, if something has to be waited for. It raises KafkaError if the request as a whole fails.
+- `error_response(request, code, message)` is the response that says so.
+
+Modules are imported by the first request for them, so that a broker is ready before it has read what it may never need.
+What the table lacks is not served: the connection that asks for it is closed, as Apache Kafka does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from protocol.api import Api, by_key
+from protocol.errors import ErrorCode
+from protocol.schema import Message
+
+if TYPE_CHECKING:
+    from broker.handlers.services import Services
+    from broker.server.context import RequestContext
+
+Answer = Message | None | Awaitable[Message | None]
+
+
+class Row(NamedTuple):
+    """The versions of one API that are served, both inclusive, and the module that serves them."""
+
+    module: str
+    min_version: int
+    max_version: int
+
+
+ROWS: dict[int, Row] = {
+    0: Row("produce", 3, 13),
+    1: Row("fetch", 4, 18),
+    2: Row("list_offsets", 1, 11),
+    3: Row("metadata", 0, 13),
+    10: Row("find_coordinator", 0, 6),
+    18: Row("api_versions", 0, 4),
+    19: Row("create_topics", 2, 7),
+    20: Row("delete_topics", 1, 6),
+    22: Row("init_producer_id", 0, 5),
+    23: Row("offset_for_leader_epoch", 2, 4),
+    32: Row("describe_configs", 1, 4),
+    60: Row("describe_cluster", 0, 2),
+}
+"""The last versions are those of Apache Kafka 4.3.1 (InitProducerId 6 is marked unstable there and not offered)."""
+
+
+class Handler(NamedTuple):
+    """What dispatch needs to serve an API; versions are inclusive."""
+
+    api: Api
+    min_version: int
+    max_version: int
+    handle: Callable[[Services, RequestContext, Any], Answer]
+    error_response: Callable[[Any, ErrorCode, str], Message]
+
+
+class HandlerTable(Mapping[int, Handler]):
+    """The rows as handlers, by API key; a handler's module is imported when it is looked up for the first time."""
+
+    def __init__(self, rows: Mapping[int, Row] = ROWS) -> None:
+        self._rows = rows
+        self._handlers: dict[int, Handler] = {}
+
+    def __getitem__(self, key: int) -> Handler:
+        handler = self._handlers.get(key)
+        return self._load(key) if handler is None else handler
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _load(self, key: int) -> Handler:
+        row = self._rows[key]
+        module = import_module(f"broker.handlers.{row.module}")
+        handler = Handler(by_key(key), row.min_version, row.max_version, module.handle, module.error_response)
+        self._handlers[key] = handler
+        return handler

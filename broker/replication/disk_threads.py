@@ -1,0 +1,50 @@
+"""The two kinds of threads that keep slow disk work off the event loop.
+
+| thread | work | order |
+|---|---|---|
+| writer (one) | appends of 64 KiB and more, and whatever must follow them in a partition | first in, first out |
+| disk (a few) | fsync, checkpoints, opening and deleting directories | none |
+
+One writer, because appends to one partition must keep their order and because page-cache writes of one machine gain
+nothing from more. Threads start when there is work for the first time. Results come back to the loop as futures;
+cancelling one of them (the client has gone) does not take work back that has begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_DISK_THREADS = 4
+
+
+class DiskThreads:
+    """The threads of one broker. `close` waits for everything that was handed over."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self._disk = ThreadPoolExecutor(_DISK_THREADS, thread_name_prefix="disk")
+
+    def create_future(self) -> asyncio.Future[T]:
+        """Make a future of the loop that the threads report to."""
+        return self._loop.create_future()
+
+    def write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Run an append on the writer thread, after all those handed over before."""
+        return asyncio.wrap_future(self._writer.submit(function, *args, **kwargs), loop=self._loop)
+
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Run other disk work on some thread."""
+        return asyncio.wrap_future(self._disk.submit(function, *args, **kwargs), loop=self._loop)
+
+    async def close(self) -> None:
+        """Wait until all work is done and the threads have ended."""
+        # The writer, which is idle after this, waits for the others; so the loop never does.
+        await self.write(self._disk.shutdown)
+        self._writer.shutdown()

@@ -1,0 +1,129 @@
+"""The cache of incremental fetch sessions (KIP-227): a bounded number, with Kafka's rules for who must go.
+
+When every slot is taken, a new session may take the place of 1. the one that was used least recently, if that was
+more than two minutes ago; else 2. the least valuable session older than two minutes (followers look at younger
+consumer sessions too): consumers' before followers', small before large, if it is not more valuable than the
+newcomer.
+
+Otherwise there is no session: the client gets id 0 and goes on with full requests. Kafka's `FetchSessionCache` is the
+model. Differs from Kafka: one cache instead of eight shards, because one event loop needs no lock striping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from broker.clock import Clock
+from broker.randomness import Randomness
+from broker.replication.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    INVALID_SESSION_ID,
+    Fetch,
+    FetchSession,
+    FullFetch,
+    IncrementalFetch,
+    SessionlessFetch,
+    WantedPartition,
+    next_epoch,
+)
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import FetchRequest
+
+EVICTION_AGE = 120.0
+"""Seconds; Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
+
+_FIRST_VERSION_WITH_TOPIC_IDS = 13
+
+
+class FetchSessions:
+    """The sessions of one broker. `slots` is max.incremental.fetch.session.cache.slots; 0 turns sessions off."""
+
+    def __init__(self, slots: int, clock: Clock, randomness: Randomness) -> None:
+        self.evictions = 0
+        self._slots = slots
+        self._clock = clock
+        self._randomness = randomness
+        self._sessions: dict[int, FetchSession] = {}  # the least recently used first
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partitions_count(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def begin(self, request: FetchRequest, version: int, *, from_follower: bool) -> Fetch:
+        """Find out what a request asks for and count it in its session.
+
+        Raises KafkaError FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR: the
+        whole request is answered with it, and the client opens a new session.
+        """
+        epoch = request.session_epoch
+        if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            if epoch == FINAL_EPOCH:
+                return SessionlessFetch(request)
+            uses_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
+            return FullFetch(request, self, privileged=from_follower, uses_topic_ids=uses_topic_ids)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no fetch session {request.session_id}")
+        if session.epoch != epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH, f"the next epoch is {session.epoch}, the request has {epoch}"
+            )
+        if session.uses_topic_ids != (version >= _FIRST_VERSION_WITH_TOPIC_IDS):
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "a session uses topic ids always or never")
+        session.update(request)
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return SessionlessFetch(request)
+        session.epoch = next_epoch(epoch)
+        self._touch(session)
+        return IncrementalFetch(session)
+
+    def open(self, partitions: Sequence[WantedPartition], *, privileged: bool, uses_topic_ids: bool) -> int:
+        """Keep a new session and return its id, or INVALID_SESSION_ID when there is no room for it."""
+        now = self._clock.monotonic()
+        if len(self._sessions) >= self._slots and not self._evict_for(privileged, len(partitions), now):
+            return INVALID_SESSION_ID
+        session_id = self._new_id()
+        self._sessions[session_id] = FetchSession(
+            session_id, privileged=privileged, uses_topic_ids=uses_topic_ids, partitions=partitions, now=now
+        )
+        return session_id
+
+    def _touch(self, session: FetchSession) -> None:
+        session.last_used = self._clock.monotonic()
+        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
+
+    def _evict_for(self, privileged: bool, size: int, now: float) -> bool:
+        victim = session_to_evict(self._sessions.values(), privileged=privileged, size=size, now=now)
+        if victim is None:
+            return False
+        del self._sessions[victim.session_id]
+        self.evictions += 1
+        return True
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = 1 + int(self._randomness.random() * 0x7FFFFFFE)
+            if session_id not in self._sessions:
+                return session_id
+
+
+def session_to_evict(
+    sessions: Iterable[FetchSession], *, privileged: bool, size: int, now: float
+) -> FetchSession | None:
+    """Choose the session that a new one of `size` partitions may replace; `sessions` are least recently used first."""
+    candidates = []
+    for position, session in enumerate(sessions):
+        if position == 0 and now - session.last_used > EVICTION_AGE:
+            return session
+        if now - session.created > EVICTION_AGE or (privileged and not session.privileged):
+            candidates.append(session)
+    victim = min(candidates, key=lambda s: (s.privileged, len(s.partitions), s.session_id), default=None)
+    if victim is None or (victim.privileged, len(victim.partitions)) >= (privileged, size):
+        return None
+    return victim

@@ -1,0 +1,76 @@
+"""Offsets by what they mean: the special timestamps of ListOffsets, and the first record not older than a time.
+
+| timestamp | since version | offset | timestamp and leader epoch with it |
+|---|---|---|---|
+| -1 latest | 1 | the end of what the isolation level may read | -1, the leader's |
+| -2 earliest | 1 | log start offset | -1, that of the first record |
+| -3 max timestamp (KIP-734) | 7 | the record with the largest timestamp | that record's |
+| -4 earliest local (KIP-405) | 8 | as earliest: there is no tiered storage | -1, that of the first record |
+| -5 latest tiered (KIP-1005) | 9 | -1: nothing is tiered | -1, -1 |
+| -6 earliest pending upload (KIP-1023) | 11 | -1: nothing will be | -1, -1 |
+| ≥ 0 | 1 | the first record with this timestamp or a later one | that record's |
+
+A record at or beyond what may be read is not told: -1, -1, -1 then, as for an empty log. Kafka's
+`UnifiedLog.fetchOffsetByTimestamp`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.replication.partition import NO_EPOCH, Partition
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+FIRST_VERSIONS = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The version of ListOffsets that brought each special timestamp."""
+
+
+class FoundOffset(NamedTuple):
+    """Each -1 where there is none."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+NOTHING = FoundOffset(-1, -1, -1)
+
+
+def find_offset(
+    partition: Partition, timestamp: int, *, read_committed: bool, current_leader_epoch: int = NO_EPOCH
+) -> FoundOffset:
+    """Look up what `timestamp` means in a partition led here. Raises KafkaError as `Partition.check_leader` does."""
+    partition.check_leader(current_leader_epoch)
+    end = partition.readable_end_offset(read_committed=read_committed)
+    log = partition.log
+    if timestamp == LATEST:
+        return FoundOffset(-1, end, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset
+        return FoundOffset(-1, start, _epoch_of(partition, start))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found[1] >= end:
+        return NOTHING
+    return FoundOffset(*found)
+
+
+def _epoch_of(partition: Partition, offset: int) -> int:
+    if offset == partition.log.log_end_offset:
+        # An epoch is known to the log from its first batch on; the next batch would be of this one.
+        return partition.leader_epoch
+    return partition.log.epoch_for_offset(offset)

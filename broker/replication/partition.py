@@ -1,0 +1,232 @@
+"""One partition on this broker: who leads it, what of its log everybody has, and the checks before reading and writing.
+
+```
+log start offset      last stable offset      high watermark      log end offset
+  │ every consumer may read │ read_uncommitted may │ followers may   │
+```
+
+Between calls:
+- `leader_epoch` and `isr` are those of the newest image applied.
+- `high_watermark` never falls while this broker leads. It is the smallest log end offset among the in-sync replicas,
+  where this broker's own counts what is appended *and*, if flush.messages asks for it, synced. A lone replica's follows
+  at once.
+
+Used on the event loop only. Records go through the `LogAppender`, which keeps their order; readers get slices of the
+file. Kafka's `Partition` is the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from broker.metadata.image import PartitionImage
+from broker.replication.disk_threads import DiskThreads
+from broker.replication.isr import effective_min_insync, high_watermark
+from broker.replication.log_appender import LogAppender
+from broker.storage.append_info import AppendInfo
+from broker.storage.log import Log
+from broker.storage.log_slice import LogSlice
+from protocol.errors import ErrorCode, KafkaError
+
+NO_LEADER = -1
+NO_EPOCH = -1
+ACKS_ALL = -1
+
+
+class FetchedRecords(NamedTuple):
+    """What a read found; nothing if the fetcher's log has left ours, at `diverging_epoch` (epoch, end offset)."""
+
+    records: LogSlice | bytes
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    diverging_epoch: tuple[int, int] | None = None
+
+
+class Partition:
+    """A replica of one partition. `on_advance` is called when the high watermark has moved: there is more to read."""
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        log: Log,
+        *,
+        node_id: int,
+        threads: DiskThreads,
+        on_advance: Callable[[Partition], None],
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self.replicas: tuple[int, ...] = ()
+        self.isr: Mapping[int, int] = {}
+        self.offline = False
+        self._node_id = node_id
+        self._partition_epoch = -1
+        self.high_watermark = log.high_watermark
+        self._end_offsets = {node_id: log.log_end_offset}
+        self._on_advance = on_advance
+        self._appender = LogAppender(log, threads, self._appended)
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.topic}-{self.index} leader {self.leader} epoch {self.leader_epoch}>"
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader == self._node_id
+
+    def apply(self, image: PartitionImage) -> bool:
+        """Take over what the image says; return whether who leads, or in which epoch, has changed."""
+        if image.leader_epoch < self.leader_epoch or image.partition_epoch < self._partition_epoch:
+            return False
+        changed = (image.leader, image.leader_epoch) != (self.leader, self.leader_epoch)
+        if changed:
+            # What followers had in another epoch says nothing about this one.
+            self._end_offsets = {n: end for n, end in self._end_offsets.items() if n == self._node_id}
+        self.leader = image.leader
+        self.leader_epoch = image.leader_epoch
+        self.replicas = tuple(image.replicas)
+        self.isr = image.isr
+        self._partition_epoch = image.partition_epoch
+        self._advance_high_watermark()
+        return changed
+
+    def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
+        """Make sure that this broker leads, in the epoch that the client knows (negative: it does not know any).
+
+        Raises KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR.
+        """
+        if self.offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk under {self.topic}-{self.index} has failed")
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            fenced = current_leader_epoch < self.leader_epoch
+            code = ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH
+            raise KafkaError(code, f"the leader epoch is {self.leader_epoch}, the request has {current_leader_epoch}")
+        if self.leader != self._node_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is led by {self.leader}")
+
+    def check_follower(self, replica_id: int, current_leader_epoch: int) -> None:
+        """Make sure that the broker that fetches holds a replica of this partition.
+
+        Raises KafkaError UNKNOWN_LEADER_EPOCH, or NOT_LEADER_OR_FOLLOWER if it knows no epoch: our image may be the
+        older one.
+        """
+        if replica_id not in self.replicas:
+            known = current_leader_epoch >= 0
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(code, f"broker {replica_id} has no replica of {self.topic}-{self.index}")
+
+    def append_as_leader(
+        self, records: memoryview, required_acks: int, now_ms: int, api_version: int
+    ) -> AppendInfo | asyncio.Future[AppendInfo]:
+        """Append one batch in place (see `Log.append_as_leader`); a future if that did not end at once.
+
+        `required_acks` is checked before the append only: see `acknowledgement` for after it. Raises KafkaError.
+        """
+        self.check_leader()
+        if required_acks == ACKS_ALL and not self._enough_in_sync():
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"in sync: {sorted(self.isr)}")
+        return self._appender.append_as_leader(records, self.leader_epoch, now_ms, api_version)
+
+    def acknowledgement(self, next_offset: int, leader_epoch: int) -> ErrorCode | None:
+        """What to tell a producer with acks=-1 whose records end before `next_offset`; None: wait.
+
+        `leader_epoch` is the one they were appended in.
+        """
+        if self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if not self.is_leader or self.leader_epoch != leader_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.high_watermark < next_offset:
+            return None
+        return ErrorCode.NONE if self._enough_in_sync() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    def readable_end_offset(self, *, read_committed: bool) -> int:
+        """The offset (exclusive) up to which consumers may read."""
+        return self.log.last_stable_offset if read_committed else self.high_watermark
+
+    def read_for_fetch(
+        self,
+        fetch_offset: int,
+        max_bytes: int,
+        minimum_one_batch: bool,
+        read_committed: bool,
+        current_leader_epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+    ) -> FetchedRecords:
+        """Read from the batch that holds `fetch_offset` on, up to what consumers may see.
+
+        Raises KafkaError OFFSET_OUT_OF_RANGE and those of `check_leader`. The caller owns the slice and releases it.
+        """
+        self.check_leader(current_leader_epoch)
+        high_watermark = self.high_watermark
+        log = self.log
+        stable = log.last_stable_offset
+        start = log.log_start_offset
+        if last_fetched_epoch >= 0:
+            diverging = self._divergence(last_fetched_epoch, fetch_offset)
+            if diverging is not None:
+                return FetchedRecords(b"", high_watermark, stable, start, diverging)
+        end = stable if read_committed else high_watermark
+        if not start <= fetch_offset <= log.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {fetch_offset} is not in {start} to {log.log_end_offset}"
+            )
+        if fetch_offset >= end or (max_bytes <= 0 and not minimum_one_batch):
+            return FetchedRecords(b"", high_watermark, stable, start)
+        return FetchedRecords(log.read(fetch_offset, max_bytes, end, minimum_one_batch), high_watermark, stable, start)
+
+    def end_offset_for_epoch(self, leader_epoch: int, current_leader_epoch: int = NO_EPOCH) -> tuple[int, int]:
+        """The largest epoch not above `leader_epoch` and the offset after its last record; (-1, -1) if we know of none.
+
+        Raises KafkaError as `check_leader` does.
+        """
+        self.check_leader(current_leader_epoch)
+        if leader_epoch == self.leader_epoch:
+            # The log learns of an epoch with its first batch; until then the epoch is empty and ends where it starts.
+            return leader_epoch, self.log.log_end_offset
+        return self.log.end_offset_for_epoch(leader_epoch)
+
+    def resign(self) -> None:
+        """The replica here comes to its end: nobody may append or read any more."""
+        self.leader = NO_LEADER
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an append is on its way, which `drained` would wait for."""
+        return self._appender.is_busy
+
+    async def drained(self) -> None:
+        """Wait until no append is on its way; the caller sees to it that no new one comes."""
+        await self._appender.drained()
+
+    def _divergence(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
+        epoch, end_offset = self.end_offset_for_epoch(last_fetched_epoch)
+        if epoch < 0 or end_offset < 0 or fetch_offset < self.log.log_start_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {last_fetched_epoch} is not known")
+        return (epoch, end_offset) if epoch < last_fetched_epoch or end_offset < fetch_offset else None
+
+    def _enough_in_sync(self) -> bool:
+        return len(self.isr) >= effective_min_insync(self.log.config.min_insync_replicas, len(self.replicas))
+
+    def _appended(self, info: AppendInfo) -> None:
+        next_offset = info.last_offset + 1
+        if next_offset > self._end_offsets[self._node_id]:  # a duplicate was appended long ago
+            self._end_offsets[self._node_id] = next_offset
+            self._advance_high_watermark()
+
+    def _advance_high_watermark(self) -> None:
+        if self.leader != self._node_id:
+            return
+        new = high_watermark(self.isr, self._end_offsets)
+        if new > self.high_watermark:
+            self.log.advance_high_watermark(new)
+            self.high_watermark = new
+            self._on_advance(self)

@@ -1,0 +1,77 @@
+"""What a broker does for its logs now and then, without being asked.
+
+| work | every | where |
+|---|---|---|
+| high watermarks written | replica.high.watermark.checkpoint.interval.ms | thread |
+| recovery points written | log.flush.offset.checkpoint.interval.ms | thread |
+| log start offsets written | log.flush.start.offset.checkpoint.interval.ms | thread |
+| logs flushed, if due by flush.ms or a rolled segment | 1 s, or log.flush.scheduler.interval.ms if less | thread |
+| files of deleted segments and partitions removed, when their time has come | 1 s | thread |
+| idempotent producers that have not written for long forgotten | 10 min | loop |
+
+Differs from Kafka: flush.ms holds for a topic whether or not log.flush.scheduler.interval.ms is set; there its
+default, never, makes the topic's setting idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from broker.config import BrokerConfig
+from broker.replication.disk_threads import DiskThreads
+from broker.storage.log_dir import LogDir
+from broker.tasks import BackgroundTasks
+
+_FLUSH_CHECK_MS = 1_000
+_DELETION_CHECK_MS = 1_000
+_PRODUCER_CHECK_MS = 600_000
+
+
+class Upkeep:
+    """The chores of one log directory."""
+
+    def __init__(self, log_dir: LogDir, threads: DiskThreads) -> None:
+        self._log_dir = log_dir
+        self._threads = threads
+
+    def start(self, tasks: BackgroundTasks, config: BrokerConfig) -> None:
+        """Begin, until `tasks` are stopped."""
+        log_dir, run = self._log_dir, self._threads.run
+        tasks.every(
+            "high watermark checkpoint",
+            config.replica_high_watermark_checkpoint_interval_ms,
+            lambda: run(log_dir.checkpoint_high_watermarks),
+        )
+        tasks.every(
+            "recovery point checkpoint",
+            config.log_flush_offset_checkpoint_interval_ms,
+            lambda: run(log_dir.checkpoint_recovery_points),
+        )
+        tasks.every(
+            "log start offset checkpoint",
+            config.log_flush_start_offset_checkpoint_interval_ms,
+            lambda: run(log_dir.checkpoint_log_start_offsets),
+        )
+        tasks.every("flush", min(_FLUSH_CHECK_MS, config.log_flush_scheduler_interval_ms), self.flush_due)
+        tasks.every("file deletion", _DELETION_CHECK_MS, self.delete_due)
+        tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.forget_producers)
+
+    async def flush_due(self) -> None:
+        """Flush the logs that should be by now."""
+        due = [(log, log.flush_target()) for log in tuple(self._log_dir.logs.values())]
+        await asyncio.gather(*(self._threads.run(log.flush, target) for log, target in due if target is not None))
+
+    async def flush_all(self) -> None:
+        """Flush everything; raises KafkaError if the disk fails."""
+        unsynced = [log for log in self._log_dir.logs.values() if log.recovery_point < log.log_end_offset]
+        await asyncio.gather(*(self._threads.run(log.flush) for log in unsynced))
+
+    def delete_due(self) -> Awaitable[object] | None:
+        """Remove the files whose time has come."""
+        return self._threads.run(self._log_dir.deletions.run_due) if len(self._log_dir.deletions) else None
+
+    def forget_producers(self) -> None:
+        """Forget idempotent producers that have not written for producer.id.expiration.ms."""
+        for log in tuple(self._log_dir.logs.values()):
+            log.remove_expired_producers()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from broker.tasks import BackgroundTasks
+
+
+class Failures(list[tuple[str, BaseException]]):
+    def __call__(self, name: str, error: BaseException) -> None:
+        self.append((name, error))
+
+
+async def test_a_periodic_function_runs_again_and_again_until_stopped() -> None:
+    tasks = BackgroundTasks(Failures())
+    runs = 0
+    enough = asyncio.Event()
+
+    def count() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 3:
+            enough.set()
+
+    tasks.every("counting", 1, count)
+    await asyncio.wait_for(enough.wait(), 5)
+    await tasks.stop()
+
+    assert runs == 3
+    assert len(tasks) == 0
+
+
+async def test_a_periodic_function_may_be_asynchronous() -> None:
+    tasks = BackgroundTasks(Failures())
+    ran = asyncio.Event()
+
+    async def run() -> None:
+        ran.set()
+
+    tasks.every("running", 1, run)
+    await asyncio.wait_for(ran.wait(), 5)
+    await tasks.stop()
+
+
+async def test_a_periodic_function_that_fails_is_logged_and_runs_again(caplog: pytest.LogCaptureFixture) -> None:
+    failures = Failures()
+    tasks = BackgroundTasks(failures)
+    runs = 0
+    recovered = asyncio.Event()
+
+    def fail_once() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            raise ValueError("once")
+        recovered.set()
+
+    with caplog.at_level(logging.ERROR):
+        tasks.every("flaky", 1, fail_once)
+        await asyncio.wait_for(recovered.wait(), 5)
+    await tasks.stop()
+
+    assert "flaky" in caplog.text
+    assert failures == []
+
+
+async def test_a_task_that_ends_by_an_exception_is_reported() -> None:
+    failures = Failures()
+    tasks = BackgroundTasks(failures)
+
+    async def fail() -> None:
+        raise ValueError("broken")
+
+    await asyncio.wait({tasks.start("worker", fail())})
+    await asyncio.sleep(0)
+
+    [(name, error)] = failures
+    assert name == "worker"
+    assert str(error) == "broken"
+    await tasks.stop()
+
+
+async def test_stopping_cancels_what_runs_and_reports_nothing() -> None:
+    failures = Failures()
+    tasks = BackgroundTasks(failures)
+    task = tasks.start("waiting", asyncio.Event().wait())  # type: ignore[arg-type]
+
+    await tasks.stop()
+
+    assert task.cancelled()
+    assert failures == []
+    assert len(tasks) == 0
