@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 
 from broker.clock import Clock
 from broker.config.broker_config import BrokerConfig
+from broker.config.rules import connection_overrides
 from broker.event_log import EventLogger
 from broker.metrics import Metrics
 from broker.server.connection import Connection
@@ -51,6 +51,11 @@ class Connections:
         self.arena = ReceiveArena()
         self.on_room: list[Callable[[], None]] = []
         self._metrics = metrics
+        # Differs from Kafka: host names are not resolved, only addresses count, because resolving would block the loop.
+        self._limits = {
+            host.strip("[]"): limit
+            for host, limit in connection_overrides(config.max_connections_per_ip_overrides).items()
+        }
         self._connections: set[Connection] = set()
         self._by_host: Counter[str] = Counter()
         self._abandoned: set[asyncio.Future[Result]] = set()
@@ -67,8 +72,7 @@ class Connections:
 
     def allows(self, host: str) -> bool:
         """Whether one more connection from `host` is within its limit."""
-        limit = _limits(self.config.max_connections_per_ip_overrides).get(host, self.config.max_connections_per_ip)
-        return self._by_host[host] < limit
+        return self._by_host[host] < self._limits.get(host, self.config.max_connections_per_ip)
 
     def open(self, transport: Transport, context: ConnectionContext) -> Connection:
         """Begin to serve a connection."""
@@ -146,14 +150,3 @@ class Connections:
             await closed
         finally:
             self.on_room.remove(tell)
-
-
-@lru_cache(maxsize=8)
-def _limits(overrides: str) -> dict[str, int]:
-    """Parse `max.connections.per.ip.overrides`."""
-    # Differs from Kafka: host names are not resolved, only addresses count, because resolving would block the loop.
-    limits = {}
-    for override in filter(None, (part.strip() for part in overrides.split(","))):
-        host, _, count = override.rpartition(":")
-        limits[host.strip("[]")] = int(count)
-    return limits

@@ -30,18 +30,19 @@ from broker.clock import Clock
 from broker.event_log import EventLogger
 from broker.metrics import ApiMetrics, Metrics
 from broker.server.context import CloseConnection, ConnectionContext, RequestContext
-from broker.server.flow_control import FileSlice, release_all
+from broker.server.flow_control import release_all
 from broker.server.routes import API_VERSIONS, Answers, Handler, Pending, Result, Route
 from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
 from protocol.framing import SIZE_PREFIX
-from protocol.header import decode_request_header, encode_response
+from protocol.header import decode_request_header, encode_response, encode_response_into
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.schema import Message
 
 _LOG = EventLogger(__name__)
 _REQUEST_LOG = EventLogger("broker.request")
-_pack_size = SIZE_PREFIX.pack
+_NO_SIZE = bytes(SIZE_PREFIX.size)
+_pack_size_into = SIZE_PREFIX.pack_into
 _UNKNOWN_VERSION = -1  # one label for all versions that a peer may make up
 
 
@@ -149,21 +150,19 @@ class Dispatcher:
 
     def _encode(self, context: RequestContext, response: Message, answers: Answers) -> None:
         """Append a response with its size. Raises LocalProtocolError; `answers` is then as before."""
-        splices: list[tuple[int, FileSlice]] = []
+        out, splices = answers.out, answers.splices
+        start, spliced = len(out), len(splices)
+        out += _NO_SIZE
         try:
-            body = encode_response(context.api_key, context.api_version, context.correlation_id, response, splices)
+            encode_response_into(context.api_key, context.api_version, context.correlation_id, response, out, splices)
         except LocalProtocolError:
-            release_all(splices)
+            release_all(splices[spliced:])
+            del out[start:], splices[spliced:]
             raise
-        out = answers.out
-        size = len(body)
-        if splices:
-            offset = len(out) + SIZE_PREFIX.size
-            for position, of in splices:
-                size += len(of)
-                answers.splices.append((offset + position, of))
-        out += _pack_size(size)
-        out += body
+        size = len(out) - start - 4
+        if len(splices) > spliced:
+            size += sum(len(of) for _, of in splices[spliced:])
+        _pack_size_into(out, start, size)
 
     def _error_response(
         self, route: Route, metrics: ApiMetrics, context: RequestContext, request: Message, error: Exception

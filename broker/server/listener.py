@@ -31,7 +31,7 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 class Listener:
-    """A listener of the broker; `start` once, `stop` once."""
+    """A listener of the broker; `bind`, `start` and `stop` once each."""
 
     def __init__(self, endpoint: Endpoint, connections: Connections, metrics: Metrics) -> None:
         self.name = endpoint.name
@@ -54,11 +54,18 @@ class Listener:
     def port(self) -> int:
         return self.address[1]
 
-    async def start(self) -> None:
-        """Listen. Raises OSError, which names the endpoint."""
+    @property
+    def is_bound(self) -> bool:
+        return self._socket is not None
+
+    async def bind(self) -> None:
+        """Listen: clients can connect, and wait. Raises OSError, which names the endpoint."""
         self._socket = await _listening_socket(self._endpoint, self._connections.config)
         host, port = self._socket.getsockname()[:2]
         self._bound = host, port
+
+    def start(self) -> None:
+        """Accept connections."""
         self._connections.on_room.append(self._resume)
         self._accept(on=True)
 
@@ -67,7 +74,8 @@ class Listener:
         if self._socket is None:
             return
         self._accept(on=False)
-        self._connections.on_room.remove(self._resume)
+        if self._resume in self._connections.on_room:
+            self._connections.on_room.remove(self._resume)
         if self._back_off is not None:
             self._back_off.cancel()
         self._socket.close()

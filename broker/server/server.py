@@ -1,8 +1,8 @@
 """The network side of a broker: all its listeners, their connections and the one timer that they need.
 
-Start: `start` opens the listeners; from then on requests come in. Stop, in this order, so that what is in flight is
-answered: `stop_accepting`; then whoever owns parked requests answers them (the purgatories are released); then
-`finish`.
+Start: `bind` opens the listening sockets, so that their ports can be registered; `start` lets requests in. Stop, in
+this order, so that what is in flight is answered: `stop_accepting`; then whoever owns parked requests answers them
+(the purgatories are released); then `finish`.
 """
 
 from __future__ import annotations
@@ -54,21 +54,30 @@ class Server:
         self._ticked_at = clock.monotonic()
         self._cpu_at = _thread_cpu_seconds()
 
-    async def start(self) -> None:
-        """Listen on all endpoints. Raises OSError; then nothing listens."""
+    async def bind(self) -> None:
+        """Open the listening sockets: addresses are known and clients may connect, but wait for `start`.
+
+        Raises OSError; then nothing listens.
+        """
         try:
             for listener in self.listeners:
-                await listener.start()
+                await listener.bind()
         except OSError:
             self.stop_accepting()
             raise
+
+    async def start(self) -> None:
+        """Accept connections, after `bind` if that has not been called. Raises OSError as it does."""
+        if not all(listener.is_bound for listener in self.listeners):
+            await self.bind()
         for listener in self.listeners:
+            listener.start()
             _LOG.info("listening", listener=listener.name, address=listener.address)
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
 
     @property
     def addresses(self) -> dict[str, Address]:
-        """The addresses listened on by listener name."""
+        """The addresses listened on by listener name, once `bind` has returned."""
         return {listener.name: listener.address for listener in self.listeners}
 
     def stop_accepting(self) -> None:

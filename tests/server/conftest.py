@@ -30,7 +30,7 @@ async def serve() -> AsyncIterator[Serve]:
     loop = asyncio.get_running_loop()
     running: list[Serving] = []
 
-    async def start(handlers: Handlers | None = None, **overrides: str) -> Serving:
+    async def open_server(handlers: Handlers | None = None, *, start: bool = True, **overrides: str) -> Serving:
         config = BrokerConfig.load(
             None, {"listeners": "PLAINTEXT://127.0.0.1:0", **{k.replace("_", "."): v for k, v in overrides.items()}}
         )
@@ -43,11 +43,12 @@ async def serve() -> AsyncIterator[Serve]:
             clock,
             lambda function: loop.run_in_executor(None, function),
         )
-        await server.start()
+        if start:
+            await server.start()
         running.append(Serving(server, metrics, clock))
         return running[-1]
 
-    yield start
+    yield open_server
     for serving in running:
         for client in serving.clients:
             with contextlib.suppress(OSError):

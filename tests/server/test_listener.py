@@ -126,3 +126,15 @@ async def test_connections_are_counted(serve: Serve) -> None:
     counted = serving.metrics.listener("PLAINTEXT")
     assert (counted.created, counted.closed, counted.open) == (2, 1, 1)
     await other.ask("Metadata", METADATA_VERSION, MetadataRequest())
+
+
+async def test_between_bind_and_start_clients_connect_and_wait(serve: Serve) -> None:
+    serving = await serve(start=False)
+    await serving.server.bind()
+    client = await serving.connect()
+    await client.send_request("Metadata", METADATA_VERSION, MetadataRequest())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(serving.connections) == 0
+    await serving.server.start()
+    await client.receive_frame()
