@@ -51,7 +51,9 @@ def batch(*values: bytes | None, timestamp: int = NOW, key: bytes | None = b"k",
     return memoryview(builder.build())
 
 
-def marker(producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int = 0, timestamp: int = NOW) -> memoryview:
+def marker(
+    producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int = 0, timestamp: int = NOW
+) -> memoryview:
     kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
     built = build_end_txn_marker(EndTxnMarker(kind, coordinator_epoch), producer_id, epoch, timestamp)
     return memoryview(built)
