@@ -40,7 +40,7 @@ from broker.metadata.values import (
 
 
 class Identity(NamedTuple):
-    """Which broker this is: `log_dir` is its log directory's id, `boot_id` the operating system's run, "" if unknown."""
+    """Which broker this is: `log_dir` is its log directory's id, `boot_id` the operating system's run ("": unknown)."""
 
     node_id: int
     log_dir: str

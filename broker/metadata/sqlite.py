@@ -59,7 +59,7 @@ class SqliteStore(EmbeddedStore):
         try:
             kvs, revision = await database.run(database.open)
         except BaseException:
-            database.shut_down()
+            await database.shut_down()
             raise
         return cls(database, kvs, revision)
 
@@ -72,10 +72,7 @@ class SqliteStore(EmbeddedStore):
 
     async def close(self) -> None:
         await super().close()
-        try:
-            await self._database.run(self._database.close)
-        finally:
-            self._database.shut_down()
+        await self._database.shut_down()
 
     async def _persist(self, batch: Batch) -> None:
         await self._database.run(lambda: self._database.commit(batch))
@@ -88,23 +85,26 @@ class _Database:
         self._path = path
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="metadata")
         self._connection: sqlite3.Connection | None = None
+        self._ended = False
 
     async def run(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function)
 
-    def shut_down(self) -> None:
-        self._executor.shutdown(wait=True)
+    async def shut_down(self) -> None:
+        """Close the connection and end the thread. Harmless when it is done."""
+        if not self._ended:
+            self._ended = True
+            try:
+                await self.run(self.close)
+            finally:
+                self._executor.shutdown(wait=True)
 
     def open(self) -> tuple[list[KV], int]:
         try:
             self._connection = sqlite3.connect(self._path, isolation_level=None)
             return self._load(self._connection)
         except sqlite3.Error as error:
-            self.close()
             raise StoreFailedError(f"cannot open the metadata in {self._path}: {error}") from error
-        except StoreFailedError:
-            self.close()
-            raise
 
     def commit(self, batch: Batch) -> None:
         assert self._connection is not None

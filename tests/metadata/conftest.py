@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from broker.config import BrokerConfig
+from broker.metadata.image import MetadataImage
+from broker.metadata.memory import InMemoryStore
+from broker.metadata.metadata import Metadata
+from broker.metadata.sqlite import FILE_NAME, SqliteStore
+from broker.metadata.store import MetadataStore
+from broker.metadata.values import Listener
+from broker.randomness import SeededRandomness
+from broker.testing.clock import ManualClock
+
+CLUSTER_ID = "y2F3HaVmTSiLkCePmkxmmg"
+LISTENERS = [Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataStore]:
+    opened: MetadataStore = (
+        InMemoryStore() if request.param == "memory" else await SqliteStore.open(tmp_path / FILE_NAME)
+    )
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def shared() -> AsyncIterator[InMemoryStore]:
+    """A store for several brokers."""
+    store = InMemoryStore()
+    yield store
+    await store.close()
+
+
+Start = Callable[..., Awaitable[Metadata]]
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    """Start brokers' metadata; `failures` of each collects what it reported. They are stopped at the end."""
+    started: list[Metadata] = []
+
+    async def start(
+        store: MetadataStore,
+        node_id: int = 1,
+        *,
+        boot_id: str = "boot 1",
+        log_dir_id: str = "",
+        cluster_id: str = CLUSTER_ID,
+        failures: list[BaseException] | None = None,
+        **overrides: str,
+    ) -> Metadata:
+        reported = failures if failures is not None else []
+        metadata = Metadata(
+            BrokerConfig.load(
+                None, {"node.id": str(node_id)} | {name.replace("_", "."): text for name, text in overrides.items()}
+            ),
+            store,
+            cluster_id=cluster_id,
+            log_dir_id=log_dir_id or f"log dir {node_id}",
+            boot_id=boot_id,
+            clock=ManualClock(),
+            randomness=SeededRandomness(node_id + len(started)),
+            on_failure=lambda _what, error: reported.append(error),
+        )
+        started.append(metadata)
+        await metadata.start(LISTENERS)
+        return metadata
+
+    yield start
+    for metadata in reversed(started):
+        await metadata.stop(clean=False)
+
+
+async def until(metadata: Metadata, condition: Callable[[MetadataImage], bool]) -> MetadataImage:
+    """Return the first image from now on for which `condition` holds."""
+    reached: asyncio.Future[MetadataImage] = asyncio.get_running_loop().create_future()
+
+    def look(_old: MetadataImage, image: MetadataImage) -> None:
+        if not reached.done() and condition(image):
+            reached.set_result(image)
+
+    metadata.on_change(look)
+    look(metadata.image, metadata.image)
+    return await asyncio.wait_for(reached, 10)

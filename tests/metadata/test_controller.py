@@ -1,0 +1,122 @@
+"""Several brokers on one store: who is the controller, and who leads when brokers come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.metadata.image import MetadataImage
+from broker.metadata.memory import InMemoryStore
+from broker.metadata.metadata import Metadata
+from broker.metadata.store import Put, created_at, still
+from broker.metadata.topics import create_topic
+from broker.metadata.values import PartitionState, encode
+from tests.metadata.conftest import Start, until
+
+
+async def _kill(store: InMemoryStore, metadata: Metadata) -> None:
+    """The process is gone, and its lease has run out."""
+    await metadata.stop(clean=False)
+    ((kv, *_), _) = await store.range(metadata.keys.broker_id(metadata.config.node_id))
+    await store.revoke(kv.lease)
+
+
+def _leaders(image: MetadataImage, topic: str = "t") -> list[int]:
+    return [partition.leader for partition in image.topics[topic].partitions]
+
+
+async def test_the_first_broker_is_the_controller(shared: InMemoryStore, start: Start) -> None:
+    brokers = [await start(shared, node_id) for node_id in (3, 1, 2)]
+
+    image = await until(brokers[0], lambda image: len(image.brokers) == 3)
+
+    assert image.controller_id == 3
+    assert list(image.brokers) == [1, 2, 3]
+
+
+async def test_every_broker_sees_a_topic_that_one_created(shared: InMemoryStore, start: Start) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(first, lambda image: len(image.brokers) == 2)
+
+    created = await create_topic(first, "t", 3, 2)
+
+    assert [partition.replicas for partition in created.partitions] == [[1, 2], [2, 1], [1, 2]]
+    image = await until(second, lambda image: "t" in image.topics)
+    assert image.topics["t"] == created
+
+
+async def test_a_dead_brokers_partitions_are_led_by_others(shared: InMemoryStore, start: Start) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(first, lambda image: len(image.brokers) == 2)
+    await create_topic(first, "t", 4, 2)
+    await create_topic(first, "lonely", assignments={0: [2]})
+
+    await _kill(shared, second)
+
+    image = await until(first, lambda image: _leaders(image) == [1] * 4 and _leaders(image, "lonely") == [-1])
+    assert [partition.leader_epoch for partition in image.topics["t"].partitions] == [0, 1, 0, 1]
+    assert [list(partition.isr) for partition in image.topics["t"].partitions] == [[1]] * 4
+    assert list(image.topics["lonely"].partitions[0].isr) == [2]
+
+
+async def test_a_lonely_partition_comes_back_with_its_broker(shared: InMemoryStore, start: Start) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(first, lambda image: len(image.brokers) == 2)
+    await create_topic(first, "t", assignments={0: [2]})
+    await second.stop()
+    await until(first, lambda image: _leaders(image) == [-1])
+
+    again = await start(shared, 2)
+
+    image = await until(again, lambda image: _leaders(image) == [2])
+    assert image.topics["t"].partitions[0].leader_epoch == 2
+
+
+async def test_many_partitions_move_at_once(shared: InMemoryStore, start: Start) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(first, lambda image: len(image.brokers) == 2)
+    await create_topic(first, "t", 700, 2)
+
+    await second.stop()
+
+    await until(first, lambda image: _leaders(image) == [1] * 700)
+
+
+async def test_another_broker_takes_over_from_a_dead_controller(shared: InMemoryStore, start: Start) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(second, lambda image: len(image.brokers) == 2)
+    await create_topic(second, "t", 2, 2)
+
+    await _kill(shared, first)
+
+    image = await until(second, lambda image: _leaders(image) == [2, 2])
+    assert image.controller_id == 2
+
+
+async def test_a_deposed_controller_can_write_nothing(shared: InMemoryStore, start: Start) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(second, lambda image: len(image.brokers) == 2)
+    topic = await create_topic(second, "t", 1, 2)
+    old_epoch = second.image.controller_epoch
+    await _kill(shared, first)
+    await until(second, lambda image: image.controller_id == 2)
+
+    partition = second.image.topics["t"].partitions[0]
+    key = second.keys.partition_state(topic.topic_id, 0)
+    when = (created_at(second.keys.controller, old_epoch), still(key, partition.state_revision))
+    result = await shared.txn(when, (Put(key, encode(PartitionState(1, 99, {1: 1}, 99))),))
+
+    assert not result.ok
+
+
+@pytest.mark.parametrize("seconds", [0.01])
+async def test_a_broker_that_falls_silent_is_given_up(
+    shared: InMemoryStore, start: Start, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.metadata.metadata.SESSION_TTL", seconds)
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(first, lambda image: len(image.brokers) == 2)
+    await second.stop(clean=False)
+
+    second._registration._session.abandon()  # type: ignore[union-attr]
+
+    await until(first, lambda image: list(image.brokers) == [1])

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.metadata.image import MetadataImage, PartitionImage
+from broker.metadata.image_builder import load_image, next_image
+from broker.metadata.keys import Keys
+from broker.metadata.memory import InMemoryStore
+from broker.metadata.store import KV, Batch, Change, Delete, DeletePrefix, Op, Put, StoreError
+from broker.metadata.values import (
+    RUNNING,
+    STARTING,
+    Assignment,
+    BrokerRegistration,
+    ClusterRecord,
+    ControllerRecord,
+    Listener,
+    PartitionState,
+    TopicRecord,
+    encode,
+    encode_configs,
+)
+from protocol.primitives import uuid_to_text
+
+KEYS = Keys()
+TOPIC_ID = bytes(range(1, 17))
+OTHER_ID = bytes(range(2, 18))
+LISTENER = Listener("PLAINTEXT", "PLAINTEXT", "host", 9092)
+
+
+def _put(key: bytes, value: msgspec.Struct) -> Put:
+    return Put(key, encode(value))
+
+
+def _partition(topic_id: bytes, index: int, leader: int = 1, epoch: int = 0) -> list[Op]:
+    return [
+        _put(KEYS.partition_state(topic_id, index), PartitionState(leader, epoch, {leader: 7}, epoch, elr=[3])),
+        _put(KEYS.assignment(topic_id, index), Assignment([leader, 2], adding=[5])),
+    ]
+
+
+def _topic(name: str, topic_id: bytes, partitions: int) -> Put:
+    return _put(KEYS.topic_name(name), TopicRecord(uuid_to_text(topic_id), partitions, 1))
+
+
+def _broker(node_id: int, state: str = RUNNING, intact_since: int = 0) -> Put:
+    registration = BrokerRegistration([LISTENER], "rack", "incarnation", 0, "boot", state, None, intact_since)
+    return _put(KEYS.broker_id(node_id), registration)
+
+
+async def _images(*txns: list[Op]) -> list[MetadataImage]:
+    """Apply the transactions, and return the image after each, which a load of the whole store must equal."""
+    store = InMemoryStore()
+    images = [MetadataImage()]
+    watch = store.watch(KEYS.prefix, 0)
+    for then in txns:
+        result = await store.txn((), then)
+        images.append(next_image(KEYS, images[-1], await anext(watch)))
+        kvs, revision = await store.range(KEYS.prefix)
+        assert images[-1] == load_image(KEYS, kvs, revision)
+        assert images[-1].revision == result.revision == revision
+    await store.close()
+    return images[1:]
+
+
+async def test_a_topic_appears_whole() -> None:
+    (image,) = await _images([_topic("t", TOPIC_ID, 2), *_partition(TOPIC_ID, 0), *_partition(TOPIC_ID, 1, leader=2)])
+
+    topic = image.topics["t"]
+    assert image.topics_by_id == {TOPIC_ID: topic}
+    assert (topic.name, topic.topic_id, topic.configs, topic.name_revision) == ("t", TOPIC_ID, {}, 1)
+    assert topic.partitions[1] == PartitionImage(
+        leader=2,
+        leader_epoch=0,
+        replicas=[2, 2],
+        isr={2: 7},
+        partition_epoch=0,
+        eligible_leader_replicas=[3],
+        adding_replicas=[5],
+        removing_replicas=[],
+        state_revision=1,
+        state_value=b'{"l":2,"e":0,"isr":{"2":7},"pe":0,"elr":[3],"rec":0}',
+    )
+
+
+async def test_partitions_without_a_name_are_no_topic_yet() -> None:
+    images = await _images(_partition(TOPIC_ID, 1), [_topic("t", TOPIC_ID, 2), *_partition(TOPIC_ID, 0)])
+
+    assert (images[0].topics, list(images[0].uncovered)) == ({}, [TOPIC_ID])
+    assert (len(images[1].topics["t"].partitions), images[1].uncovered) == (2, {})
+
+
+async def test_a_topic_grows_when_its_name_covers_more() -> None:
+    images = await _images(
+        [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0)],
+        _partition(TOPIC_ID, 1),
+        [_topic("t", TOPIC_ID, 3), *_partition(TOPIC_ID, 2)],
+    )
+
+    assert [len(image.topics["t"].partitions) for image in images] == [1, 1, 3]
+    assert images[2].uncovered == {}
+
+
+async def test_a_change_of_one_partition_copies_only_what_holds_it() -> None:
+    images = await _images(
+        [_topic("t", TOPIC_ID, 2), *_partition(TOPIC_ID, 0), *_partition(TOPIC_ID, 1)],
+        [_topic("u", OTHER_ID, 1), *_partition(OTHER_ID, 0)],
+        [_partition(TOPIC_ID, 1, epoch=4)[0]],
+    )
+
+    before, after = images[1].topics, images[2].topics
+    assert after["u"] is before["u"]
+    assert after["t"].partitions[0] is before["t"].partitions[0]
+    assert (before["t"].partitions[1].leader_epoch, after["t"].partitions[1].leader_epoch) == (0, 4)
+    assert after["t"].partitions[1].replicas == [1, 2]
+    assert images[2].topics_by_id[TOPIC_ID] is after["t"]
+
+
+async def test_a_deleted_topic_leaves_nothing() -> None:
+    images = await _images(
+        [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0), Put(KEYS.topic_config("t"), encode_configs({"a": "b"}))],
+        [Delete(KEYS.topic_name("t")), DeletePrefix(KEYS.topic(TOPIC_ID)), Delete(KEYS.topic_config("t"))],
+    )
+
+    assert msgspec.structs.replace(images[1], revision=0) == MetadataImage()
+
+
+async def test_a_name_may_come_back_with_another_id() -> None:
+    images = await _images(
+        [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0)],
+        [Delete(KEYS.topic_name("t")), DeletePrefix(KEYS.topic(TOPIC_ID))],
+        [_topic("t", OTHER_ID, 1), *_partition(OTHER_ID, 0)],
+    )
+
+    assert images[2].topics["t"].topic_id == OTHER_ID
+    assert list(images[2].topics_by_id) == [OTHER_ID]
+
+
+async def test_a_topic_has_its_configuration_whenever_that_is_set() -> None:
+    images = await _images(
+        [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0), Put(KEYS.topic_config("t"), encode_configs({"a": "1"}))],
+        [Put(KEYS.topic_config("t"), encode_configs({"a": "2"}))],
+        [Delete(KEYS.topic_config("t"))],
+    )
+
+    topics = [image.topics["t"] for image in images]
+    assert [(topic.configs, topic.configs_revision) for topic in topics] == [({"a": "1"}, 1), ({"a": "2"}, 2), ({}, 0)]
+    assert all(topic.name_revision == 1 for topic in topics)
+
+
+async def test_brokers_that_are_starting_are_not_shown() -> None:
+    images = await _images(
+        [_broker(2), _broker(1, STARTING)], [_broker(1, intact_since=1)], [Delete(KEYS.broker_id(2))]
+    )
+
+    assert [list(image.brokers) for image in images] == [[2], [1, 2], [1]]
+    assert sorted(images[0].registered) == [1, 2]
+    broker = images[1].brokers[1]
+    assert (broker.epoch, broker.revision, broker.listeners, broker.rack) == (1, 2, [LISTENER], "rack")
+    assert (broker.intact_since, images[1].brokers[2].intact_since) == (1, 1)
+
+
+async def test_the_controller_and_the_cluster() -> None:
+    images = await _images(
+        [_put(KEYS.cluster, ClusterRecord("id", 0)), _put(KEYS.controller, ControllerRecord(3, "x"))],
+        [Delete(KEYS.controller)],
+        [_put(KEYS.controller, ControllerRecord(4, "y"))],
+    )
+
+    assert [(image.cluster_id, image.controller_id, image.controller_epoch) for image in images] == [
+        ("id", 3, 1),
+        ("id", -1, 0),
+        ("id", 4, 3),
+    ]
+
+
+async def test_what_is_set_for_one_broker_comes_before_what_is_set_for_all() -> None:
+    images = await _images(
+        [
+            Put(KEYS.broker_config(None), encode_configs({"a": "all", "b": "all"})),
+            Put(KEYS.broker_config(1), encode_configs({"a": "one"})),
+        ],
+        [Delete(KEYS.broker_config(1))],
+    )
+
+    assert images[0].dynamic_configs(1) == {"a": "one", "b": "all"}
+    assert images[0].dynamic_configs(2) == {"a": "all", "b": "all"}
+    assert images[1].dynamic_configs(1) == {"a": "all", "b": "all"}
+
+
+async def test_keys_of_a_later_version_change_nothing() -> None:
+    (image,) = await _images([Put(KEYS.prefix + b"/acl/abc", b"?"), Put(KEYS.broker_known(1), b"?")])
+
+    assert image == MetadataImage(revision=1)
+
+
+def test_a_revision_without_changes_moves_the_image() -> None:
+    image = next_image(KEYS, MetadataImage(revision=3, cluster_id="c"), Batch(9, ()))
+
+    assert (image.revision, image.cluster_id) == (9, "c")
+
+
+@pytest.mark.parametrize(
+    "kv",
+    [
+        KV(KEYS.partition_state(TOPIC_ID, 0), b"{", 1, 1),
+        KV(KEYS.partition_state(TOPIC_ID, 0), b'{"l":1}', 1, 1),
+        KV(KEYS.broker_id(1), b"[]", 1, 1),
+        KV(KEYS.broker_ids + b"x", b"{}", 1, 1),
+        KV(KEYS.topic_name("t"), b'{"id":"AQIDBAUGBwgJCgsMDQ4PEA","partitions":1,"rf":1}', 1, 1),
+    ],
+)
+def test_what_cannot_be_read_is_an_error(kv: KV) -> None:
+    with pytest.raises(StoreError):
+        next_image(KEYS, MetadataImage(), Batch(1, (Change(kv.key, kv),)))
+
+
+def test_a_rewritten_value_keeps_what_this_version_does_not_know() -> None:
+    newer = b'{"l":1,"e":0,"isr":{"1":7},"pe":0,"elr":[],"rec":0,"later":{"x":[1]}}'
+
+    rewritten = encode(PartitionState(2, 1, {2: 8}, 1), newer)
+
+    assert msgspec.json.decode(rewritten) == {
+        "l": 2, "e": 1, "isr": {"2": 8}, "pe": 1, "elr": [], "rec": 0, "later": {"x": [1]},
+    }  # fmt: skip
+
+
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("create"), st.sampled_from("tuv"), st.integers(1, 3)),
+        st.tuples(st.just("delete"), st.sampled_from("tuv"), st.just(0)),
+        st.tuples(st.just("lead"), st.sampled_from("tuv"), st.integers(1, 9)),
+        st.tuples(st.just("config"), st.sampled_from("tuv"), st.integers(0, 2)),
+        st.tuples(st.just("leave"), st.sampled_from("tuv"), st.integers(1, 3)),
+    ),
+    max_size=15,
+)
+
+
+@given(_STEPS)
+def test_following_changes_gives_the_same_image_as_loading_it(steps: list[tuple[str, str, int]]) -> None:
+    existing: dict[str, bytes] = {}
+    txns: list[list[Op]] = []
+    for number, (step, name, argument) in enumerate(steps):
+        topic_id = existing.get(name)
+        if step == "create" and topic_id is None:
+            topic_id = existing[name] = bytes([number + 1]) * 16
+            partitions = [op for index in range(argument) for op in _partition(topic_id, index)]
+            txns.append([_topic(name, topic_id, argument), *partitions])
+        elif step == "leave":
+            txns.append(_partition(bytes([number + 100]) * 16, argument))
+        elif step == "config":
+            key = KEYS.topic_config(name)
+            txns.append([Put(key, encode_configs({"n": str(argument)}))] if argument else [Put(key, b"{}")])
+        elif topic_id is not None and step == "delete":
+            del existing[name]
+            txns.append([Delete(KEYS.topic_name(name)), DeletePrefix(KEYS.topic(topic_id))])
+        elif topic_id is not None and step == "lead":
+            txns.append([_partition(topic_id, 0, epoch=argument)[0]])
+    asyncio.run(_check(txns))
+
+
+async def _check(txns: list[list[Op]]) -> None:
+    await _images(*txns)

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from broker.metadata.image import MetadataImage
+from broker.metadata.memory import InMemoryStore
+from broker.metadata.registration import Identity, Registration, RegistrationError
+from broker.metadata.sqlite import FILE_NAME, SqliteStore
+from broker.metadata.store import Delete, DeletePrefix, LeaseLostError, MetadataStore, Put, StoreError, StoreFailedError
+from broker.metadata.topics import create_topic
+from broker.metadata.values import Assignment, decode_cluster, encode
+from protocol.errors import ErrorCode, KafkaError
+from tests.metadata.conftest import CLUSTER_ID, LISTENERS, Start, until
+
+
+async def test_a_lonely_broker_is_its_own_cluster(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store, 7, broker_rack="r")
+
+    image = metadata.image
+    assert (image.cluster_id, image.controller_id) == (CLUSTER_ID, 7)
+    broker = image.brokers[7]
+    assert (broker.node_id, broker.listeners, broker.rack) == (7, LISTENERS, "r")
+    assert broker.epoch == metadata.broker_epoch > 0
+    ((kv,), _) = await store.range(metadata.keys.cluster)
+    assert decode_cluster(kv.value).created == 1_700_000_000_000
+
+
+async def test_after_a_clean_stop_nothing_is_registered(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store)
+    keys = metadata.keys
+
+    await metadata.stop()
+
+    assert (await store.range(keys.broker_ids))[0] == []
+    assert (await store.range(keys.controller))[0] == []
+    with pytest.raises(StoreError):
+        await metadata.wait_for_revision(10**9)
+
+
+async def test_stopping_twice_is_harmless(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store)
+
+    await metadata.stop()
+    await metadata.stop()
+
+
+@pytest.mark.parametrize(
+    ("clean", "boot_id", "epoch"),
+    [(True, "boot 1", 0), (True, "boot 2", 0), (False, "boot 1", 0), (False, "boot 2", 1), (False, "", 1)],
+)
+async def test_leader_epochs_rise_only_if_records_may_be_lost(
+    tmp_path: Path, start: Start, clean: bool, boot_id: str, epoch: int
+) -> None:
+    """Kept: a clean stop, or a killed process whose operating system lived on with the page cache."""
+    store = await SqliteStore.open(tmp_path / FILE_NAME)
+    metadata = await start(store, boot_id="boot 1" if boot_id else "")
+    await create_topic(metadata, "t", 2)
+    await metadata.stop(clean=clean)
+    await store.close()
+
+    store = await SqliteStore.open(tmp_path / FILE_NAME)
+    restarted = await start(store, boot_id=boot_id)
+
+    partitions = restarted.image.topics["t"].partitions
+    assert [(partition.leader, partition.leader_epoch) for partition in partitions] == [(1, epoch), (1, epoch)]
+    assert all(partition.partition_epoch == epoch for partition in partitions)
+    await store.close()
+
+
+async def test_restarts_in_a_row_that_lose_nothing_write_no_partition(shared: InMemoryStore, start: Start) -> None:
+    metadata = await start(shared)
+    created = await create_topic(metadata, "t")
+    for _ in range(3):
+        await metadata.stop()
+        metadata = await start(shared)
+
+    assert metadata.image.topics["t"].partitions == created.partitions
+
+
+async def test_a_start_that_never_got_anywhere_does_not_hide_a_loss(shared: InMemoryStore, start: Start) -> None:
+    """Boot 1 loses power. At boot 2 the broker registers and is killed before it runs; then it is started again."""
+    metadata = await start(shared, boot_id="boot 1")
+    await create_topic(metadata, "t")
+    await metadata.stop(clean=False)
+    await shared.revoke((await shared.range(metadata.keys.broker_ids))[0][0].lease)
+    identity = Identity(1, "log dir 1", "boot 2", "stillborn", None, LISTENERS)
+    session = await shared.session(60)
+    await Registration(shared, metadata.keys, session, identity).register()
+    await session.revoke()
+
+    restarted = await start(shared, boot_id="boot 2")
+
+    assert restarted.image.topics["t"].partitions[0].leader_epoch == 1
+
+
+async def test_a_replaced_log_directory_may_have_lost_everything(shared: InMemoryStore, start: Start) -> None:
+    metadata = await start(shared, log_dir_id="old")
+    await create_topic(metadata, "t")
+    await metadata.stop()
+
+    replaced = await start(shared, log_dir_id="new")
+
+    assert replaced.image.topics["t"].partitions[0].leader_epoch == 1
+
+
+async def test_possible_losses_are_one_line_of_the_log(
+    shared: InMemoryStore, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    metadata = await start(shared, boot_id="boot 1")
+    await create_topic(metadata, "t", 30)
+    await metadata.stop(clean=False)
+    await shared.revoke((await shared.range(metadata.keys.broker_ids))[0][0].lease)
+
+    with caplog.at_level(logging.WARNING):
+        await start(shared, boot_id="boot 2")
+
+    assert [record.getMessage().split(": ")[1][:17] for record in caplog.records] == ["30 partitions, t-"]
+
+
+async def test_a_broker_that_comes_back_ends_what_is_left_of_it(shared: InMemoryStore, start: Start) -> None:
+    first = await start(shared)
+    await first.stop(clean=False)
+    assert len((await shared.range(first.keys.broker_ids))[0]) == 1
+
+    second = await start(shared)
+
+    assert second.broker_epoch > first.broker_epoch
+    assert second.image.controller_id == 1
+
+
+async def test_another_broker_with_the_same_node_id_is_refused(shared: InMemoryStore, start: Start) -> None:
+    await start(shared, 1, log_dir_id="here")
+
+    with pytest.raises(RegistrationError, match=r"node.id 1 is in use .*here.*there"):
+        await start(shared, 1, log_dir_id="there")
+
+
+async def test_a_log_directory_of_another_cluster_is_refused(shared: InMemoryStore, start: Start) -> None:
+    await start(shared, 1)
+
+    with pytest.raises(RegistrationError, match=f"cluster {CLUSTER_ID}.*of other"):
+        await start(shared, 2, cluster_id="other")
+
+
+async def test_everybody_is_told_before_those_who_wait(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store)
+    told: list[MetadataImage] = []
+    metadata.on_change(lambda _old, image: told.append(image))
+
+    result = await metadata.commit((), (Put(metadata.keys.topic_config("x"), b"{}"),))
+
+    assert told[-1] is metadata.image
+    assert metadata.image.revision == result.revision
+    assert [image.revision for image in told] == sorted({image.revision for image in told})
+
+
+async def test_a_callback_that_fails_holds_up_nobody(
+    store: MetadataStore, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    metadata = await start(store)
+    told: list[int] = []
+
+    def fail(_old: MetadataImage, _image: MetadataImage) -> None:
+        raise RuntimeError("no disk")
+
+    metadata.on_change(fail)
+    metadata.on_change(lambda _old, image: told.append(image.revision))
+
+    result = await metadata.commit((), (Put(metadata.keys.topic_config("x"), b"{}"),))
+
+    assert told == [result.revision]
+    assert "no disk" in caplog.text
+
+
+async def test_a_cancelled_wait_leaves_nothing_behind(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store)
+    waiting = asyncio.ensure_future(metadata.wait_for_revision(metadata.image.revision + 1))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+    assert metadata._waiting == {}
+    await metadata.commit((), (Put(metadata.keys.topic_config("x"), b"{}"),))
+
+
+async def test_an_image_that_fell_behind_is_loaded_anew(shared: InMemoryStore, start: Start) -> None:
+    metadata = await start(shared)
+    key = metadata.keys.topic_config("x")
+    # More revisions than the store keeps, without a turn of the loop for the watch in between.
+    for number in range(20_000):
+        batch = shared._plan((Put(key, b'{"n":"%d"}' % number),))
+        shared._apply(batch)
+
+    image = await until(metadata, lambda image: "x" in image.topic_configs)
+
+    assert image.topic_configs["x"][0] == {"n": "19999"}
+    await create_topic(metadata, "t")
+
+
+async def test_a_broken_store_stops_the_broker_and_fails_what_is_asked(tmp_path: Path, start: Start) -> None:
+    store = await SqliteStore.open(tmp_path / FILE_NAME)
+    failures: list[BaseException] = []
+    metadata = await start(store, failures=failures)
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        connection.execute("DROP TABLE kv")
+
+    for _ in range(2):
+        with pytest.raises(KafkaError) as caught:
+            await create_topic(metadata, "t")
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert [type(error) for error in failures] == [StoreFailedError]
+    await metadata.stop()
+    await store.close()
+
+
+async def test_a_broker_that_was_given_up_reports_it(shared: InMemoryStore, start: Start) -> None:
+    failures: list[BaseException] = []
+    metadata = await start(shared, failures=failures)
+
+    waiting = asyncio.ensure_future(metadata.wait_for_revision(10**9))
+    await asyncio.sleep(0)
+
+    await shared.revoke((await shared.range(metadata.keys.broker_ids))[0][0].lease)
+
+    with pytest.raises(LeaseLostError):
+        await waiting
+    assert [type(error) for error in failures] == [LeaseLostError]
+
+
+async def test_what_unfinished_creations_left_is_swept_away(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store)
+    left = b"\x09" * 16
+    await store.txn((), (Put(metadata.keys.assignment(left, 60), encode(Assignment([1]))),))
+    await create_topic(metadata, "t", 100)
+    await metadata.stop()
+
+    restarted = await start(store)
+
+    assert (restarted.image.uncovered, list(restarted.image.topics)) == ({}, ["t"])
+    assert (await store.range(metadata.keys.topic(left)))[0] == []
+
+
+async def test_a_creation_that_is_swept_away_under_way_does_not_appear(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store)
+    topic_ids: list[bytes] = []
+
+    def sweep(_old: MetadataImage, image: MetadataImage) -> None:
+        if image.uncovered and not topic_ids:
+            topic_ids.extend(image.uncovered)
+            sweeping.append(asyncio.ensure_future(store.txn((), (DeletePrefix(metadata.keys.topic(topic_ids[0])),))))
+
+    sweeping: list[asyncio.Future[object]] = []
+    metadata.on_change(sweep)
+
+    with pytest.raises(KafkaError):
+        await create_topic(metadata, "t", 100)
+    await asyncio.gather(*sweeping)
+    assert "t" not in metadata.image.topics
+    assert (await store.range(metadata.keys.topics))[0] == []
+
+
+async def test_a_deposed_controllers_key_is_gone_with_it(shared: InMemoryStore, start: Start) -> None:
+    metadata = await start(shared)
+    await shared.txn((), (Delete(metadata.keys.controller),))
+
+    image = await until(metadata, lambda image: image.controller_id == 1 and image.revision > metadata.broker_epoch + 2)
+
+    assert image.controller_epoch == image.revision

@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from broker.metadata.configs import alter_broker_configs, alter_topic_configs
+from broker.metadata.memory import InMemoryStore
+from broker.metadata.metadata import Metadata
+from broker.metadata.producer_id_blocks import BLOCK_SIZE, ProducerIdBlocks
+from broker.metadata.store import MetadataStore, Put
+from broker.metadata.topics import create_topic, delete_topic, find_topic
+from broker.metadata.values import ProducerIds, decode_topic, encode
+from protocol.errors import ErrorCode, KafkaError
+from protocol.primitives import uuid_to_text
+from tests.metadata.conftest import Start
+from tests.metadata.uncertain import ANSWER, LOSE_ANSWER, LOSE_REQUEST, UncertainStore
+
+
+@pytest.fixture
+async def metadata(store: MetadataStore, start: Start) -> Metadata:
+    return await start(store)
+
+
+async def _refused(metadata: Metadata, name: str = "t", **arguments: object) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        await create_topic(metadata, name, **arguments)  # type: ignore[arg-type]
+    assert caught.value.detail
+    return caught.value.code
+
+
+async def test_a_topic_is_there_when_its_creation_returns(metadata: Metadata) -> None:
+    topic = await create_topic(metadata, "t", 3, configs={"retention.ms": "5"})
+
+    assert metadata.image.topics["t"] is topic
+    assert metadata.image.topics_by_id[topic.topic_id] is topic
+    assert topic.configs == {"retention.ms": "5"}
+    for partition in topic.partitions:
+        assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (1, 0, 0)
+        assert (partition.replicas, partition.isr) == ([1], {1: metadata.broker_epoch})
+
+
+async def test_numbers_that_are_not_given_are_the_brokers(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store, num_partitions="4")
+
+    assert len((await create_topic(metadata, "t")).partitions) == 4
+    assert await _refused(await start(InMemoryStore(), default_replication_factor="2")) is (
+        ErrorCode.INVALID_REPLICATION_FACTOR
+    )
+
+
+@pytest.mark.parametrize("partitions", [60, 61, 120, 500, 10_000])
+async def test_a_topic_of_any_size_appears_at_once(shared: InMemoryStore, start: Start, partitions: int) -> None:
+    metadata = await start(shared)
+    sizes: set[int] = set()
+    metadata.on_change(lambda _old, image: sizes.update(len(topic.partitions) for topic in image.topics.values()))
+
+    topic = await create_topic(metadata, "t", partitions)
+
+    assert sizes == {partitions}
+    assert metadata.image.uncovered == {}
+    ((kv,), _) = await shared.range(metadata.keys.topic_name("t"))
+    record = decode_topic(kv.value)
+    assert (record.id, record.partitions, record.rf) == (uuid_to_text(topic.topic_id), partitions, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"name": "a b"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ({"partitions": 0}, ErrorCode.INVALID_PARTITIONS),
+        ({"partitions": 10_001}, ErrorCode.POLICY_VIOLATION),
+        ({"replication_factor": 2}, ErrorCode.INVALID_REPLICATION_FACTOR),
+        ({"assignments": {0: [9]}}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ({"assignments": {0: [1]}, "partitions": 1}, ErrorCode.INVALID_REQUEST),
+        ({"assignments": {0: [1]}, "replication_factor": 1}, ErrorCode.INVALID_REQUEST),
+        ({"configs": {"nope": "1"}}, ErrorCode.INVALID_CONFIG),
+        ({"configs": {"retention.ms": None}}, ErrorCode.INVALID_CONFIG),
+    ],
+)
+async def test_a_creation_that_cannot_be_changes_nothing(
+    metadata: Metadata, arguments: Mapping[str, object], code: ErrorCode
+) -> None:
+    before = metadata.image
+
+    assert await _refused(metadata, **arguments) is code  # type: ignore[arg-type]
+    assert metadata.image is before
+
+
+async def test_a_topic_cannot_be_created_twice(metadata: Metadata) -> None:
+    await create_topic(metadata, "a.b")
+
+    assert await _refused(metadata, "a.b") is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert await _refused(metadata, "a_b") is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("partitions", [1, 100])
+async def test_of_many_creations_of_one_name_one_wins(metadata: Metadata, partitions: int) -> None:
+    results = await asyncio.gather(*(create_topic(metadata, "t", partitions) for _ in range(8)), return_exceptions=True)
+
+    lost = [result for result in results if isinstance(result, KafkaError)]
+    assert [error.code for error in lost] == [ErrorCode.TOPIC_ALREADY_EXISTS] * 7
+    assert metadata.image.uncovered == {}
+    kvs, _ = await metadata.store.range(metadata.keys.topics)
+    assert len(kvs) == 1 + 2 * partitions
+
+
+async def test_replicas_go_where_they_are_assigned(shared: InMemoryStore, start: Start) -> None:
+    await start(shared, 2)
+    metadata = await start(shared, 1)
+
+    topic = await create_topic(metadata, "t", assignments={0: [2, 1], 1: [1, 2]})
+
+    assert [(partition.leader, partition.replicas) for partition in topic.partitions] == [(2, [2, 1]), (1, [1, 2])]
+    assert topic.partitions[0].isr == {node_id: broker.epoch for node_id, broker in metadata.image.brokers.items()}
+
+
+async def test_validating_only_changes_nothing(metadata: Metadata) -> None:
+    before = metadata.image
+
+    topic = await create_topic(metadata, "t", 2, validate_only=True)
+
+    assert len(topic.partitions) == 2
+    assert metadata.image is before
+
+
+@pytest.mark.parametrize("by", ["name", "id"])
+async def test_a_deleted_topic_is_gone_with_everything(metadata: Metadata, by: str) -> None:
+    topic = await create_topic(metadata, "t", 200, configs={"retention.ms": "5"})
+    keys = metadata.keys
+
+    deleted = await (
+        delete_topic(metadata, name="t") if by == "name" else delete_topic(metadata, topic_id=topic.topic_id)
+    )
+
+    assert deleted is topic
+    assert (metadata.image.topics, metadata.image.topics_by_id, metadata.image.uncovered) == ({}, {}, {})
+    assert (await metadata.store.range(keys.topics))[0] == []
+    assert (await metadata.store.range(keys.topic_configs))[0] == []
+    assert (await create_topic(metadata, "t")).topic_id != topic.topic_id
+
+
+async def test_what_does_not_exist_cannot_be_deleted(metadata: Metadata) -> None:
+    for arguments, code in (
+        ({"name": "t"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"name": "a b"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ({"topic_id": b"x" * 16}, ErrorCode.UNKNOWN_TOPIC_ID),
+    ):
+        with pytest.raises(KafkaError) as caught:
+            await delete_topic(metadata, **arguments)
+        assert caught.value.code is code
+
+
+async def test_of_many_deletions_one_wins(metadata: Metadata) -> None:
+    await create_topic(metadata, "t")
+
+    results = await asyncio.gather(*(delete_topic(metadata, name="t") for _ in range(5)), return_exceptions=True)
+
+    codes = sorted(result.code.name for result in results if isinstance(result, KafkaError))
+    assert codes == ["UNKNOWN_TOPIC_OR_PARTITION"] * 4
+
+
+async def test_deleting_can_be_forbidden(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store, delete_topic_enable="false")
+    await create_topic(metadata, "t")
+
+    with pytest.raises(KafkaError) as caught:
+        await delete_topic(metadata, name="t")
+    assert caught.value.code is ErrorCode.TOPIC_DELETION_DISABLED
+
+
+@pytest.mark.parametrize("what", [LOSE_REQUEST, LOSE_ANSWER])
+async def test_lost_answers_change_no_outcome(start: Start, what: str) -> None:
+    store = UncertainStore(iter([ANSWER] * 4 + [what] * 6))
+    metadata = await start(store)
+
+    topic = await create_topic(metadata, "t", 100)
+
+    assert find_topic(metadata.image, name="t") is topic
+    await delete_topic(metadata, name="t")
+    assert (await store.range(metadata.keys.topics))[0] == []
+    await store.close()
+
+
+async def test_a_cancelled_creation_happens_whole_or_not_at_all(metadata: Metadata) -> None:
+    for turns in range(12):
+        name = f"t{turns}"
+        creation = asyncio.ensure_future(create_topic(metadata, name, 70))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        creation.cancel()
+        await asyncio.gather(creation, return_exceptions=True)
+    await create_topic(metadata, "last")
+
+    assert all(len(topic.partitions) == 70 for name, topic in metadata.image.topics.items() if name != "last")
+
+
+async def test_a_topics_properties_are_set_and_taken_back(metadata: Metadata) -> None:
+    await create_topic(metadata, "t", configs={"retention.ms": "5"})
+
+    await alter_topic_configs(metadata, "t", {"segment.bytes": "1000"})
+    assert metadata.image.topics["t"].configs == {"retention.ms": "5", "segment.bytes": "1000"}
+    await alter_topic_configs(metadata, "t", {"retention.ms": None})
+    assert metadata.image.topics["t"].configs == {"segment.bytes": "1000"}
+    await alter_topic_configs(metadata, "t", {"flush.ms": "7"}, replace=True)
+    assert metadata.image.topics["t"].configs == {"flush.ms": "7"}
+    await alter_topic_configs(metadata, "t", {}, replace=True)
+    assert metadata.image.topics["t"].configs == {}
+    assert (await metadata.store.range(metadata.keys.topic_configs))[0] == []
+
+
+async def test_properties_that_cannot_be_are_refused(metadata: Metadata) -> None:
+    await create_topic(metadata, "t")
+    before = metadata.image
+
+    for name, changes, code in (
+        ("t", {"retention.ms": "-5"}, ErrorCode.INVALID_CONFIG),
+        ("t", {"nope": "1"}, ErrorCode.INVALID_CONFIG),
+        ("u", {"retention.ms": "5"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ):
+        with pytest.raises(KafkaError) as caught:
+            await alter_topic_configs(metadata, name, changes)
+        assert caught.value.code is code
+    await alter_topic_configs(metadata, "t", {"retention.ms": "5"}, validate_only=True)
+    assert metadata.image is before
+
+
+async def test_changes_of_properties_at_the_same_time_are_all_kept(metadata: Metadata) -> None:
+    await create_topic(metadata, "t")
+    names = ["retention.ms", "flush.ms", "segment.ms", "segment.bytes", "file.delete.delay.ms"]
+
+    await asyncio.gather(*(alter_topic_configs(metadata, "t", {name: "1000"}) for name in names))
+
+    assert metadata.image.topics["t"].configs == dict.fromkeys(names, "1000")
+
+
+async def test_brokers_properties_change_at_run_time(metadata: Metadata) -> None:
+    await alter_broker_configs(metadata, None, {"log.retention.ms": "5", "log.segment.bytes": "1000"})
+    await alter_broker_configs(metadata, 1, {"log.segment.bytes": "2000"})
+    assert metadata.image.dynamic_configs(1) == {"log.retention.ms": "5", "log.segment.bytes": "2000"}
+
+    await alter_broker_configs(metadata, 1, {"log.segment.bytes": None})
+    assert metadata.image.dynamic_configs(1) == {"log.retention.ms": "5", "log.segment.bytes": "1000"}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"num.partitions": "5"}, {"nonsense": "5"}, {"log.segment.bytes": "x"}, {"log.retention.hours": "9"}]
+)
+async def test_what_needs_a_restart_does_not_change_at_run_time(
+    metadata: Metadata, changes: dict[str, str | None]
+) -> None:
+    with pytest.raises(KafkaError) as caught:
+        await alter_broker_configs(metadata, 1, changes)
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+async def test_producer_ids_are_unique_across_brokers_and_restarts(shared: InMemoryStore, start: Start) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    supplies = [ProducerIdBlocks(first), ProducerIdBlocks(second), ProducerIdBlocks(first)]
+
+    ids = await asyncio.gather(*(supply.next() for supply in supplies for _ in range(BLOCK_SIZE + 5)))
+
+    assert len(set(ids)) == 3 * (BLOCK_SIZE + 5)
+    assert min(ids) == 0
+    assert max(ids) < 6 * BLOCK_SIZE
+
+
+async def test_producer_ids_of_one_block_come_in_order(metadata: Metadata) -> None:
+    supply = ProducerIdBlocks(metadata)
+
+    assert [await supply.next() for _ in range(3)] == [0, 1, 2]
+    assert await ProducerIdBlocks(metadata).next() == BLOCK_SIZE
+
+
+async def test_producer_ids_run_out_after_2_to_the_63(metadata: Metadata) -> None:
+    await metadata.commit((), (Put(metadata.keys.next_producer_id, encode(ProducerIds(2**63 - 1001, 1, 1))),))
+    supply = ProducerIdBlocks(metadata)
+    assert await supply.next() == 2**63 - 1001
+
+    with pytest.raises(KafkaError, match="used up"):
+        await ProducerIdBlocks(metadata).next()

@@ -1,0 +1,27 @@
+"""A metadata store whose answers get lost, as those of a remote one do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from broker.metadata.memory import InMemoryStore
+from broker.metadata.store import Cmp, Op, TxnResult, UnknownOutcomeError
+
+ANSWER, LOSE_REQUEST, LOSE_ANSWER = "answer", "lose the request", "lose the answer"
+
+
+class UncertainStore(InMemoryStore):
+    """Deals with each transaction as the next item of `script` says, and answers once that is at its end."""
+
+    def __init__(self, script: Iterator[str]) -> None:
+        super().__init__()
+        self._script = script
+
+    async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
+        what = next(self._script, ANSWER)
+        if what == LOSE_REQUEST:
+            raise UnknownOutcomeError(what)
+        result = await super().txn(when, then)
+        if what == LOSE_ANSWER:
+            raise UnknownOutcomeError(what)
+        return result
