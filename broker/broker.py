@@ -1,8 +1,8 @@
 """The composition root: builds every part of a broker, and starts and stops them in order. No behaviour of its own.
 
 ```
-start   threads ─► log directory (lock, identity, recovery) ─► metadata store ─► sockets bound, nothing accepted
-        ─► joined the cluster: image, controller ─► partitions led ─► accepting ─► upkeep ─► metrics
+start   threads ─► status pages ─► log directory (lock, identity, recovery) ─► metadata store ─► sockets bound
+        ─► joined the cluster: image, controller ─► partitions led ─► upkeep ─► accepting
 stop    not accepting ─► parked requests answered ─► received requests answered, connections closed ─► upkeep ended
         ─► appends ended, logs flushed ─► left the cluster ─► store closed ─► logs closed, clean marker, unlocked
 ```
@@ -27,6 +27,7 @@ from typing import Any, Self
 from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
 from broker.event_log import EventLogger
+from broker.gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from broker.handlers.services import Services
 from broker.handlers.table import HandlerTable
 from broker.metadata.image import MetadataImage, TopicImage
@@ -80,11 +81,13 @@ class Broker:
         self.config = config
         self.metrics = Metrics()
         self.failed = asyncio.Event()
+        self.metrics_port = -1
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
         self._stack = AsyncExitStack()
         self._server: Server | None = None
         self._partitions: Partitions | None = None
+        self._gauges = BrokerGauges()
         self._is_clean = True
 
     async def __aenter__(self) -> Self:
@@ -123,6 +126,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Answer what was received, leave nothing to recover, let go of everything."""
+        self._gauges.state = STOPPING
         await self._stack.aclose()
 
     async def _start(self) -> None:
@@ -131,6 +135,9 @@ class Broker:
         stack.callback(self._remove_temporary)
         threads = DiskThreads(loop)
         stack.push_async_callback(threads.close)
+        if config.metrics_port >= 0:
+            await self._start_status_server()
+        self._gauges.state = RECOVERY
         log_dir = await self._open_log_dir(threads)
         stack.push_async_callback(self._close_log_dir, log_dir, threads)
         store = await SqliteStore.open(log_dir.path / FILE_NAME)
@@ -156,6 +163,7 @@ class Broker:
             purgatories=(produce_purgatory, fetch_purgatory),
             threads=threads,
             tasks=tasks,
+            metrics=self.metrics,
             clock=self._clock,
         )
         metadata.on_change(lambda _, image: partitions.apply(image))
@@ -172,15 +180,38 @@ class Broker:
             produce_purgatory=produce_purgatory,
             metrics=self.metrics,
         )
+        self._gauges.attach(services, log_dir)
         self._server = Server(config, HandlerTable(), services, self.metrics, self._clock, threads.run)
         stack.push_async_callback(self._leave, metadata, partitions, upkeep)
         stack.push_async_callback(tasks.stop)
         stack.push_async_callback(self._stop_serving, self._server, (produce_purgatory, fetch_purgatory))
-        await self._server.start()
+        await self._server.bind()
         await metadata.start(self._listeners(self._server))
         await partitions.settled()
         log_dir.broker_epoch = metadata.broker_epoch
         upkeep.start(tasks, config)
+        await self._server.start()
+        self._gauges.state = RUNNING
+
+    async def _start_status_server(self) -> None:
+        # Not at the top: importing the Prometheus client would delay every start by a third.
+        from broker.metrics_collector import MetricsCollector
+        from broker.server.status import status_server
+
+        config = self.config
+        gauges = self._gauges
+        collector = MetricsCollector(
+            self.metrics, self._clock, gauges.read, gauges.read_partitions, config.metrics_partition_limit
+        )
+        server = status_server(collector, config.metrics_static_labels, self._why_not_ready)
+        self._stack.push_async_callback(server.stop)
+        host, self.metrics_port = await server.start(config.metrics_host, config.metrics_port)
+        _LOG.info("metrics served", address=(host, self.metrics_port))
+
+    def _why_not_ready(self) -> str | None:
+        if self.failed.is_set():
+            return "it failed"
+        return None if self._gauges.state == RUNNING else "it is starting or stopping"
 
     async def _open_log_dir(self, threads: DiskThreads) -> LogDir:
         loop = asyncio.get_running_loop()

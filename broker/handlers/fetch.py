@@ -71,6 +71,8 @@ def handle(
         return FetchResponse(error_code=error.code)
     reading = _Reading(services, context, request, fetch, replica_id)
     rows = reading.read()
+    for partition in reading.found:
+        partition.metrics.fetch_requests += 1
     if reading.must_answer or reading.size >= reading.min_bytes or request.max_wait_ms <= 0:
         return reading.respond(rows)
     _release(rows)
@@ -131,6 +133,9 @@ class _Reading:
         response = self._fetch.respond(rows)
         if response.error_code:
             _release(rows)
+        else:
+            for partition, size in self.sizes.items():
+                partition.metrics.bytes_out += size
         response.node_endpoints = list(self._node_endpoints.values())
         return response
 

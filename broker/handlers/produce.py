@@ -138,6 +138,7 @@ class _Produce:
         version = self._context.api_version
         try:
             partition = self._find(topic, data.index, version)
+            partition.metrics.produce_requests += 1
             leader_epoch = partition.leader_epoch
             records = _checked(data.records)
             append = partition.append_as_leader(records, self._acks, self._now_ms, version)
@@ -188,6 +189,10 @@ class _Produce:
     def _appended(
         self, row: PartitionProduceResponse, partition: Partition, leader_epoch: int, info: AppendInfo
     ) -> None:
+        if not info.duplicate:
+            metrics = partition.metrics
+            metrics.messages_in += info.records_count
+            metrics.bytes_in += info.size_bytes
         row.base_offset = info.base_offset
         row.log_append_time_ms = info.log_append_time
         row.log_start_offset = info.log_start_offset

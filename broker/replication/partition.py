@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from broker.metadata.image import PartitionImage
+from broker.metrics import TopicMetrics
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.isr import effective_min_insync, high_watermark
 from broker.replication.log_appender import LogAppender
@@ -56,6 +57,7 @@ class Partition:
         log: Log,
         *,
         node_id: int,
+        metrics: TopicMetrics,
         threads: DiskThreads,
         on_advance: Callable[[Partition], None],
     ) -> None:
@@ -63,6 +65,7 @@ class Partition:
         self.topic_id = topic_id
         self.index = index
         self.log = log
+        self.metrics = metrics
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()

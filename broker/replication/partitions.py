@@ -26,6 +26,7 @@ from typing import Any
 from broker.clock import Clock
 from broker.event_log import EventLogger
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from broker.metrics import Metrics
 from broker.purgatory import Purgatory
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partition import Partition
@@ -54,6 +55,7 @@ class Partitions:
         purgatories: Sequence[Purgatory[Any]],
         threads: DiskThreads,
         tasks: BackgroundTasks,
+        metrics: Metrics,
         clock: Clock,
     ) -> None:
         self._node_id = node_id
@@ -62,6 +64,7 @@ class Partitions:
         self._purgatories = purgatories
         self._threads = threads
         self._tasks = tasks
+        self._metrics = metrics
         self._clock = clock
         self._image = MetadataImage()
         self._by_name: dict[str, dict[int, Partition]] = {}
@@ -210,6 +213,7 @@ class Partitions:
             index,
             log,
             node_id=self._node_id,
+            metrics=self._metrics.topic(topic.name),
             threads=self._threads,
             on_advance=self._touch,
         )
@@ -232,6 +236,7 @@ class Partitions:
             del self._by_id[topic.topic_id]
             if self._by_name.get(topic.name) is by_index:
                 del self._by_name[topic.name]
+                self._metrics.remove_topic(topic.name)
         partition.resign()
         self._release(partition)
         if partition.is_busy:

@@ -1,0 +1,132 @@
+"""`python -m broker`: one broker as a process.
+
+```
+python -m broker [--config FILE] [--override NAME=VALUE]... | --help-config | --version
+```
+
+It runs until SIGTERM or SIGINT, then answers what it has received, leaves nothing to recover and exits with 0. It
+exits with 1 and one line on standard error for each thing that keeps it from starting or running, and with 2 if the
+command line is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NoReturn
+
+from broker.broker import Broker
+from broker.config import BrokerConfig, ConfigError
+from broker.event_log import EventLogger, configure
+from broker.metadata.store import StoreError
+from broker.storage.log_dir import LogDirRefusedError
+from broker.storage.text_file import MalformedFileError
+
+_LOG = EventLogger("broker")
+_STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, OSError)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    options = _parser().parse_args(arguments)
+    if options.help_config:
+        from broker.config.docs import help_text
+
+        print(help_text())
+        return 0
+    try:
+        config = BrokerConfig.load(options.config, dict(options.override))
+    except ConfigError as error:
+        return _fail(error.problems)
+    configure(config.log_level, "json" if config.log_format == "json" else "human")
+    for warning in config.warnings:
+        _LOG.warning("property without effect", property=warning)
+    try:
+        return _runner()(serve(config))
+    except _STARTING_FAILS_WITH as error:
+        return _fail([str(error)])
+
+
+async def serve(config: BrokerConfig) -> int:
+    """Run a broker until it is told to stop or fails; return the exit status. Raises what `Broker.start` raises."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    broker = Broker(config)
+    starting = loop.create_task(broker.start())
+    stopping = loop.create_task(stop.wait())
+    failing = loop.create_task(broker.failed.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait({starting})
+    else:
+        starting.result()
+        await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
+        _LOG.info("stopping", reason="it was told to" if stop.is_set() else "it failed")
+        await broker.stop()
+        _LOG.info("stopped")
+    for task in (stopping, failing):
+        task.cancel()
+    return int(broker.failed.is_set())
+
+
+def _runner() -> Callable[[Coroutine[Any, Any, int]], int]:
+    """The fastest way to run a loop that there is here."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m broker", description="A message broker that speaks Kafka's protocol."
+    )
+    parser.add_argument("--config", metavar="FILE", help="a .properties file with Kafka's names")
+    parser.add_argument(
+        "--override",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        type=_assignment,
+        help="a property that goes before the file's; as often as wanted",
+    )
+    parser.add_argument("--help-config", action="store_true", help="print every property and what it means")
+    parser.add_argument("--version", action="version", version=f"odradek {_version()}")
+    return parser
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def _version() -> str:
+    try:
+        return version("odradek")
+    except PackageNotFoundError:  # run from the source tree
+        return "(not installed)"
+
+
+def _fail(problems: list[str]) -> int:
+    for problem in problems:
+        print(f"odradek: {problem}", file=sys.stderr)
+    return 1
+
+
+def run() -> NoReturn:
+    """Exit with the status of `main`."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

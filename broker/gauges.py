@@ -1,0 +1,89 @@
+"""What a scrape of the metrics looks up in a broker, because nobody counts it: states, sizes, offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker.handlers.services import Services
+from broker.metrics import Gauges, PartitionGauges
+from broker.replication.isr import effective_min_insync
+from broker.replication.partition import Partition
+from broker.storage.log_dir import LogDir
+
+STARTING = 1
+RECOVERY = 2
+RUNNING = 3
+STOPPING = 6
+"""Kafka's BrokerState."""
+
+
+class BrokerGauges:
+    """The state of one broker; `state` is set by whoever starts and stops it, the rest is there after `attach`."""
+
+    def __init__(self) -> None:
+        self.state = STARTING
+        self._services: Services | None = None
+        self._log_dir: LogDir | None = None
+
+    def attach(self, services: Services, log_dir: LogDir) -> None:
+        """From now on there is something to look at."""
+        self._services = services
+        self._log_dir = log_dir
+
+    def read(self) -> Gauges:
+        """Look at everything; for a thousand partitions this takes a few milliseconds."""
+        services, log_dir = self._services, self._log_dir
+        if services is None or log_dir is None:
+            return Gauges(broker_state=self.state)
+        image = services.metadata.image
+        node_id = services.config.node_id
+        gauges = Gauges(
+            broker_state=self.state,
+            partition_count=len(services.partitions),
+            offline_log_directories=int(log_dir.failure.error is not None),
+            is_active_controller=image.controller_id == node_id,
+            active_brokers=len(image.brokers),
+            fenced_brokers=len(image.registered) - len(image.brokers),
+            global_topics=len(image.topics),
+            fetch_sessions=len(services.fetch_sessions),
+            fetch_session_partitions=services.fetch_sessions.partitions_count,
+            fetch_session_evictions=services.fetch_sessions.evictions,
+            purgatory_sizes={each.name: len(each) for each in (services.produce_purgatory, services.fetch_purgatory)},
+        )
+        for partition in services.partitions:
+            _count_partition(gauges, partition)
+        for topic in image.topics.values():
+            gauges.global_partitions += len(topic.partitions)
+            for state in topic.partitions:
+                gauges.offline_partitions += state.leader < 0
+                gauges.preferred_replica_imbalance += state.leader != state.replicas[0]
+        return gauges
+
+    def read_partitions(self) -> Iterator[PartitionGauges]:
+        """Each partition that has a log here."""
+        for partition in self._services.partitions if self._services is not None else ():
+            log = partition.log
+            yield PartitionGauges(
+                topic=partition.topic,
+                partition=partition.index,
+                size_bytes=log.size_bytes,
+                log_start_offset=log.log_start_offset,
+                log_end_offset=log.log_end_offset,
+                segments=log.segments_count,
+                replicas=len(partition.replicas),
+                in_sync_replicas=len(partition.isr),
+                min_in_sync_replicas=effective_min_insync(log.config.min_insync_replicas, len(partition.replicas)),
+            )
+
+
+def _count_partition(gauges: Gauges, partition: Partition) -> None:
+    gauges.producer_ids += len(partition.log.producers)
+    gauges.offline_replicas += partition.offline
+    if not partition.is_leader:
+        return
+    in_sync, replicas = len(partition.isr), len(partition.replicas)
+    minimum = effective_min_insync(partition.log.config.min_insync_replicas, replicas)
+    gauges.leader_count += 1
+    gauges.under_replicated_partitions += in_sync < replicas
+    gauges.under_min_isr_partitions += in_sync < minimum
+    gauges.at_min_isr_partitions += in_sync == minimum
