@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _runner()(serve(config))
     except _STARTING_FAILS_WITH as error:
-        return _fail([str(error)])
+        return _fail([_reason(error)])
 
 
 async def serve(config: BrokerConfig) -> int:
@@ -115,6 +115,12 @@ def _version() -> str:
         return version("odradek")
     except PackageNotFoundError:  # run from the source tree
         return "(not installed)"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
 
 
 def _fail(problems: list[str]) -> int:

@@ -118,7 +118,6 @@ class Broker:
         try:
             await self._start()
         except BaseException:
-            self._is_clean = False
             await self._stack.aclose()
             raise
         # What is alive now stays: the collector need not look at it again.

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.replication.disk_threads import DiskThreads
+from broker.storage.log_dir import LogDir
+from tests.storage.logs import open_log_dir
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Iterator[LogDir]:
+    opened = open_log_dir(tmp_path / "log")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def threads() -> AsyncIterator[DiskThreads]:
+    made = DiskThreads(asyncio.get_running_loop())
+    yield made
+    await made.close()

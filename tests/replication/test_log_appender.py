@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker.replication.disk_threads import DiskThreads
+from broker.replication.log_appender import LARGE_APPEND_BYTES, LogAppender
+from broker.storage.append_info import AppendInfo
+from broker.storage.log import Log
+from broker.storage.log_config import LogConfig
+from broker.storage.log_dir import LogDir
+from protocol.errors import ErrorCode, KafkaError
+from tests.storage.logs import NOW, TOPIC_ID, batch, values_of
+
+LARGE = b"x" * LARGE_APPEND_BYTES
+
+
+class Appending:
+    """A log, its appender, and what that told."""
+
+    def __init__(self, log_dir: LogDir, threads: DiskThreads, **properties: Any) -> None:
+        self.log: Log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig(**properties))
+        self.told: list[int] = []
+        self.appender = LogAppender(self.log, threads, self._on_appended)
+
+    def _on_appended(self, info: AppendInfo) -> None:
+        self.told.append(info.base_offset)
+        self.log.advance_high_watermark(info.last_offset + 1)
+
+    def append(self, *values: bytes) -> AppendInfo | asyncio.Future[AppendInfo]:
+        return self.appender.append_as_leader(batch(*values), 0, NOW, 13)
+
+
+async def test_a_small_append_ends_at_once(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads)
+
+    info = appending.append(b"a", b"b")
+
+    assert isinstance(info, AppendInfo)
+    assert (info.base_offset, info.last_offset) == (0, 1)
+    assert appending.told == [0]
+    assert not appending.appender.is_busy
+
+
+async def test_a_large_append_ends_later(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads)
+
+    future = appending.append(LARGE)
+    assert isinstance(future, asyncio.Future)
+    assert appending.told == []
+    assert appending.appender.is_busy
+
+    assert (await future).base_offset == 0
+    assert appending.told == [0]
+    assert not appending.appender.is_busy
+
+
+async def test_what_comes_after_a_large_append_stays_after_it(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads)
+
+    futures = [appending.append(value) for value in (LARGE, b"b", LARGE, b"d")]
+    assert all(isinstance(future, asyncio.Future) for future in futures)
+    await asyncio.gather(*futures)  # type: ignore[arg-type]
+
+    assert values_of(appending.log) == [LARGE, b"b", LARGE, b"d"]
+    assert appending.told == [0, 1, 2, 3]
+    assert isinstance(appending.append(b"e"), AppendInfo)
+
+
+async def test_a_refused_small_append_raises_and_tells_nothing(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads, max_message_bytes=100)
+
+    with pytest.raises(KafkaError) as raised:
+        appending.append(b"x" * 200)
+
+    assert raised.value.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert appending.told == []
+
+
+async def test_a_refused_large_append_raises_from_its_future_and_holds_nobody_up(
+    log_dir: LogDir, threads: DiskThreads
+) -> None:
+    appending = Appending(log_dir, threads, max_message_bytes=100)
+
+    refused, taken = appending.append(LARGE), appending.append(b"b")
+    assert isinstance(refused, asyncio.Future)
+    assert isinstance(taken, asyncio.Future)
+
+    with pytest.raises(KafkaError):
+        await refused
+    assert (await taken).base_offset == 0
+    assert appending.told == [0]
+
+
+async def test_an_append_goes_on_when_nobody_waits_for_it_any_more(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads)
+
+    future = appending.append(LARGE)
+    assert isinstance(future, asyncio.Future)
+    future.cancel()
+    await appending.appender.drained()
+
+    assert appending.told == [0]
+    assert appending.log.log_end_offset == 1
+
+
+async def test_with_flush_messages_an_append_counts_after_the_flush(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads, flush_messages=1)
+
+    future = appending.append(b"a")
+    assert isinstance(future, asyncio.Future)
+    assert appending.told == []
+
+    await future
+    assert appending.told == [0]
+    assert appending.log.recovery_point == 1
+
+
+async def test_appends_during_a_flush_share_the_next_one(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads, flush_messages=1)
+
+    futures = [appending.append(value) for value in (b"a", b"b", b"c", LARGE)]
+    await asyncio.gather(*futures)  # type: ignore[arg-type]
+
+    assert appending.told == [0, 1, 2, 3]
+    assert appending.log.recovery_point == 4
+    assert values_of(appending.log) == [b"a", b"b", b"c", LARGE]
+
+
+async def test_a_flush_is_due_after_as_many_messages_as_configured(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads, flush_messages=3)
+
+    assert isinstance(appending.append(b"a", b"b"), AppendInfo)
+    flushed = appending.append(b"c")
+    assert isinstance(flushed, asyncio.Future)
+    await flushed
+
+    assert appending.log.recovery_point == 3
+    assert isinstance(appending.append(b"d"), AppendInfo)
+
+
+async def test_drained_returns_at_once_when_nothing_is_on_its_way(log_dir: LogDir, threads: DiskThreads) -> None:
+    await Appending(log_dir, threads).appender.drained()
