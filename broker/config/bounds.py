@@ -6,16 +6,16 @@ A bound is called with a parsed value and raises `InvalidValueError` with what w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from broker.config.types import InvalidValueError
 
 Bound = Callable[[Any], None]
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """A number from `low` on, up to `high` where there is one."""
 
     low: float
@@ -31,8 +31,7 @@ class Range:
         return f"[{self.low},...]" if self.high is None else f"[{self.low},...,{self.high}]"
 
 
-@dataclass(frozen=True)
-class OneOf:
+class OneOf(msgspec.Struct, frozen=True):
     """One of some words; of each item, if the value is a list."""
 
     words: tuple[str, ...]
@@ -48,8 +47,7 @@ class OneOf:
         return f"[{', '.join(self.words)}]"
 
 
-@dataclass(frozen=True)
-class RangeOr:
+class RangeOr(msgspec.Struct, frozen=True):
     """A number within a range, or one value that means something else."""
 
     low: int

@@ -50,7 +50,8 @@ def help_text() -> str:
     for title, rows in _sections():
         lines += [title.upper(), ""]
         for row in rows:
-            lines += [f"  {row.name}", f"      {_kind(row)}; default {_default(row)}", f"      {_doc(row)}", ""]
+            about = textwrap.wrap(f"{_kind(row)}; default {_default(row)}. {_doc(row)}", 94)
+            lines += [f"  {row.name}", *(f"      {line}" for line in about), ""]
     lines += ["NAMES OF KAFKA THAT MEAN NOTHING HERE (they load with a warning)", ""]
     for reason, names in _by_reason().items():
         lines += [f"  {reason}:", *(f"      {name}" for name in names), ""]

@@ -45,19 +45,23 @@ async def create_topic(
     INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST (counts beside an assignment), POLICY_VIOLATION (too
     many partitions), KAFKA_STORAGE_ERROR.
     """
-    image = metadata.image
-    if name in image.topics:
-        raise _exists(name)
-    check_new_name(name, image.topics)
-    validate(configs or {}, log_config(metadata.config, image.dynamic_configs(metadata.config.node_id)))
-    replicas = _replicas(metadata, partitions, replication_factor, assignments or {})
-    topic = TopicImage(
-        name=name,
-        topic_id=metadata.randomness.uuid(),
-        partitions=[_new_partition(image, each) for each in replicas],
-        configs={key: text for key, text in (configs or {}).items() if text is not None},
-    )
-    return topic if validate_only else await _write(metadata, topic)
+    while True:
+        image = metadata.image
+        if name in image.topics:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")
+        check_new_name(name, image.topics)
+        validate(configs or {}, log_config(metadata.config, image.dynamic_configs(metadata.config.node_id)))
+        replicas = _replicas(metadata, partitions, replication_factor, assignments or {})
+        topic = TopicImage(
+            name=name,
+            topic_id=metadata.randomness.uuid(),
+            partitions=[_new_partition(image, each) for each in replicas],
+            configs={key: text for key, text in (configs or {}).items() if text is not None},
+        )
+        if validate_only or await _write(metadata, topic, image.topic_configs.get(name, ({}, 0))[1]):
+            # If it is already deleted again, then what was created.
+            return metadata.image.topics_by_id.get(topic.topic_id, topic)
+        # Somebody else was first, or a new controller took the batches for leftovers: look again.
 
 
 async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id: bytes | None = None) -> TopicImage:
@@ -124,7 +128,8 @@ def _new_partition(image: MetadataImage, replicas: list[int]) -> PartitionImage:
     )
 
 
-async def _write(metadata: Metadata, topic: TopicImage) -> TopicImage:
+async def _write(metadata: Metadata, topic: TopicImage, configs_revision: int) -> bool:
+    """Write a topic, and return whether it is there; if not, nothing of it is left."""
     keys = metadata.keys
     written: list[Cmp] = []
     for first in range(PARTITIONS_PER_TRANSACTION, len(topic.partitions), PARTITIONS_PER_TRANSACTION):
@@ -134,14 +139,11 @@ async def _write(metadata: Metadata, topic: TopicImage) -> TopicImage:
     name_key, config_key = keys.topic_name(topic.name), keys.topic_config(topic.name)
     record = TopicRecord(uuid_to_text(topic.topic_id), len(topic.partitions), len(topic.partitions[0].replicas))
     then: list[Op] = [Put(name_key, encode(record)), *_partition_puts(metadata, topic, 0)]
-    if topic.configs:
-        then.append(Put(config_key, encode_configs(topic.configs)))
-    result = await metadata.commit((absent(name_key), absent(config_key), *written), then)
-    if result.ok:
-        # Already deleted again, perhaps: then what was created.
-        return metadata.image.topics_by_id.get(topic.topic_id, topic)
-    await _clean_up(metadata, topic)
-    raise _exists(topic.name)
+    then.append(Put(config_key, encode_configs(topic.configs)) if topic.configs else Delete(config_key))
+    result = await metadata.commit((absent(name_key), still(config_key, configs_revision), *written), then)
+    if not result.ok:
+        await _clean_up(metadata, topic)
+    return result.ok
 
 
 def _partition_puts(metadata: Metadata, topic: TopicImage, first: int) -> list[Op]:
@@ -161,7 +163,3 @@ async def _clean_up(metadata: Metadata, topic: TopicImage) -> None:
             (absent(metadata.keys.partition_state(topic.topic_id, 0)),),
             (DeletePrefix(metadata.keys.topic(topic.topic_id)),),
         )
-
-
-def _exists(name: str) -> KafkaError:
-    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")

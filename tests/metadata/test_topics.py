@@ -116,6 +116,14 @@ async def test_replicas_go_where_they_are_assigned(shared: InMemoryStore, start:
     assert topic.partitions[0].isr == {node_id: broker.epoch for node_id, broker in metadata.image.brokers.items()}
 
 
+async def test_a_configuration_that_an_earlier_topic_left_is_replaced(metadata: Metadata) -> None:
+    for name in ("t", "u"):
+        await metadata.commit((), (Put(metadata.keys.topic_config(name), b'{"flush.ms":"1"}'),))
+
+    assert (await create_topic(metadata, "t")).configs == {}
+    assert (await create_topic(metadata, "u", configs={"flush.ms": "2"})).configs == {"flush.ms": "2"}
+
+
 async def test_validating_only_changes_nothing(metadata: Metadata) -> None:
     before = metadata.image
 
