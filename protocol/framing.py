@@ -14,10 +14,9 @@ readers hold nothing. A large frame gets a buffer of its own, which grows as its
 claims: a peer that announces 100 MB and sends nothing costs 64 KiB. What a peer has once sent it is trusted to send
 again, up to 4 MiB, so that steady large frames are not copied while they grow.
 
-Who owns a frame. A frame is a writable view, good until the next `buffer()`. `retain()` makes every frame returned so
-far good for as long as anything refers to it: the reader goes on behind it or takes another buffer, nothing is copied.
-`release()` says that the retained frames are done with, so that a large buffer may be used again; a buffer that
-something still views is left alone even then.
+Who owns a frame. A frame is a writable view, good until the next `buffer()`. `retain()`, called before that, makes it
+good for as long as anything refers to it: whatever is received next goes elsewhere, nothing is copied. Nobody has to
+give a frame back: a buffer is used again when no view of it is left.
 
 Not thread-safe: an arena and its readers belong to one thread.
 """
@@ -25,6 +24,7 @@ Not thread-safe: an arena and its readers belong to one thread.
 from __future__ import annotations
 
 import struct
+from collections import deque
 
 from protocol.errors import RemoteProtocolError
 
@@ -37,7 +37,7 @@ _LARGE = 64 * 1024  # a frame over this has a buffer of its own
 _SMALL = 16 * 1024  # up to this, copying the rest of a cut frame back into the arena beats a receive of its own
 _OTHER_PROTOCOLS = [(b"\x16\x03", "a TLS handshake"), (b"GET ", "HTTP"), (b"POST", "HTTP"), (b"HEAD", "HTTP")]
 _TRUST_LIMIT = 4 * 1024 * 1024
-_SPARE_LIMIT = 8 * 1024 * 1024  # bytes of large buffers kept for the next large frame
+_POOL_LIMIT = 8 * 1024 * 1024  # bytes of buffers that wait for their next use
 
 
 def frame_size(buffer: bytes | bytearray | memoryview, position: int, limit: int) -> int:
@@ -57,67 +57,85 @@ def _bad_size(size: int, limit: int) -> RemoteProtocolError:
 
 
 class ReceiveArena:
-    """The receive buffer that the readers of one thread share, and the large buffers that wait for their next use."""
+    """The receive buffer that the readers of one thread share, and buffers that wait for their next use."""
 
-    __slots__ = ("_size", "_spare_bytes", "_spares", "position", "view")
+    __slots__ = ("_buffer", "_pool", "_pool_bytes", "_size", "position", "view")
 
     def __init__(self, size: int = ARENA_SIZE) -> None:
         self._size = size
-        self._spares: list[bytearray] = []
-        self._spare_bytes = 0
-        self.view = memoryview(bytearray(size))
-        self.position = 0
+        self._pool: deque[bytearray] = deque()  # given back, the longest ago first; some may still be viewed
+        self._pool_bytes = 0
+        self._use(bytearray(size))
 
     def keep_up_to(self, position: int) -> None:
-        """What stands before `position` is retained by somebody: never write there again."""
+        """What stands before `position` is kept by somebody: never write there again."""
         self.position = position
-        if self._size - position < self._size // 2:
-            self.view = memoryview(bytearray(self._size))
-            self.position = 0
+        if position > self._size // 2:
+            full = self._buffer
+            self._use(self.take(self._size))
+            self.give(full)
 
     def take(self, size: int) -> bytearray:
         """A buffer of at least `size` bytes, used before or new; its content is anything."""
-        for index, spare in enumerate(self._spares):
-            if size <= len(spare) <= 2 * size:
-                self._spare_bytes -= len(spare)
-                return self._spares.pop(index)
+        for index, buffer in enumerate(self._pool):
+            if size <= len(buffer) <= 2 * size and _is_free(buffer):
+                del self._pool[index]
+                self._pool_bytes -= len(buffer)
+                return buffer
         return bytearray(size)
 
     def give(self, buffer: bytearray) -> None:
-        """Keep a large buffer for later, unless there are enough or something still views it."""
-        if self._spare_bytes + len(buffer) > _SPARE_LIMIT:
-            return
-        try:
-            buffer.pop()  # a bytearray refuses to change its size while a view of it lives
-            buffer.append(0)
-        except BufferError:
-            return
-        self._spares.append(buffer)
-        self._spare_bytes += len(buffer)
+        """Give a large buffer back, which may be used again when no view of it is left."""
+        self._pool.append(buffer)
+        self._pool_bytes += len(buffer)
+        while self._pool_bytes > _POOL_LIMIT:
+            self._pool_bytes -= len(self._pool.popleft())
 
     def trim(self) -> None:
-        """Give the memory of all spare buffers back."""
-        self._spares.clear()
-        self._spare_bytes = 0
+        """Forget the buffers that wait for their next use, so that their memory goes when the last view has gone."""
+        self._pool.clear()
+        self._pool_bytes = 0
+
+    def _use(self, buffer: bytearray) -> None:
+        self._buffer = buffer
+        self.view = memoryview(buffer)
+        self.position = 0
+
+
+def _is_free(buffer: bytearray) -> bool:
+    """Whether nothing views the buffer: a bytearray does not change its size while a view of it lives."""
+    try:
+        buffer.pop()
+        buffer.append(0)
+    except BufferError:
+        return False
+    return True
 
 
 class FrameReader:
     """The frames of one peer; see the module's docstring for whose the bytes are.
 
+    | `_view` is of | when | `_limit` |
+    |---|---|---|
+    | nothing (None) | nothing is buffered | |
+    | the arena | within a turn, and after `retain` until the next one | the end of what is buffered |
+    | `_own`, as large as what is buffered | a small rest, or whole frames, wait | the end of what is buffered |
+    | `_own`, larger | the rest of a large frame is being received | the end of the frame, or of the room for it |
+
     After a RemoteProtocolError the stream has lost its frames: close it.
     """
 
-    __slots__ = ("_arena", "_end", "_limit", "_own", "_proven", "_retained", "_start", "_view", "max_frame_size")
+    __slots__ = ("_arena", "_end", "_keep", "_limit", "_own", "_proven", "_start", "_view", "max_frame_size")
 
     def __init__(self, arena: ReceiveArena, max_frame_size: int = DEFAULT_MAX_FRAME_SIZE) -> None:
         self.max_frame_size = max_frame_size
         self._arena = arena
-        self._view: memoryview | None = None  # of `_own`, or of the arena within a turn; None: nothing is buffered
+        self._view: memoryview | None = None
         self._own: bytearray | None = None
         self._start = 0  # what is buffered, in `_view`
         self._end = 0
         self._limit = 0  # up to where `_own` may be filled
-        self._retained: bytearray | None = None
+        self._keep = False  # `retain` was called in this turn
         self._proven = 0  # size of the largest frame so far that had a large buffer, up to what is trusted
 
     @property
@@ -128,6 +146,7 @@ class FrameReader:
     def buffer(self) -> memoryview:
         """Where the next bytes of the peer must be received; never empty. Raises RemoteProtocolError for a bad size."""
         if self._view is not None:
+            self._keep = False
             self.settle()
         if self._own is None:
             return self._arena_room(0)
@@ -165,6 +184,13 @@ class FrameReader:
         rest = self._end - self._start
         return rest >= self._first_frame(rest)
 
+    def retain(self) -> None:
+        """Keep every frame of this turn as it is for as long as anything refers to it."""
+        if self._view is not None and self._own is None:
+            self._arena.keep_up_to(self._end)
+            self._keep = True
+        # An own buffer is never written before `_start`, and not used again while a frame views it.
+
     def settle(self) -> None:
         """Keep what is left where no other reader writes; at the end of every turn.
 
@@ -173,28 +199,9 @@ class FrameReader:
         rest = self._end - self._start
         if not rest:
             self._finish()
-        elif self._own is None:
+        elif self._own is None and not self._keep:
             self._move_to_own(rest, room=0)
-
-    def retain(self) -> None:
-        """Keep every frame returned so far as it is for as long as anything refers to it."""
-        if self._own is None:
-            if self._view is not None:
-                self._arena.keep_up_to(self._start)
-                self.settle()
-            return
-        self._retained = self._own
-        rest = self._end - self._start
-        if rest:
-            self._move_to_own(rest, room=0)
-        else:
-            self._finish()
-
-    def release(self) -> None:
-        """Nobody will read or write the retained frames any more."""
-        retained, self._retained = self._retained, None
-        if retained is not None and len(retained) > _LARGE:
-            self._arena.give(retained)
+        self._keep = False
 
     def _first_frame(self, rest: int) -> int:
         """Size of the first buffered frame with its prefix, or of the prefix alone while that is not whole."""
@@ -211,7 +218,7 @@ class FrameReader:
         if rest:
             assert self._view is not None
             arena.view[start:end] = self._view[self._start : self._end]
-            self._own = None
+            self._drop_own()
         self._view = arena.view
         self._start = start
         self._end = end
@@ -221,19 +228,22 @@ class FrameReader:
         return arena.view[end:]
 
     def _move_to_own(self, rest: int, room: int) -> None:
-        """Move what is buffered into an own buffer. A cut frame gets as much room as its peer has earned."""
+        """Move what is buffered into another own buffer. A cut frame gets as much room as its peer has earned."""
         assert self._view is not None
         view = self._view[self._start : self._end]
         frame = self._first_frame(rest)
         if frame <= rest:  # whole frames that wait to be executed, and whatever comes behind them
-            capacity = limit = rest + room
+            limit = rest + room
         elif rest < _SMALL and frame <= _LARGE:
-            capacity = limit = rest
+            limit = rest
         else:
-            capacity = limit = min(frame, max(_LARGE, 2 * rest, self._proven))
-        own = self._arena.take(capacity) if capacity > rest else bytearray(view)
-        if capacity > rest:
+            limit = min(frame, max(_LARGE, 2 * rest, self._proven))
+        if limit == rest:
+            own = bytearray(view)
+        else:
+            own = self._arena.take(limit)
             own[:rest] = view
+        self._drop_own()
         self._own = own
         self._view = memoryview(own)
         self._start = 0
@@ -242,10 +252,13 @@ class FrameReader:
 
     def _finish(self) -> None:
         """Nothing is buffered any more: hold nothing."""
-        own = self._own
-        self._own = self._view = None
+        if self._own is not None and len(self._own) > _LARGE:
+            self._proven = max(self._proven, min(len(self._own), _TRUST_LIMIT))
+        self._drop_own()
+        self._view = None
         self._start = self._end = 0
+
+    def _drop_own(self) -> None:
+        own, self._own = self._own, None
         if own is not None and len(own) > _LARGE:
-            self._proven = max(self._proven, min(len(own), _TRUST_LIMIT))
-            if own is not self._retained:
-                self._arena.give(own)
+            self._arena.give(own)

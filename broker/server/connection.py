@@ -5,7 +5,7 @@
  kernel ──► FrameReader ──► Dispatcher ──► Answers ──► Outbox ──► kernel
             │ waits while a request is parked,   │        │ unsent > limit: nothing more is executed or read
             │ or the turn's budget is spent      └ Pending: parked, at most one
-            └ over 64 KiB waiting: reading stops
+            └ enough is waiting: reading stops
 ```
 
 | state | reads | executes | ends |
@@ -46,7 +46,9 @@ _LOG = EventLogger(__name__)
 TURN_BYTES = 1024 * 1024
 TURN_REQUESTS = 32
 WAITING_LIMIT = 64 * 1024
-"""Received bytes that may wait behind a parked request before reading stops."""
+"""Received bytes that may wait behind a long poll; until then reading goes on, to notice when the client goes."""
+AHEAD_LIMIT = 1024 * 1024
+"""Bytes of the next request that are received while another than a long poll, which ends soon, is being executed."""
 UNSENT_LIMIT = 256 * 1024
 """Response bytes that a peer may leave unread before its next request waits."""
 _PROGRESS_BYTES = 1024  # fewer bytes and no whole request: a peer that dribbles is idle all the same
@@ -206,7 +208,6 @@ class Connection:
         try:
             if answered is not None:
                 self._dispatcher.finish(answered, answers)
-                self._release(answered)
             if self._pending is None:
                 self._execute_frames(answers)
         finally:
@@ -252,11 +253,6 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - as above
             self._failed(error)
 
-    def _release(self, answered: Pending) -> None:
-        if answered.route.views_frame:
-            answered.forget_request()
-            self._reader.release()
-
     def _send(self, answers: Answers) -> None:
         """Hand the responses so far to the outbox. Raises OSError."""
         outbox = self._outbox
@@ -286,10 +282,18 @@ class Connection:
         """At the end of a turn: decide whether to read on, or to close."""
         unsent = self._outbox.unsent
         if self._state is State.OPEN:
-            waits = self.is_busy and self._reader.buffered > WAITING_LIMIT
-            self._read(on=unsent <= UNSENT_LIMIT and not waits)
+            self._read(on=unsent <= UNSENT_LIMIT and not self._has_enough())
         elif self._state is State.FINISHING and not unsent and not self.is_busy:
             self.close("finished")
+
+    def _has_enough(self) -> bool:
+        """Whether nothing more is needed before the request that is being executed is answered."""
+        pending = self._pending
+        if pending is None:
+            return self._scheduled
+        if pending.route.is_long_poll:
+            return self._reader.buffered > WAITING_LIMIT
+        return self._reader.has_frame() or self._reader.buffered > AHEAD_LIMIT
 
     def _read(self, *, on: bool) -> None:
         if on is not self._reading:

@@ -94,7 +94,6 @@ class Dispatcher:
     def finish(self, pending: Pending, answers: Answers) -> None:
         """Answer a pending request whose future is done. Raises RemoteProtocolError or CloseConnection."""
         route, context, request = pending.route, pending.context, pending.request
-        assert request is not None
         self._metrics.requests_in_flight -= 1
         pending.metrics.remote.record(answers.now - pending.started)
         try:

@@ -87,7 +87,7 @@ class Pending:
         route: Route,
         metrics: ApiMetrics,
         context: RequestContext,
-        request: Message | None,
+        request: Message,
         future: asyncio.Future[Result],
         started: float,
     ) -> None:
@@ -97,10 +97,6 @@ class Pending:
         self.request = request
         self.future = future
         self.started = started
-
-    def forget_request(self) -> None:
-        """Let go of the request, and so of its views of the frame."""
-        self.request = None
 
 
 class Answers:

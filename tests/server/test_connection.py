@@ -197,6 +197,29 @@ async def test_reading_stops_while_too_much_waits_behind_a_parked_request(serve:
     await sending
 
 
+async def test_while_a_request_is_executed_no_more_than_the_next_one_is_received(serve: Serve) -> None:
+    handlers, waiting = default_handlers(), []
+
+    async def handle(context: object, request: ProduceRequest) -> ProduceResponse:
+        waiting.append(asyncio.get_running_loop().create_future())
+        return await waiting[-1]
+
+    handlers.on("Produce", handle)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    frame = framed_request("Produce", PRODUCE_VERSION, produce(bytes(200_000)))
+    sending = asyncio.create_task(client.send(frame * 50))
+    await serving.until(lambda: bool(waiting))
+    (connection,) = serving.connections
+    await serving.until(lambda: not connection.is_reading)
+    assert len(frame) <= connection.buffered < 3 * len(frame)
+    for number in range(50):
+        await serving.until(lambda number=number: len(waiting) == number + 1)
+        waiting[number].set_result(produced(number))
+        await client.receive_frame()
+    await sending
+
+
 async def test_a_slow_reader_is_not_read_from_until_it_reads(serve: Serve) -> None:
     handlers, executed = default_handlers(), []
 
