@@ -76,12 +76,6 @@ def test_the_producer_benchmark_ends_with_every_record_stored(acks: str, bootstr
     assert Confluent().offsets(bootstrap, topic) == (0, 20_000)
 
 
-def test_the_latency_benchmark_sees_every_record(bootstrap: str, topic: str) -> None:
-    """It assigns its partitions, so it does without groups."""
-    done = java.run("org.apache.kafka.tools.EndToEndLatency", bootstrap, topic, "200", "all", "100")
-    assert "Avg latency" in done.stdout
-
-
 def test_the_topic_tool_creates_lists_describes_and_deletes(bootstrap: str, topic_name: str) -> None:
     def topics(*arguments: str) -> str:
         return java.run(java.TOPIC_COMMAND, "--bootstrap-server", bootstrap, *arguments).stdout
