@@ -64,6 +64,13 @@ class DurationHistogram:
             start = end
         pending.clear()
 
+    def add(self, other: DurationHistogram) -> None:
+        """Add all durations of `other`."""
+        other.fold()
+        self._count += other._count
+        self._sum += other._sum
+        self._weights = [own + others for own, others in zip(self._weights, other._weights, strict=True)]
+
     def fade(self, seconds: float) -> None:
         """`seconds` have passed since the last call."""
         self.fold()

@@ -78,6 +78,14 @@ class ApiMetrics:
     def requests(self) -> int:
         return sum(self.versions.values())
 
+    def add(self, other: ApiMetrics) -> None:
+        """Add the requests of `other`."""
+        other.fold()
+        self.versions.update(other.versions)
+        self.errors.update(other.errors)
+        for name in ("queue", "local", "remote", "send", "total"):
+            getattr(self, name).add(getattr(other, name))
+
     def fold(self) -> None:
         """Count what waits; requests that were never parked have a remote time of 0."""
         for histogram in (self.queue, self.local, self.send, self.total):

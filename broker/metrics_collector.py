@@ -192,7 +192,7 @@ class MetricsCollector(Collector):
             yield family
 
     def _apis(self) -> Iterator[Metric]:
-        apis = list(self._metrics.apis.values())
+        apis = _with_all_fetches(self._metrics.apis)
         requests = CounterMetricFamily(
             "kafka_network_requestmetrics_requests", "Requests by API and version.", labels=["request", "version"]
         )
@@ -266,6 +266,16 @@ def registry(collector: MetricsCollector) -> CollectorRegistry:
     ProcessCollector(registry=registry)
     GCCollector(registry=registry)
     return registry
+
+
+def _with_all_fetches(apis: dict[str, ApiMetrics]) -> list[ApiMetrics]:
+    """The APIs, and as in Kafka `Fetch` beside FetchConsumer and FetchFollower, of which it is the sum."""
+    fetch = ApiMetrics("Fetch")
+    for name in ("Fetch", "FetchConsumer", "FetchFollower"):
+        if name in apis:
+            fetch.add(apis[name])
+    others = [api for api in apis.values() if api.name != "Fetch"]
+    return [*others, fetch] if fetch.versions or fetch.errors else others
 
 
 def _add_topic(family: CounterMetricFamily, labels: dict[str, str], counted: TopicMetrics, attribute: str) -> None:

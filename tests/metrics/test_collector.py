@@ -84,7 +84,7 @@ async def test_requests_and_errors_are_told_by_api(scraped: Scraped) -> None:
 
 
 async def test_times_are_in_milliseconds_with_kafkas_percentiles(scraped: Scraped) -> None:
-    api = scraped.metrics.api("Fetch")
+    api = scraped.metrics.api("FetchConsumer")
     for _ in range(99):
         api.total.record(0.010)
     api.total.record(0.500)
@@ -92,13 +92,30 @@ async def test_times_are_in_milliseconds_with_kafkas_percentiles(scraped: Scrape
     samples = await scraped.samples()
     name = "kafka_network_requestmetrics_totaltimems"
     for quantile in ("0.50", "0.75", "0.95", "0.98", "0.99"):
-        assert samples[of(name, request="Fetch", quantile=quantile)] == pytest.approx(10, rel=0.05)
-    assert samples[of(name, request="Fetch", quantile="0.999")] == pytest.approx(500, rel=0.05)
-    assert samples[of(name + "_count", request="Fetch")] == 100
+        assert samples[of(name, request="FetchConsumer", quantile=quantile)] == pytest.approx(10, rel=0.05)
+    assert samples[of(name, request="FetchConsumer", quantile="0.999")] == pytest.approx(500, rel=0.05)
+    assert samples[of(name + "_count", request="FetchConsumer")] == 100
     remote = "kafka_network_requestmetrics_remotetimems"
-    assert samples[of(remote, request="Fetch", quantile="0.50")] == 0
-    assert samples[of(remote, request="Fetch", quantile="0.999")] == pytest.approx(490, rel=0.05)
-    assert samples[of(remote + "_count", request="Fetch")] == 100
+    assert samples[of(remote, request="FetchConsumer", quantile="0.50")] == 0
+    assert samples[of(remote, request="FetchConsumer", quantile="0.999")] == pytest.approx(490, rel=0.05)
+    assert samples[of(remote + "_count", request="FetchConsumer")] == 100
+
+
+async def test_fetches_are_told_by_who_fetches_and_together(scraped: Scraped) -> None:
+    for name, count, seconds in (("FetchConsumer", 3, 0.1), ("FetchFollower", 1, 0.9)):
+        api = scraped.metrics.api(name)
+        for _ in range(count):
+            api.versions[12] += 1
+            api.total.record(seconds)
+    samples = await scraped.samples()
+    requests = "kafka_network_requestmetrics_requests_total"
+    assert samples[of(requests, request="FetchConsumer", version="12")] == 3
+    assert samples[of(requests, request="FetchFollower", version="12")] == 1
+    assert samples[of(requests, request="Fetch", version="12")] == 4
+    times = "kafka_network_requestmetrics_totaltimems"
+    assert samples[of(times + "_count", request="Fetch")] == 4
+    assert samples[of(times, request="Fetch", quantile="0.75")] == pytest.approx(100, rel=0.05)
+    assert samples[of(times, request="Fetch", quantile="0.95")] == pytest.approx(900, rel=0.05)
 
 
 async def test_partitions_have_series_up_to_a_limit(scraped: Scraped) -> None:

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.clock import SystemClock
+from broker.handlers.table import ROWS, Handler
+from broker.metrics import Metrics
+from broker.server.context import ConnectionContext
+from broker.server.dispatch import Dispatcher
+from broker.server.routes import Answers
+from protocol import header
+from protocol.api import NAMES, by_key, by_name
+from protocol.errors import RemoteProtocolError
+from protocol.messages.fetch import FetchRequest, ReplicaState
+
+WIRE = Path(__file__).parent.parent / "protocol" / "data" / "wire"
+
+
+def empty_handler(key: int) -> Handler:
+    """Answers with the response whose fields all have their defaults."""
+    api = by_key(key)
+    first, last = (ROWS[key].min_version, ROWS[key].max_version) if key in ROWS else (api.min_version, api.max_version)
+
+    def respond(*_: Any) -> Any:
+        return api.response()
+
+    return Handler(api, first, last, respond, respond)
+
+
+HANDLERS = {key: empty_handler(key) for key in NAMES}
+
+
+def dispatcher(metrics: Metrics | None = None) -> Dispatcher:
+    return Dispatcher(HANDLERS, None, metrics or Metrics(), SystemClock())
+
+
+def connection() -> ConnectionContext:
+    return ConnectionContext("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", 50000))
+
+
+def exchanges() -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(WIRE.glob("*.json"))]
+
+
+def answer(frame: bytes, using: Dispatcher | None = None) -> bytes:
+    answers = Answers(0.0)
+    assert (using or dispatcher()).dispatch(memoryview(bytearray(frame)), connection(), answers) is None
+    return bytes(answers.out)
+
+
+@pytest.mark.parametrize("name", ["ApiVersions_v5_0.json", "ApiVersions_v5_1.json"])
+def test_a_client_from_the_future_is_answered_as_by_apache_kafka(name: str) -> None:
+    exchange = json.loads((WIRE / name).read_text())
+    response = bytes.fromhex(exchange["response"])
+    assert answer(bytes.fromhex(exchange["request"])) == struct.pack(">i", len(response)) + response
+
+
+def test_every_request_that_real_clients_sent_is_served_under_its_correlation_id() -> None:
+    shared = dispatcher()
+    served = 0
+    for exchange in exchanges():
+        if exchange["api_version"] > HANDLERS[exchange["api_key"]].max_version:
+            continue
+        request = bytes.fromhex(exchange["request"])
+        frame = answer(request, shared)
+        assert frame[4:8] == request[4:8]
+        assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
+        served += 1
+    assert served > 100
+
+
+def test_responses_of_one_turn_stand_one_after_the_other() -> None:
+    exchange = json.loads((WIRE / "Metadata_v12_0.json").read_text())
+    request = memoryview(bytearray.fromhex(exchange["request"]))
+    together, alone = Answers(0.0), answer(bytes(request))
+    shared = dispatcher()
+    for _ in range(3):
+        shared.dispatch(request, connection(), together)
+    assert bytes(together.out) == alone * 3
+    assert len(together.sent) == 3
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_are_answered_or_the_peers_mistake(frame: bytes) -> None:
+    try:
+        dispatcher().dispatch(memoryview(bytearray(frame)), connection(), Answers(0.0))
+    except RemoteProtocolError:
+        return
+
+
+@given(st.data())
+def test_a_mutated_request_is_answered_or_the_peers_mistake(data: st.DataObject) -> None:
+    exchange = data.draw(st.sampled_from(exchanges()))
+    frame = bytearray.fromhex(exchange["request"])
+    for _ in range(data.draw(st.integers(1, 5))):
+        position = data.draw(st.integers(0, len(frame) - 1))
+        frame[position] = data.draw(st.integers(0, 255))
+    del frame[data.draw(st.integers(len(frame) // 2, len(frame))) :]
+    try:
+        dispatcher().dispatch(memoryview(frame), connection(), Answers(0.0))
+    except RemoteProtocolError:
+        return
+
+
+@pytest.mark.parametrize(
+    ("version", "request_", "name"),
+    [
+        (12, FetchRequest(replica_id=-1), "FetchConsumer"),
+        (12, FetchRequest(replica_id=2), "FetchFollower"),
+        (16, FetchRequest(), "FetchConsumer"),
+        (16, FetchRequest(replica_state=ReplicaState(2, 1)), "FetchFollower"),
+    ],
+)
+def test_fetches_of_followers_are_counted_apart(version: int, request_: FetchRequest, name: str) -> None:
+    metrics = Metrics()
+    key = by_name("fetch").key
+    answer(bytes(header.encode_request(header.RequestHeader(key, version, 1), request_)), dispatcher(metrics))
+    assert {api.name: api.requests for api in metrics.apis.values() if api.requests} == {name: 1}
+
+
+def test_an_apis_module_is_looked_up_when_it_is_asked_for() -> None:
+    asked: list[int] = []
+
+    class Lazy(dict[int, Handler]):
+        def get(self, key: int, default: Any = None) -> Any:
+            asked.append(key)
+            return super().get(key, default)
+
+    using = Dispatcher(Lazy(HANDLERS), None, Metrics(), SystemClock())
+    request = bytes.fromhex(json.loads((WIRE / "Metadata_v12_0.json").read_text())["request"])
+    assert asked == []
+    answer(request, using)
+    answer(request, using)
+    assert asked == [3]
