@@ -46,10 +46,6 @@ class LogDirProperties(Table):
         doc="The directory for logs and metadata; an empty one is formatted at the first start.",
     )
     log_dir = Property("log.dir", LIST, ["/tmp/kafka-logs"], doc="Used if log.dirs is not set.")  # noqa: S108
-    num_recovery_threads_per_data_dir = Property(
-        "num.recovery.threads.per.data.dir", INT, 2, at_least(1),
-        doc="How many logs are recovered at the same time after an unclean stop.",
-    )
     log_flush_scheduler_interval_ms = Property(
         "log.flush.scheduler.interval.ms", LONG, 0x7FFF_FFFF_FFFF_FFFF,
         doc="How often logs are looked at for a flush that is due by flush.ms.",

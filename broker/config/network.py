@@ -62,14 +62,6 @@ class NetworkProperties(Table):
         "max.connections.per.ip.overrides", STRING, "", dynamic=True,
         doc="Other limits for some addresses: host:count, with commas between.",
     )
-    queued_max_requests = Property(
-        "queued.max.requests", INT, 500, at_least(1),
-        doc="How many requests of one connection may be unanswered before it is read no further.",
-    )
-    queued_max_request_bytes = Property(
-        "queued.max.request.bytes", LONG, -1,
-        doc="How many bytes of requests may be in memory before connections are read no further; -1: no limit.",
-    )
     fetch_max_bytes = Property(
         "fetch.max.bytes", INT, 57_671_680, at_least(1024),
         doc="The most that one Fetch returns, whatever it asks for; a first batch that is larger is still returned.",

@@ -122,9 +122,6 @@ def _times(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _limits(values: Mapping[str, Any]) -> Iterator[str]:
-    queued, request = values["queued.max.request.bytes"], values["socket.request.max.bytes"]
-    if queued > 0 and queued < request:
-        yield f"queued.max.request.bytes ({queued}) must be at least socket.request.max.bytes ({request}), or -1"
     try:
         connection_overrides(values["max.connections.per.ip.overrides"])
     except ValueError as error:

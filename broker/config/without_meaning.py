@@ -91,6 +91,9 @@ _REASONS = {
     "an event loop does the work of these threads": """
         background.threads group.coordinator.background.threads group.coordinator.threads num.io.threads
         num.network.threads share.coordinator.threads""",
+    "a connection is not read while its answers wait, so there is no queue to bound": """
+        queued.max.request.bytes queued.max.requests""",
+    "logs are recovered one after the other": "num.recovery.threads.per.data.dir",
     "parked requests are removed when they are answered, so there is nothing to purge": """
         delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
         producer.purgatory.purge.interval.requests share.fetch.purgatory.purge.interval.requests""",

@@ -163,7 +163,6 @@ def test_the_listeners_for_controllers_of_a_kraft_file_are_passed_over(tmp_path:
         ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms"),
         ({"log.flush.interval.ms": "-1"}, "log.flush.interval.ms"),
         ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4"}, "exceeds"),
-        ({"queued.max.request.bytes": "1000"}, "queued.max.request.bytes (1000) must be at least"),
         ({"max.connections.per.ip.overrides": "host"}, "not of the form host:count"),
         ({"metrics.static.labels": "a b=c"}, "not of the form name=value"),
         ({"authorizer.class.name": "kafka.security.Authorizer"}, "empty"),

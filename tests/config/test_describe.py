@@ -82,7 +82,7 @@ DIFFERENT = {
     "listeners",
     "node.id",
     "listener.security.protocol.map",
-    "num.recovery.threads.per.data.dir",
+    "socket.receive.buffer.bytes",
     "log.retention.minutes",
 }
 
