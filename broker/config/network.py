@@ -39,8 +39,9 @@ class NetworkProperties(Table):
         doc="The size of a connection's send buffer; -1 leaves it to the system."
     )
     socket_receive_buffer_bytes = Property(
-        "socket.receive.buffer.bytes", INT, 102_400,
-        doc="The size of a connection's receive buffer; -1 leaves it to the system."
+        "socket.receive.buffer.bytes", INT, -1,
+        doc="The size of a connection's receive buffer; -1 leaves it to the system.",
+        differs="there 102400; one that the system lets grow takes large batches 1.5 times as fast at half the CPU.",
     )
     socket_request_max_bytes = Property(
         "socket.request.max.bytes", INT, 104_857_600, at_least(1),
