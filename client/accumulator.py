@@ -1,0 +1,206 @@
+"""Where records wait to be sent: a queue of batches for each partition, under one bound on their memory.
+
+`append` is the hot path of the producer: no task, no timer and no await for a record, only for a batch. A batch is
+ready to be sent when it is full, when it has lingered, when somebody flushes, or when senders wait for memory.
+
+Memory. Every record is charged its key, value and headers and a constant for its future and its place in the batch.
+The charge comes back when the batch is finished and its request is over, whichever is later: while a request is under
+way its bytes are still in use, also if the batch has been given up (CVE-2026-35554 was a buffer that was used again
+before). Senders for whose record there is no room wait in the order in which they came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from client.config import ProducerConfig
+from client.errors import BufferFullError
+from client.partition_queue import PartitionQueue, ProducerBatch
+from client.record import RecordMetadata
+from protocol.batch_builder import BatchBuilder
+from protocol.batch_header import MAX_SEQUENCE
+from protocol.record_headers import Header
+
+RECORD_CHARGE = 256
+"""Bytes for a record beside its data: an asyncio future of 120 bytes, its slots in two lists, a timestamp of 32 bytes;
+rounded up for what the record costs the sender who waits for it."""
+
+MAX_RECORD_OVERHEAD = 36
+"""Bytes that a record takes at most beside key, value and headers: attributes and the seven varints around them."""
+
+_HEADER_OVERHEAD = 10  # two varints a header
+
+
+class Accumulator:
+    """The batches of one producer that are not finished yet.
+
+    `ready` are the queues with something to send, longest waiting first. `on_ready` is called when one has been added,
+    `on_expired` with each batch whose delivery timeout has passed.
+    """
+
+    def __init__(self, config: ProducerConfig) -> None:
+        self.ready: dict[PartitionQueue, None] = {}
+        self.on_ready: Callable[[], None] = lambda: None
+        self.on_expired: Callable[[ProducerBatch], None] = lambda _: None
+        self.incomplete: dict[ProducerBatch, None] = {}
+        self.charged = 0
+        self._config = config
+        self._batch_size = config.batch_size
+        self._linger = config.linger_ms / 1000
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._loop = asyncio.get_running_loop()
+
+    def has_room(self, size: int) -> bool:
+        """Whether a record of `size` bytes may be appended now. A record larger than the bound has room alone."""
+        return not self._waiting and self._fits(size)
+
+    async def wait_for_room(self, size: int) -> None:
+        """Wait until a record of `size` bytes may be appended, for `max_block_ms`. Raises BufferFullError."""
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(turn)
+        if len(self._waiting) == 1:
+            self.make_all_due()  # while somebody waits, new batches do not linger either
+        try:
+            async with asyncio.timeout(self._config.max_block_ms / 1000):
+                while not (self._waiting[0] is turn and self._fits(size)):
+                    await turn
+                    turn = self._waiting[0] = self._loop.create_future()
+        except TimeoutError:
+            raise BufferFullError(
+                "send a record",
+                f"buffer_memory of {self._config.buffer_memory} bytes was full for {self._config.max_block_ms} ms",
+                "The brokers take records more slowly than they are sent",
+            ) from None
+        finally:
+            self._waiting.remove(turn)
+            self._next_turn()
+
+    def append(
+        self,
+        queue: PartitionQueue,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+        size: int,
+    ) -> asyncio.Future[RecordMetadata]:
+        """Add a record of `size` bytes (`record_size`) and return the future of its place in the log.
+
+        Raises LocalProtocolError for one that the format cannot carry, TypeError for one that is not bytes.
+        """
+        batch = queue.open
+        if batch is None or batch.builder.size_estimate + size + MAX_RECORD_OVERHEAD > self._batch_size:
+            batch = self._open_batch(queue)
+        try:
+            batch.builder.append(timestamp, key, value, headers)
+        except Exception:
+            if not batch.futures:
+                self._drop_empty(batch)
+            raise
+        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
+        batch.futures.append(future)
+        batch.timestamps.append(timestamp)
+        size += RECORD_CHARGE
+        batch.charge += size
+        self.charged += size
+        return future
+
+    def make_all_due(self) -> None:
+        """Let no open batch linger."""
+        for batch in self.incomplete:
+            if batch.queue.open is batch:
+                self._due(batch)
+
+    def set_ready(self, queue: PartitionQueue) -> None:
+        """Put a queue among the ready ones, or take it from there, as its batches say."""
+        if queue.is_ready():
+            self.ready[queue] = None
+            self.on_ready()
+        else:
+            self.ready.pop(queue, None)
+
+    def served(self, queue: PartitionQueue) -> None:
+        """A batch of a ready queue was taken: what is left of it waits behind the others."""
+        del self.ready[queue]
+        if queue.is_ready():
+            self.ready[queue] = None
+
+    def finished(self, batch: ProducerBatch) -> None:
+        """Forget a batch that was settled or failed; its charge comes back with `release`."""
+        self.incomplete.pop(batch, None)
+
+    def release(self, batch: ProducerBatch) -> None:
+        """Give the memory of a batch back; it is finished and no request carries it."""
+        self.charged -= batch.charge
+        batch.charge = 0
+        self._next_turn()
+
+    async def flush(self) -> None:
+        """Wait until every record appended before is acknowledged or has failed."""
+        self.make_all_due()
+        for batch in list(self.incomplete):
+            await _finished(batch)
+
+    def _fits(self, size: int) -> bool:
+        return not self.charged or self.charged + size + RECORD_CHARGE <= self._config.buffer_memory
+
+    def _next_turn(self) -> None:
+        if self._waiting and not self._waiting[0].done():
+            self._waiting[0].set_result(None)
+
+    def part(self, whole: ProducerBatch, index: int) -> ProducerBatch:
+        """An empty batch for the records of another from `index` on, with their sequences and their time left."""
+        order, first = whole.position
+        part = self._new_batch(whole.queue, (order, first + index))
+        if whole.base_sequence >= 0:
+            part.base_sequence = (whole.base_sequence + index) & MAX_SEQUENCE
+        assert whole.expiry is not None
+        part.expiry = self._loop.call_at(whole.expiry.when(), self.on_expired, part)
+        return part
+
+    def _new_batch(self, queue: PartitionQueue, position: tuple[int, int]) -> ProducerBatch:
+        builder = BatchBuilder(self._config.codec, self._config.compression_level)
+        batch = ProducerBatch(queue, builder, position, self._loop.create_future())
+        self.incomplete[batch] = None
+        return batch
+
+    def _open_batch(self, queue: PartitionQueue) -> ProducerBatch:
+        if queue.open is not None:
+            queue.close_open()
+            self.set_ready(queue)
+        batch = queue.open = self._new_batch(queue, queue.next_position())
+        batch.expiry = self._loop.call_later(self._config.delivery_timeout_ms / 1000, self.on_expired, batch)
+        if self._linger and not self._waiting:
+            batch.linger = self._loop.call_later(self._linger, self._due, batch)
+        else:
+            self._due(batch)
+        return batch
+
+    def _due(self, batch: ProducerBatch) -> None:
+        batch.is_due = True
+        self.set_ready(batch.queue)
+
+    def _drop_empty(self, batch: ProducerBatch) -> None:
+        """The first record of a batch was refused."""
+        batch.queue.open = None
+        self.set_ready(batch.queue)
+        batch.settle(-1, -1)
+        self.finished(batch)
+
+
+async def _finished(batch: ProducerBatch) -> None:
+    await asyncio.shield(batch.finished)
+    for part in batch.parts:
+        await _finished(part)
+
+
+def record_size(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
+    """Bytes of a record's data, for `append`: an upper bound, together with MAX_RECORD_OVERHEAD."""
+    size = 0 if value is None else len(value)
+    if key is not None:
+        size += len(key)
+    for name, header_value in headers:
+        size += 4 * len(name) + len(header_value or b"") + _HEADER_OVERHEAD
+    return size

@@ -1,0 +1,76 @@
+"""Which version of each API to speak with one broker: agreed on once a connection, by ApiVersions (KIP-35, KIP-511).
+
+```
+client                                            broker
+ApiVersions v4  ------------------------------->
+                <-------------------------------  v4: every API it serves, with its range
+                <-------------------------------  or, if v4 is news to it: v0 form, error 35, the range of ApiVersions
+ApiVersions v(highest of that range)  --------->
+                <-------------------------------  every API it serves
+```
+Afterwards a request takes the highest version that both know.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from client.errors import UnsupportedVersionError
+from protocol.api import NAMES, by_key
+from protocol.codec import decode
+from protocol.errors import ErrorCode, RemoteProtocolError
+from protocol.header import API_VERSIONS_KEY
+from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+_ERROR_CODE = struct.Struct(">h")
+_BODY = 4  # after the correlation id: the response header of ApiVersions is v0 in all versions
+
+
+class ApiVersions:
+    """The ranges of one broker."""
+
+    __slots__ = ("_broker", "_chosen", "_ranges")
+
+    def __init__(self, broker: str, ranges: Iterable[ApiVersion]) -> None:
+        self._broker = broker
+        self._ranges = {served.api_key: (served.min_version, served.max_version) for served in ranges}
+        self._chosen: dict[int, int] = {}
+
+    def highest(self, api_key: int, at_most: int = 32767) -> int:
+        """The highest version up to `at_most` that both sides know. Raises UnsupportedVersionError."""
+        chosen = self._chosen.get(api_key)
+        if chosen is None:
+            chosen = self._chosen[api_key] = self._choose(api_key, 32767)
+        return chosen if chosen <= at_most else self._choose(api_key, at_most)
+
+    def _choose(self, api_key: int, at_most: int) -> int:
+        api = by_key(api_key)
+        low, high = self._ranges.get(api_key, (0, -1))
+        version = min(api.max_version, high, at_most)
+        if version >= max(api.min_version, low):
+            return version
+        theirs = f"the broker serves {low} to {high}" if api_key in self._ranges else "the broker does not serve it"
+        ours = f"this call needs {api.min_version} to {min(api.max_version, at_most)}"
+        raise UnsupportedVersionError(
+            f"send {NAMES[api_key]}", f"{ours}, {theirs}", "Upgrade the older side", broker=self._broker
+        )
+
+
+def read_api_versions(version: int, frame: memoryview) -> ApiVersionsResponse:
+    """Decode the answer to ApiVersions of `version`, whichever form it has. Raises RemoteProtocolError."""
+    try:
+        (error_code,) = _ERROR_CODE.unpack_from(frame, _BODY)
+    except struct.error:
+        raise RemoteProtocolError("an answer to ApiVersions that is shorter than its error code") from None
+    if error_code == ErrorCode.UNSUPPORTED_VERSION:
+        version = 0
+    return decode(ApiVersionsResponse, version, frame, _BODY)
+
+
+def version_to_retry(answer: ApiVersionsResponse) -> int | None:
+    """The version of ApiVersions to ask again with; None if the answer was not that ours is unknown."""
+    if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
+        return None
+    known = next((served for served in answer.api_keys if served.api_key == API_VERSIONS_KEY), None)
+    return min(known.max_version, by_key(API_VERSIONS_KEY).max_version) if known else 0

@@ -1,0 +1,67 @@
+"""The command line: one module a command, its flags named as in Kafka's tools.
+
+A module of this package that is named in COMMANDS has `add_arguments(parser)` and `async run(arguments) -> int`, whose
+result is the exit status. Modules are imported when their command is the one that was typed, and they import the client
+inside `run`, so that `--help` and mistakes answer at once.
+
+| exit status | meaning |
+|---|---|
+| 0 | done |
+| 1 | it failed; the reason is on standard error |
+| 2 | the command line cannot be (argparse) |
+| 130 | Ctrl-C |
+| 141 | the reader of our output is gone (a closed pipe) |
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Coroutine, Sequence
+from importlib import import_module
+
+COMMANDS = {
+    "produce": "Send lines of standard input or of a file",
+    "consume": "Print records",
+}
+
+FAILED = 1
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit status; argparse exits by itself on `--help` and on mistakes."""
+    parser = argparse.ArgumentParser(prog="python -m client", description="Produce to and consume from Kafka brokers.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=f"{summary}.")
+        if name == wanted:
+            import_module(f"client.cli.{name}").add_arguments(command)
+    parsed = parser.parse_args(arguments)
+    try:
+        status: int = _on_loop(import_module(f"client.cli.{parsed.command}").run(parsed))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it once more at exit
+        return PIPE_CLOSED
+    return status
+
+
+def _on_loop(command: Coroutine[None, None, int]) -> int:
+    try:
+        import uvloop
+    except ImportError:
+        import asyncio
+
+        return asyncio.run(command)
+    return uvloop.run(command)
+
+
+def fail(error: BaseException) -> int:
+    """Say what went wrong, and return the exit status for it."""
+    print(f"error: {error}", file=sys.stderr)
+    return FAILED

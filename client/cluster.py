@@ -1,0 +1,252 @@
+"""The cluster as one client sees it: who leads which partition, and how to reach them.
+
+A client of its own (a producer, a consumer) owns one Cluster. It holds the image of the last metadata (`image`), asks
+for new ones when they are old, when somebody found them wrong (`refresh_soon`) or needs a topic that they do not name
+(`topic`), and hands out connections by node id. One request for metadata is under way at any time, and two follow each
+other by `retry_backoff_ms` at least, so that a cluster in trouble is not asked in a circle.
+
+Metadata are asked of any broker: one that is connected, else one that is known, else the bootstrap servers again, so
+that a cluster whose addresses all changed is found again (KIP-899).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+
+from client.backoff import Backoff
+from client.config import Address, ClientConfig
+from client.connection import Connection, Network
+from client.connections import Connections, Purpose
+from client.errors import BootstrapError, ClientError, ClosedError, TimeLimitError, broker_error
+from client.metadata import NO_LEADER, ClusterImage, TopicMetadata
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+_LOG = logging.getLogger(__name__)
+
+
+class Cluster:
+    """Metadata and connections of one client, for one event loop; `start` first, `close` last.
+
+    `on_change` functions are called after each attempt to get metadata, whether it succeeded or not, and after a
+    connection ended: the moment to look again at what was waiting.
+    """
+
+    def __init__(self, config: ClientConfig, network: Network, *, creates_topics: bool = False) -> None:
+        self.image = ClusterImage()
+        self.connections = Connections(config, network)
+        self.connections.on_change = self._changed
+        self.on_change: list[Callable[[], None]] = []
+        self._config = config
+        self._creates_topics = creates_topics
+        self._topics: set[str] = set()
+        self._refresh: asyncio.Task[None] | None = None
+        self._asked: frozenset[str] = frozenset()
+        self._asked_at = float("-inf")
+        self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        self._age_timer: asyncio.TimerHandle | None = None
+        self._connecting: dict[int, asyncio.Task[None]] = {}
+        self._is_closed = False
+
+    async def start(self) -> None:
+        """Find the cluster. Raises BootstrapError when no bootstrap server answers."""
+        await self.refresh()
+
+    async def close(self) -> None:
+        """Close every connection; nothing is left running."""
+        self._is_closed = True
+        if self._age_timer is not None:
+            self._age_timer.cancel()
+        tasks = [*self._connecting.values(), *([self._refresh] if self._refresh else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.connections.close()
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """The node id of the leader, or None if there is none or the partition is not known."""
+        known = self.image.partition(topic, partition)
+        return None if known is None or known.leader == NO_LEADER else known.leader
+
+    def established(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection | None:
+        """The open connection to a node, or None."""
+        return self.connections.established(node_id, purpose)
+
+    async def connection(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection:
+        """The connection to a node, made if need be. Raises ClientError; new metadata are then on their way."""
+        address = self.image.brokers.get(node_id)
+        if address is None:
+            self.refresh_soon()
+            raise BootstrapError("connect", f"broker {node_id} is not in the cluster's metadata")
+        try:
+            return await self.connections.get(node_id, address, purpose)
+        except ClientError:
+            self.refresh_soon()
+            raise
+
+    async def any_connection(self) -> Connection:
+        """A connection to whichever broker can be reached. Raises BootstrapError, naming all that was tried."""
+        established = self.connections.all_established(Purpose.REQUESTS)
+        if established:
+            return established[0]
+        failures = []
+        brokers = list(self.image.brokers.items())
+        random.shuffle(brokers)
+        for node_id, address in brokers:
+            try:
+                return await self.connections.get(node_id, address)
+            except ClosedError:
+                raise
+            except ClientError as error:
+                failures.append(error)
+        return await self._bootstrap(failures)
+
+    def connect_soon(self, node_id: int) -> None:
+        """Connect to a node in the background; `on_change` is called when it is done, successful or not."""
+
+        async def connect() -> None:
+            try:
+                await self.connection(node_id)
+            except ClientError as error:
+                _LOG.warning("%s", error)
+            del self._connecting[node_id]
+            self._changed()
+
+        if not self._is_closed and node_id not in self._connecting:
+            self._connecting[node_id] = asyncio.create_task(connect())
+
+    def refresh_soon(self) -> asyncio.Task[None]:
+        """Ask for metadata in the background, or join the request that is under way."""
+        if self._is_closed:
+            raise ClosedError("ask for metadata", "the client was closed")
+        if self._refresh is None:
+            self._refresh = asyncio.create_task(self._get_metadata())
+            self._refresh.add_done_callback(self._refresh_ended)
+        return self._refresh
+
+    async def refresh(self) -> None:
+        """Ask for metadata and wait for them. Raises ClientError."""
+        await asyncio.shield(self.refresh_soon())
+
+    def track(self, topics: Iterable[str]) -> None:
+        """Ask for these topics too, from the next time on."""
+        self._topics.update(topics)
+
+    async def topic(self, name: str, timeout_ms: int) -> TopicMetadata:
+        """The metadata of a topic, asked for until it is there or `timeout_ms` is over; tracked from then on.
+
+        Raises UnknownTopicError and other BrokerErrors, TimeLimitError.
+        """
+        was_tracked = name in self._topics
+        self._topics.add(name)
+        failure: ClientError | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while (known := self.image.topics.get(name)) is None:
+                    try:
+                        await self.refresh()
+                        failure = self._topic_failure(name)
+                    except ClientError as error:
+                        failure = error
+                    if failure is not None and not failure.retriable:
+                        raise failure
+                return known
+        except TimeoutError:
+            raise failure or TimeLimitError("find a topic", f"no metadata within {timeout_ms} ms", topic=name) from None
+        finally:
+            if name not in self.image.topics and not was_tracked:
+                self._topics.discard(name)
+
+    def learn_leader(
+        self, topic: str, partition: int, leader: int, leader_epoch: int, brokers: list[tuple[int, Address]]
+    ) -> bool:
+        """Take over what a refusal said of the new leader (KIP-951). False if that was no news."""
+        before = self.image
+        self.image = before.with_brokers(brokers).with_leader(topic, partition, leader, leader_epoch)
+        return self.image is not before
+
+    def _topic_failure(self, name: str) -> ClientError | None:
+        code = self.image.errors.get(name)
+        return None if code is None else broker_error(code, "find a topic", topic=name)
+
+    async def _get_metadata(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._topics <= self._asked:
+            await asyncio.sleep(max(0, self._asked_at + self._backoff.next() - loop.time()))
+        self._asked_at = loop.time()
+        connection = await self.any_connection()
+        self._asked = frozenset(self._topics)
+        wanted = [MetadataRequestTopic(name=name) for name in sorted(self._asked)]
+        request = MetadataRequest(wanted, self._creates_topics)
+        answer = await connection.send(request, MetadataResponse)
+        if answer.error_code:
+            raise broker_error(answer.error_code, "ask for metadata", broker=connection.name)
+        self._merge(answer)
+        if not answer.topics or any(not topic.error_code for topic in answer.topics):
+            self._backoff.reset()
+
+    def _merge(self, answer: MetadataResponse) -> None:
+        before = self.image.brokers
+        self.image = self.image.merge(answer)
+        for node_id, address in before.items():
+            if self.image.brokers.get(node_id) != address:
+                self.connections.drop(node_id)
+        if self._age_timer is not None:
+            self._age_timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._age_timer = loop.call_later(self._config.metadata_max_age_ms / 1000, self.refresh_soon)
+
+    async def _bootstrap(self, failures: list[ClientError]) -> Connection:
+        servers = list(self._config.bootstrap_servers)
+        random.shuffle(servers)
+        for address in servers:
+            try:
+                return await self._identify(await self.connections.open_address(address), address)
+            except ClosedError:
+                raise
+            except ClientError as error:
+                failures.append(error)
+        if len(failures) == 1 and not failures[0].retriable:
+            raise failures[0]
+        raise BootstrapError(
+            "find the cluster",
+            "; ".join(str(failure) for failure in failures),
+            "Check bootstrap_servers, and advertised.listeners of the brokers",
+        )
+
+    async def _identify(self, connection: Connection, address: Address) -> Connection:
+        """Learn the node id of a bootstrap server, so that its connection serves from now on.
+
+        If no broker advertises the address by which we came, the connection has done its work: brokers are spoken to
+        by the addresses that they advertise, as everywhere else.
+        """
+        try:
+            self._merge(await connection.send(MetadataRequest([], False), MetadataResponse))
+        except BaseException:
+            connection.close()
+            raise
+        for node_id, advertised in self.image.brokers.items():
+            if advertised == address and self.established(node_id) is None:
+                self.connections.adopt(node_id, connection)
+                return connection
+        connection.close()
+        if not self.image.brokers:
+            raise BootstrapError("find the cluster", "the metadata name no broker", broker=connection.name)
+        node_id, advertised = random.choice(list(self.image.brokers.items()))
+        return await self.connections.get(node_id, advertised)
+
+    def _refresh_ended(self, task: asyncio.Task[None]) -> None:
+        self._refresh = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            _LOG.info("%s", error)  # whoever needs the metadata fails with it, or asks again
+        self._changed()
+
+    def _changed(self) -> None:
+        if not self._is_closed:
+            for function in self.on_change:
+                function()

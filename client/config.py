@@ -1,0 +1,169 @@
+"""The settings of producers and consumers, checked once; names, units and meaning are those of Kafka's clients.
+
+Defaults stand in the signatures of `Producer` and `Consumer`, what each setting means and may be stands here. Names
+that end in `_ms` are milliseconds. All classes are immutable and raise ConfigurationError when built from nonsense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from client.errors import ConfigurationError
+from protocol.compression import Codec
+
+Acks = Literal[0, 1, -1, "all"]
+CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+OffsetReset = Literal["earliest", "latest", "none"]
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+
+DEFAULT_PORT = 9092
+MAX_IN_FLIGHT_OF_IDEMPOTENCE = 5
+"""A leader remembers the last five batches of a producer, so that many may be sent again without being doubled."""
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
+    """Parse `host:port,host:port` or a sequence of `host:port`; the port may be left out, IPv6 goes in brackets."""
+    texts = servers.split(",") if isinstance(servers, str) else servers
+    addresses = tuple(_parse_address(text.strip()) for text in texts if text.strip())
+    if not addresses:
+        raise _wrong("bootstrap_servers", servers, "name at least one broker as host:port")
+    return addresses
+
+
+def _parse_address(text: str) -> Address:
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, str(DEFAULT_PORT)
+    elif ":" in host and not host.startswith("["):
+        raise _wrong("bootstrap_servers", text, "write an IPv6 address in brackets: [::1]:9092")
+    if "/" in host:
+        raise _wrong("bootstrap_servers", text, "write host:port, not a URL")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise _wrong("bootstrap_servers", text, "write host:port with a port from 1 to 65535")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def _wrong(name: str, value: Any, cure: str) -> ConfigurationError:
+    return ConfigurationError("configure the client", f"{name} is {value!r}", cure)
+
+
+class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What every client needs to find its brokers and to talk to them."""
+
+    bootstrap_servers: tuple[Address, ...]  # asked for the rest of the cluster; one that answers is enough
+    client_id: str  # what the broker's logs and quotas call this client
+    request_timeout_ms: int  # an answer that takes longer closes the connection
+    connect_timeout_ms: int  # for name resolution, TCP and the exchange of API versions together
+    metadata_max_age_ms: int  # metadata are asked for again after this time, also when nothing went wrong
+    retry_backoff_ms: int  # first pause before a request is repeated; doubled from one to the next
+    retry_backoff_max_ms: int
+    reconnect_backoff_ms: int  # the same for connections to one broker
+    reconnect_backoff_max_ms: int
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, ("request_timeout_ms", "connect_timeout_ms", "metadata_max_age_ms"))
+        _at_least(self, 0, ("retry_backoff_ms", "reconnect_backoff_ms"))
+        _at_least(self, self.retry_backoff_ms, ("retry_backoff_max_ms",))
+        _at_least(self, self.reconnect_backoff_ms, ("reconnect_backoff_max_ms",))
+
+
+class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
+    """A producer's settings."""
+
+    acks: Acks  # 0: none; 1: the leader's; "all" or -1: that of all in-sync replicas
+    enable_idempotence: bool | None  # None: on, unless acks or max_in_flight forbid it
+    max_in_flight: int  # requests sent to one broker and not answered yet
+    linger_ms: float  # how long a batch waits for more records
+    batch_size: int  # bytes of records, before compression, at which a batch is sent at once
+    max_request_size: int  # bytes of one request, and so of one record
+    buffer_memory: int  # bytes of records not acknowledged yet; send() waits above it
+    max_block_ms: int  # how long send() may wait for metadata or memory
+    delivery_timeout_ms: int  # from send() to the acknowledgement, retries included
+    compression_type: CompressionType
+    compression_level: int | None  # the codec's own scale; None is Kafka's default
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _one_of(self, "acks", (0, 1, -1, "all"))
+        _one_of(self, "compression_type", ("none", "gzip", "snappy", "lz4", "zstd"))
+        _at_least(self, 0, ("linger_ms", "max_block_ms", "batch_size"))
+        _at_least(self, 1, ("max_in_flight", "max_request_size", "buffer_memory"))
+        if self.delivery_timeout_ms < self.request_timeout_ms + self.linger_ms:
+            raise _wrong(
+                "delivery_timeout_ms", self.delivery_timeout_ms, "make it at least request_timeout_ms + linger_ms"
+            )
+        if self.enable_idempotence:
+            if self.required_acks != -1:
+                raise _wrong("acks", self.acks, 'idempotence needs acks="all"')
+            if self.max_in_flight > MAX_IN_FLIGHT_OF_IDEMPOTENCE:
+                raise _wrong("max_in_flight", self.max_in_flight, "idempotence allows at most 5")
+
+    @property
+    def required_acks(self) -> int:
+        """`acks` as the protocol writes it."""
+        return -1 if self.acks == "all" else self.acks
+
+    @property
+    def idempotent(self) -> bool:
+        if self.enable_idempotence is None:
+            return self.required_acks == -1 and self.max_in_flight <= MAX_IN_FLIGHT_OF_IDEMPOTENCE
+        return self.enable_idempotence
+
+    @property
+    def codec(self) -> Codec:
+        return Codec[self.compression_type.upper()]
+
+
+class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
+    """A consumer's settings."""
+
+    auto_offset_reset: OffsetReset  # where to begin without a position, or when it is out of range
+    isolation_level: IsolationLevel
+    check_crcs: bool  # verify the checksum of every batch
+    fetch_min_bytes: int  # a broker with less than this waits for more
+    fetch_max_wait_ms: int  # but no longer than this
+    fetch_max_bytes: int  # of one response of one broker; its first batch may be larger
+    max_partition_fetch_bytes: int  # of one partition in one response; likewise
+    max_poll_records: int  # that poll() returns at once
+    default_api_timeout_ms: int  # for calls about offsets that have no timeout of their own
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _one_of(self, "auto_offset_reset", ("earliest", "latest", "none"))
+        _one_of(self, "isolation_level", ("read_uncommitted", "read_committed"))
+        _at_least(self, 0, ("fetch_min_bytes", "fetch_max_wait_ms"))
+        _at_least(
+            self, 1, ("fetch_max_bytes", "max_partition_fetch_bytes", "max_poll_records", "default_api_timeout_ms")
+        )
+        if self.fetch_max_wait_ms >= self.request_timeout_ms:
+            raise _wrong("fetch_max_wait_ms", self.fetch_max_wait_ms, "make it less than request_timeout_ms")
+
+    @property
+    def reads_committed(self) -> bool:
+        return self.isolation_level == "read_committed"
+
+
+def _one_of(config: ClientConfig, name: str, choices: Iterable[Any]) -> None:
+    value = getattr(config, name)
+    if value not in choices or isinstance(value, bool):
+        raise _wrong(name, value, f"choose one of {', '.join(str(choice) for choice in choices)}")
+
+
+def _at_least(config: ClientConfig, bound: float, names: Iterable[str]) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < bound:
+            raise _wrong(name, value, f"give a number, at least {bound}")

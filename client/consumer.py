@@ -1,0 +1,320 @@
+"""The consumer of assigned partitions: records out, in the order of each partition.
+
+```python
+async with Consumer("localhost:9092", auto_offset_reset="earliest") as consumer:
+    consumer.assign(await consumer.partitions_for("orders"))
+    async for record in consumer:
+        print(record.offset, record.value)
+```
+Between `assign` and the first poll (or the first step of `async for`) nothing is fetched, so that a seek comes first;
+from then on the `fetcher` works ahead in the background, within bounds. Partitions take turns by what a fetch brought.
+The position of a partition moves with each record that is handed out, and past those that are not for users.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from client.cluster import Cluster
+from client.config import ConsumerConfig, IsolationLevel, OffsetReset, parse_bootstrap_servers
+from client.connection import Network, TcpNetwork
+from client.errors import ClientError, ClosedError, ConfigurationError
+from client.fetcher import Fetcher
+from client.offset_lookup import EARLIEST, LATEST, OffsetLookup
+from client.record import ConsumerRecord, OffsetAndTimestamp, TopicPartition
+from client.subscription import PartitionState, Subscription
+
+Partition = TopicPartition | tuple[str, int]
+"""A partition as an argument: any pair of topic and index."""
+
+
+class Consumer:
+    """Reads partitions; for one event loop, one task at a time.
+
+    Settings are those of Kafka's consumer (`client.config`).
+    """
+
+    def __init__(  # noqa: PLR0913 - settings are keywords
+        self,
+        bootstrap_servers: str | Sequence[str],
+        *,
+        client_id: str = "odradek",
+        auto_offset_reset: OffsetReset = "latest",
+        isolation_level: IsolationLevel = "read_uncommitted",
+        check_crcs: bool = True,
+        fetch_min_bytes: int = 1,
+        fetch_max_wait_ms: int = 500,
+        fetch_max_bytes: int = 52428800,
+        max_partition_fetch_bytes: int = 1048576,
+        max_poll_records: int = 500,
+        default_api_timeout_ms: int = 60000,
+        request_timeout_ms: int = 30000,
+        connect_timeout_ms: int = 10000,
+        metadata_max_age_ms: int = 300000,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1000,
+        reconnect_backoff_ms: int = 50,
+        reconnect_backoff_max_ms: int = 1000,
+        network: Network | None = None,
+    ) -> None:
+        self._config = ConsumerConfig(
+            bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
+            client_id=client_id,
+            auto_offset_reset=auto_offset_reset,
+            isolation_level=isolation_level,
+            check_crcs=check_crcs,
+            fetch_min_bytes=fetch_min_bytes,
+            fetch_max_wait_ms=fetch_max_wait_ms,
+            fetch_max_bytes=fetch_max_bytes,
+            max_partition_fetch_bytes=max_partition_fetch_bytes,
+            max_poll_records=max_poll_records,
+            default_api_timeout_ms=default_api_timeout_ms,
+            request_timeout_ms=request_timeout_ms,
+            connect_timeout_ms=connect_timeout_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
+            retry_backoff_ms=retry_backoff_ms,
+            retry_backoff_max_ms=retry_backoff_max_ms,
+            reconnect_backoff_ms=reconnect_backoff_ms,
+            reconnect_backoff_max_ms=reconnect_backoff_max_ms,
+        )
+        self._network = network or TcpNetwork()
+        self._timeout_ms = default_api_timeout_ms
+        self._subscription = Subscription()
+        self._current: PartitionState | None = None
+        self._is_fetching = False
+        self._is_closed = True
+        self._cluster: Cluster
+        self._lookup: OffsetLookup
+        self._fetcher: Fetcher
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Find the cluster. Raises ClientError."""
+        self._cluster = Cluster(self._config, self._network)
+        try:
+            await self._cluster.start()
+        except BaseException:
+            await self._cluster.close()
+            raise
+        self._lookup = OffsetLookup(self._config, self._cluster)
+        self._fetcher = Fetcher(self._config, self._cluster, self._subscription, self._lookup)
+        self._is_closed = False
+
+    async def close(self) -> None:
+        """Stop fetching and disconnect. `async for` ends, a waiting poll raises ClosedError."""
+        if not self._is_closed:
+            self._is_closed = True
+            await self._fetcher.close()
+            await self._cluster.close()
+
+    # What is read.
+
+    def assign(self, partitions: Iterable[Partition]) -> None:
+        """Read these partitions and no others; those that were assigned before keep their positions."""
+        self._check_open()
+        self._subscription.assign(TopicPartition(*partition) for partition in partitions)
+        self._cluster.track(self._subscription.topics())
+        self._current = None
+        self._rearrange()
+
+    def assignment(self) -> list[TopicPartition]:
+        """The assigned partitions, sorted."""
+        return sorted(self._subscription.states)
+
+    async def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """All partitions of a topic. Raises UnknownTopicError, TimeLimitError."""
+        self._check_open()
+        metadata = await self._cluster.topic(topic, self._timeout_ms)
+        return [TopicPartition(topic, index) for index in range(len(metadata.partitions))]
+
+    def pause(self, *partitions: Partition) -> None:
+        """Hand nothing out from these partitions, or from all, and fetch nothing more, until `resume`."""
+        self._set_paused(partitions, is_paused=True)
+
+    def resume(self, *partitions: Partition) -> None:
+        """Undo `pause`."""
+        self._set_paused(partitions, is_paused=False)
+
+    # Where it is read.
+
+    async def position(self, partition: Partition) -> int:
+        """The offset of the next record of a partition; looked up if there is none yet. Raises ClientError."""
+        self._check_open()
+        state = self._subscription.state(TopicPartition(*partition))
+        while state.position is None:
+            await self._fetcher.positions.reset([state])
+        return state.position
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Go on at `offset` of an assigned partition. If it is out of range, `auto_offset_reset` says what then."""
+        self._check_open()
+        if offset < 0:
+            raise ConfigurationError("seek", f"offset {offset} is negative", "Use seek_to_beginning or seek_to_end")
+        self._seek(self._subscription.state(TopicPartition(*partition)), offset)
+        self._rearrange()
+
+    async def seek_to_beginning(self, *partitions: Partition) -> None:
+        """Go on at the first record of these partitions, or of all. Raises ClientError."""
+        await self._seek_to(EARLIEST, partitions)
+
+    async def seek_to_end(self, *partitions: Partition) -> None:
+        """Go on after the last record of these partitions, or of all. Raises ClientError."""
+        await self._seek_to(LATEST, partitions)
+
+    async def seek_to_timestamp(self, timestamp: int, *partitions: Partition) -> None:
+        """Go on at the first record with this timestamp (ms) or a later one; at the end where there is none."""
+        await self._seek_to(timestamp, partitions)
+
+    async def beginning_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
+        """The offset of the first record of each partition, assigned or not. Raises ClientError."""
+        return await self._offsets(partitions, EARLIEST)
+
+    async def end_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
+        """The offset after the last record that may be read of each partition, assigned or not. Raises ClientError."""
+        return await self._offsets(partitions, LATEST)
+
+    async def offsets_for_times(
+        self, times: Mapping[Partition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record of each partition at or after its time (ms), or None. Raises ClientError."""
+        self._check_open()
+        wanted = {TopicPartition(*partition): time for partition, time in times.items()}
+        found = await self._lookup.find(wanted, self._timeout_ms)
+        return {partition: None if at.offset < 0 else at for partition, at in found.items()}
+
+    # Reading.
+
+    async def poll(self, timeout_ms: float | None = None, max_records: int | None = None) -> list[ConsumerRecord]:
+        """Up to `max_records` (by default `max_poll_records`) records, as soon as there is one; [] after `timeout_ms`.
+
+        Without `timeout_ms` it waits for as long as it takes. Records of one partition are in order. Raises
+        OffsetOutOfRangeError and NoOffsetError where `auto_offset_reset` is "none", CorruptRecordsError, BrokerError;
+        the next poll tries again.
+        """
+        self._start_fetching()
+        limit = max_records or self._config.max_poll_records
+        arrived = self._fetcher.arrived
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                while True:
+                    arrived.clear()
+                    if records := self._take(limit):
+                        return records
+                    self._raise_error()
+                    await arrived.wait()
+                    self._check_open()
+        except TimeoutError:
+            return []
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        state = self._current
+        if state is not None and (record := state.next_record()) is not None:
+            return record
+        return await self._next_record()
+
+    async def _next_record(self) -> ConsumerRecord:
+        """The first record of another fetch, when it comes."""
+        if self._is_closed:
+            raise StopAsyncIteration
+        self._start_fetching()
+        arrived = self._fetcher.arrived
+        while True:
+            if self._current is not None:
+                self._fetcher.drained(self._current)
+            arrived.clear()
+            state = self._current = self._subscription.with_records()
+            if state is None:
+                self._raise_error()
+                await arrived.wait()
+                if self._is_closed:
+                    raise StopAsyncIteration
+            elif (record := state.next_record()) is not None:
+                return record
+
+    def _take(self, limit: int) -> list[ConsumerRecord]:
+        """What is there, up to `limit` records. What cannot be read raises when nothing that can be comes before it."""
+        records: list[ConsumerRecord] = []
+        while len(records) < limit:
+            state = self._current if self._current and self._current.buffered else self._subscription.with_records()
+            if state is None:
+                break
+            self._current = state
+            try:
+                taken = state.take(limit - len(records))
+            except ClientError:
+                if records:
+                    break  # it is fetched again, and raises then
+                raise
+            records += taken
+            if not state.buffered or len(taken) < limit - len(records):
+                self._fetcher.drained(state)
+        return records
+
+    def _start_fetching(self) -> None:
+        self._check_open()
+        if not self._is_fetching:
+            self._is_fetching = True
+            self._fetcher.arrange()
+
+    def _rearrange(self) -> None:
+        if self._is_fetching:
+            self._fetcher.arrange()
+
+    def _raise_error(self) -> None:
+        for state in self._subscription.states.values():
+            if (error := state.error) is not None:
+                state.error = None
+                self._fetcher.arrange()
+                raise error
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("consume", "the consumer is not open", "Use it inside `async with`")
+
+    def _states(self, partitions: Iterable[Partition]) -> list[PartitionState]:
+        chosen = [self._subscription.state(TopicPartition(*partition)) for partition in partitions]
+        return chosen or list(self._subscription.states.values())
+
+    def _set_paused(self, partitions: Iterable[Partition], *, is_paused: bool) -> None:
+        self._check_open()
+        for state in self._states(partitions):
+            state.is_paused = is_paused
+        self._current = None
+        self._rearrange()
+        self._fetcher.arrived.set()
+
+    def _seek(self, state: PartitionState, offset: int) -> None:
+        state.seek(offset)
+        if self._current is state:
+            self._current = None
+
+    async def _seek_to(self, time: int, partitions: Iterable[Partition]) -> None:
+        self._check_open()
+        states = self._states(partitions)
+        found = await self._lookup.find({state.partition: time for state in states}, self._timeout_ms)
+        beyond = [state.partition for state in states if found[state.partition].offset < 0]
+        if beyond:
+            found |= await self._lookup.find(dict.fromkeys(beyond, LATEST), self._timeout_ms)
+        for state in states:
+            self._seek(state, found[state.partition].offset)
+        self._rearrange()
+
+    async def _offsets(self, partitions: Iterable[Partition], time: int) -> dict[TopicPartition, int]:
+        self._check_open()
+        wanted = {TopicPartition(*partition): time for partition in partitions}
+        found = await self._lookup.find(wanted, self._timeout_ms)
+        return {partition: at.offset for partition, at in found.items()}

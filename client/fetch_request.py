@@ -1,0 +1,87 @@
+"""A request to Fetch for partitions of one broker, and how its answer is read back.
+
+Topics go by id from version 13 on (KIP-516), and by name below, also when one of them has no id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from client.config import ConsumerConfig
+from client.connection import Connection
+from client.metadata import ClusterImage
+from client.record import TopicPartition
+from client.subscription import PartitionState
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from protocol.schema import ZERO_UUID
+
+_FETCH_KEY = 1
+_LAST_VERSION_BY_NAME = 12
+_NEWEST_VERSION = 32767
+
+
+class Asked(NamedTuple):
+    """A partition of a request as it was when the request was sent."""
+
+    state: PartitionState
+    generation: int
+    offset: int
+
+    def is_wanted(self) -> bool:
+        """Whether the answer is still of use: nobody has sought, or fetched elsewhere, meanwhile."""
+        return self.state.generation == self.generation and self.state.fetch_offset == self.offset
+
+
+class PartitionFetch:
+    """One request: `message` in `version`, and who asked for what."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        image: ClusterImage,
+        connection: Connection,
+        states: Sequence[PartitionState],
+        max_wait_ms: int,
+    ) -> None:
+        """All `states` are in the image and have a fetch offset. Raises UnsupportedVersionError."""
+        topics: dict[str, FetchTopic] = {}
+        self._asked: dict[tuple[str | bytes, int], Asked] = {}
+        by_id = all(image.topics[state.partition.topic].topic_id != ZERO_UUID for state in states)
+        self.version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if by_id else _LAST_VERSION_BY_NAME)
+        by_id = self.version > _LAST_VERSION_BY_NAME
+        for state in states:
+            name, index = state.partition
+            offset = state.fetch_offset
+            assert offset is not None
+            known = image.topics[name]
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = FetchTopic(name, known.topic_id, [])
+            topic.partitions.append(
+                FetchPartition(
+                    partition=index,
+                    current_leader_epoch=known.partitions[index].leader_epoch,
+                    fetch_offset=offset,
+                    partition_max_bytes=config.max_partition_fetch_bytes,
+                )
+            )
+            self._asked[known.topic_id if by_id else name, index] = Asked(state, state.generation, offset)
+        self.message = FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            isolation_level=int(config.reads_committed),
+            topics=list(topics.values()),
+        )
+
+    def rows(self, answer: FetchResponse) -> Iterator[tuple[Asked, PartitionData]]:
+        """What the answer says of partitions that are still wanted."""
+        for topic in answer.responses:
+            for row in topic.partitions:
+                asked = self._asked.get((topic.topic or topic.topic_id, row.partition_index))
+                if asked is not None and asked.is_wanted():
+                    yield asked, row
+
+    def partitions(self) -> list[TopicPartition]:
+        return [asked.state.partition for asked in self._asked.values()]

@@ -1,0 +1,126 @@
+"""What the client knows of the cluster: an immutable image, and how an answer to Metadata changes it.
+
+Leader epochs only grow while a topic keeps its id: an answer from a broker that lags behind does not take a newer
+leader back (KIP-320). Topics that an answer does not name stay as they were; those that it says are gone, go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from client.config import Address
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from protocol.schema import ZERO_UUID
+
+NO_LEADER = -1
+
+STALE_METADATA = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LISTENER_NOT_FOUND,
+    }
+)
+"""What a broker answers when the client's image is older than the cluster, or its own."""
+
+_GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+
+
+class PartitionMetadata(NamedTuple):
+    """A partition. `leader` is a node id, or NO_LEADER; `leader_epoch` is -1 where the broker does not tell."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class TopicMetadata(NamedTuple):
+    """A topic. `partitions` is indexed by partition; `topic_id` is ZERO_UUID where the broker has none."""
+
+    name: str
+    topic_id: bytes
+    partitions: tuple[PartitionMetadata, ...]
+
+
+class ClusterImage(NamedTuple):
+    """The brokers by node id, the topics by name, and what the last answer said was wrong with topics, by name."""
+
+    cluster_id: str | None = None
+    controller_id: int = -1
+    brokers: Mapping[int, Address] = {}
+    topics: Mapping[str, TopicMetadata] = {}
+    errors: Mapping[str, ErrorCode] = {}
+
+    def partition(self, topic: str, index: int) -> PartitionMetadata | None:
+        """The partition, or None if it is not known."""
+        known = self.topics.get(topic)
+        if known is None or not 0 <= index < len(known.partitions):
+            return None
+        return known.partitions[index]
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The name that goes with a topic id, or None."""
+        return next((topic.name for topic in self.topics.values() if topic.topic_id == topic_id), None)
+
+    def merge(self, answer: MetadataResponse) -> ClusterImage:
+        """The image after an answer to Metadata."""
+        topics = dict(self.topics)
+        errors: dict[str, ErrorCode] = {}
+        for told in answer.topics:
+            name = told.name
+            if name is None:
+                continue
+            if told.error_code:
+                errors[name] = ErrorCode.of(told.error_code)
+                if told.error_code in _GONE:
+                    topics.pop(name, None)
+            else:
+                topics[name] = _merge_topic(topics.get(name), name, told)
+        return ClusterImage(
+            answer.cluster_id,
+            answer.controller_id,
+            {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers},
+            topics,
+            errors,
+        )
+
+    def with_leader(self, topic: str, index: int, leader: int, leader_epoch: int) -> ClusterImage:
+        """The image after a broker named the leader of a partition (KIP-951); itself if that is no news."""
+        known = self.partition(topic, index)
+        if known is None or leader_epoch <= known.leader_epoch or leader not in self.brokers:
+            return self
+        partitions = list(self.topics[topic].partitions)
+        partitions[index] = known._replace(leader=leader, leader_epoch=leader_epoch)
+        return self._replace(topics={**self.topics, topic: self.topics[topic]._replace(partitions=tuple(partitions))})
+
+    def with_brokers(self, brokers: Iterable[tuple[int, Address]]) -> ClusterImage:
+        """The image after a broker told where others listen (KIP-951); itself if that is no news."""
+        news = {node_id: address for node_id, address in brokers if self.brokers.get(node_id) != address}
+        return self._replace(brokers={**self.brokers, **news}) if news else self
+
+
+def _merge_topic(known: TopicMetadata | None, name: str, told: MetadataResponseTopic) -> TopicMetadata:
+    before: tuple[PartitionMetadata, ...] = ()
+    if known is not None and told.topic_id in (known.topic_id, ZERO_UUID):
+        before = known.partitions
+    partitions = []
+    for index, partition in enumerate(sorted(told.partitions, key=lambda partition: partition.partition_index)):
+        merged = _partition(partition)
+        if index < len(before) and merged.leader_epoch < before[index].leader_epoch:
+            merged = before[index]
+        partitions.append(merged)
+    return TopicMetadata(name, told.topic_id, tuple(partitions))
+
+
+def _partition(told: MetadataResponsePartition) -> PartitionMetadata:
+    return PartitionMetadata(told.leader_id, told.leader_epoch, tuple(told.replica_nodes), tuple(told.isr_nodes))

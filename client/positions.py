@@ -1,0 +1,84 @@
+"""Finding positions for partitions that have none: where `auto_offset_reset` says, topic by topic.
+
+A topic that cannot be found holds up no other. What cannot be found within `default_api_timeout_ms` is an error of the
+partition, for the user to see at the next poll; the lookup begins again after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from client.config import ConsumerConfig
+from client.errors import ClientError, NoOffsetError
+from client.offset_lookup import EARLIEST, LATEST, OffsetLookup
+from client.subscription import PartitionState, Subscription
+
+_LOG = logging.getLogger(__name__)
+
+
+class Positions:
+    """Looks missing positions up in the background; `on_change` is called after positions or errors have come."""
+
+    def __init__(
+        self, config: ConsumerConfig, lookup: OffsetLookup, subscription: Subscription, on_change: Callable[[], None]
+    ) -> None:
+        self._config = config
+        self._lookup = lookup
+        self._subscription = subscription
+        self._on_change = on_change
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def look_up_missing(self) -> None:
+        """Begin to look for every position that is missing and not being looked for."""
+        topics: dict[str, list[PartitionState]] = {}
+        for state in self._subscription.without_position():
+            topics.setdefault(state.partition.topic, []).append(state)
+        for topic, states in topics.items():
+            if topic not in self._tasks:
+                self._tasks[topic] = asyncio.create_task(self._look_up(topic, states))
+
+    async def close(self) -> None:
+        """Stop looking."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def reset(self, states: Sequence[PartitionState]) -> None:
+        """Give partitions of one topic the position that the policy says, those that were not sought meanwhile.
+
+        Raises NoOffsetError if the policy is "none", and what `OffsetLookup.find` raises.
+        """
+        policy = self._config.auto_offset_reset
+        if policy == "none":
+            topic, partition = states[0].partition
+            raise NoOffsetError(
+                "read",
+                'there is no position, and auto_offset_reset is "none"',
+                "Seek, or choose earliest or latest",
+                topic=topic,
+                partition=partition,
+            )
+        time = EARLIEST if policy == "earliest" else LATEST
+        generations = [state.generation for state in states]
+        found = await self._lookup.find(
+            {state.partition: time for state in states}, self._config.default_api_timeout_ms
+        )
+        for state, generation in zip(states, generations, strict=True):
+            if state.generation == generation:
+                offset = found[state.partition].offset
+                _LOG.info("%s is read from its %s offset on, %d", state.partition, policy, offset)
+                state.seek(offset)
+
+    async def _look_up(self, topic: str, states: list[PartitionState]) -> None:
+        try:
+            await self.reset(states)
+        except ClientError as error:
+            for state in states:
+                if state.position is None:
+                    state.error = error
+        finally:
+            del self._tasks[topic]
+        self._on_change()

@@ -1,0 +1,247 @@
+"""The producer: records in, a future for each out.
+
+```python
+async with Producer("localhost:9092", compression_type="lz4") as producer:
+    sent = await producer.send("orders", b"value", key=b"customer 7")
+    metadata = await sent          # RecordMetadata(topic, partition, offset, timestamp)
+```
+`send` chooses the partition, puts the record into the batch of that partition and returns; it waits only where there is
+no metadata yet or no memory left. The way from there: `accumulator` (batches) → `sender` (requests) → `delivery` (what
+an answer means).
+
+Guarantees. With the defaults (acks="all", idempotence) a record whose future has a result is in the log once, and the
+records of one partition are in the order in which they were sent, whatever connections and leaders do meanwhile.
+Without idempotence a retry may write a record twice, and with max_in_flight above 1 after later ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, record_size
+from client.cluster import Cluster
+from client.config import Acks, CompressionType, ProducerConfig, parse_bootstrap_servers
+from client.connection import Network, TcpNetwork
+from client.errors import ClosedError, ConfigurationError, RecordTooLargeError, UnknownTopicError
+from client.metadata import NO_LEADER, TopicMetadata
+from client.partition_queue import PartitionQueue
+from client.partitioner import StickyPartition, partition_of_key
+from client.record import RecordMetadata
+from client.sender import Sender
+from protocol.batch_header import BATCH_HEADER_SIZE
+from protocol.errors import ErrorCode, LocalProtocolError
+from protocol.record_headers import Header
+
+_FAILED_EXIT_MS = 5000
+"""How long leaving `async with` by an exception waits for acknowledgements."""
+
+
+class _Topic:
+    """The queues of a topic's partitions, by index, and where records without a key go."""
+
+    __slots__ = ("available", "queues", "sticky")
+
+    def __init__(self, batch_size: int) -> None:
+        self.queues: list[PartitionQueue] = []
+        self.available: list[int] = []
+        self.sticky = StickyPartition(batch_size)
+
+    def update(self, metadata: TopicMetadata) -> None:
+        """Take over what the cluster knows; a topic only ever gets more partitions."""
+        for partition in range(len(self.queues), len(metadata.partitions)):
+            self.queues.append(PartitionQueue(metadata.name, partition))
+        led = [index for index, partition in enumerate(metadata.partitions) if partition.leader != NO_LEADER]
+        self.available = led or list(range(len(self.queues)))
+        if self.sticky.partition not in self.available:
+            self.sticky.choose(self.available)
+
+
+class Producer:
+    """Sends records; for one event loop. Settings are those of Kafka's producer (`client.config`)."""
+
+    def __init__(  # noqa: PLR0913 - settings are keywords
+        self,
+        bootstrap_servers: str | Sequence[str],
+        *,
+        client_id: str = "odradek",
+        acks: Acks = "all",
+        enable_idempotence: bool | None = None,
+        max_in_flight: int = 5,
+        linger_ms: float = 5,
+        batch_size: int = 16384,
+        max_request_size: int = 1048576,
+        buffer_memory: int = 33554432,
+        max_block_ms: int = 60000,
+        delivery_timeout_ms: int = 120000,
+        compression_type: CompressionType = "none",
+        compression_level: int | None = None,
+        request_timeout_ms: int = 30000,
+        connect_timeout_ms: int = 10000,
+        metadata_max_age_ms: int = 300000,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1000,
+        reconnect_backoff_ms: int = 50,
+        reconnect_backoff_max_ms: int = 1000,
+        network: Network | None = None,
+    ) -> None:
+        self._config = ProducerConfig(
+            bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
+            client_id=client_id,
+            acks=acks,
+            enable_idempotence=enable_idempotence,
+            max_in_flight=max_in_flight,
+            linger_ms=linger_ms,
+            batch_size=batch_size,
+            max_request_size=max_request_size,
+            buffer_memory=buffer_memory,
+            max_block_ms=max_block_ms,
+            delivery_timeout_ms=delivery_timeout_ms,
+            compression_type=compression_type,
+            compression_level=compression_level,
+            request_timeout_ms=request_timeout_ms,
+            connect_timeout_ms=connect_timeout_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
+            retry_backoff_ms=retry_backoff_ms,
+            retry_backoff_max_ms=retry_backoff_max_ms,
+            reconnect_backoff_ms=reconnect_backoff_ms,
+            reconnect_backoff_max_ms=reconnect_backoff_max_ms,
+        )
+        self._network = network or TcpNetwork()
+        self._topics: dict[str, _Topic] = {}
+        self._max_record = max_request_size - BATCH_HEADER_SIZE - MAX_RECORD_OVERHEAD
+        self._is_closed = True
+        self._cluster: Cluster
+        self._accumulator: Accumulator
+        self._sender: Sender
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close(None if kind is None else _FAILED_EXIT_MS)
+
+    async def start(self) -> None:
+        """Find the cluster and get a producer id. Raises ClientError."""
+        self._cluster = Cluster(self._config, self._network, creates_topics=True)
+        self._accumulator = Accumulator(self._config)
+        self._sender = Sender(self._config, self._cluster, self._accumulator)
+        self._cluster.on_change.append(self._metadata_changed)
+        try:
+            await self._cluster.start()
+            await self._sender.start()
+        except BaseException:
+            await self._cluster.close()
+            raise
+        self._is_closed = False
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Sequence[Header] = (),
+        timestamp: int | None = None,
+    ) -> asyncio.Future[RecordMetadata]:
+        """Append a record and return the future of its place in the log.
+
+        The record is copied before this returns. `timestamp` (ms since the epoch) defaults to now. Records of one task
+        for one partition are written in the order of the calls. Nobody needs to await the future: `flush` and `close`
+        wait for all; a failure is logged, once a batch.
+
+        Raises UnknownTopicError, RecordTooLargeError, BufferFullError and other TimeLimitErrors after `max_block_ms`;
+        the future fails with DeliveryTimeoutError or BrokerError.
+        """
+        routes = self._topics.get(topic)
+        if routes is None or self._is_closed:
+            routes = await self._open_topic(topic)
+        if partition is None:
+            partition = routes.sticky.partition if key is None else partition_of_key(key, len(routes.queues))
+            sticks = key is None
+        else:
+            sticks = False
+            if not 0 <= partition < len(routes.queues):
+                raise self._no_such_partition(topic, partition)
+        if timestamp is None:
+            timestamp = time.time_ns() // 1_000_000
+        accumulator = self._accumulator
+        try:
+            size = record_size(key, value, headers)
+            if size > self._max_record:
+                raise self._too_large(topic, partition, size)
+            if not accumulator.has_room(size):
+                await accumulator.wait_for_room(size)
+                self._check_open()
+            queue = routes.queues[partition]
+            newest = queue.open
+            future = accumulator.append(queue, timestamp, key, value, headers, size)
+        except (TypeError, AttributeError) as error:
+            raise TypeError(f"key, value and headers of a record are bytes or None: {error}") from None
+        except LocalProtocolError as error:
+            raise ConfigurationError("send a record", str(error), topic=topic, partition=partition) from None
+        if sticks and routes.sticky.took(size):
+            routes.sticky.choose(routes.available)
+        if queue.open is not newest:
+            await asyncio.sleep(0)  # once a batch, let the loop send and receive
+        return future
+
+    async def flush(self) -> None:
+        """Send everything now, and wait until every record sent before is acknowledged or has failed."""
+        self._check_open()
+        await self._accumulator.flush()
+
+    async def close(self, timeout_ms: float | None = None) -> None:
+        """Flush, for `timeout_ms` at most, then fail what is left and disconnect. Closing again does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await self._accumulator.flush()
+        except TimeoutError:
+            pass  # close() of the sender tells everybody
+        finally:
+            await self._sender.close()
+            await self._cluster.close()
+
+    async def _open_topic(self, name: str) -> _Topic:
+        self._check_open()
+        metadata = await self._cluster.topic(name, self._config.max_block_ms)
+        topic = self._topics.get(name)
+        if topic is None:
+            topic = self._topics[name] = _Topic(self._config.batch_size)
+            topic.update(metadata)
+        return topic
+
+    def _metadata_changed(self) -> None:
+        known = self._cluster.image.topics
+        for name, topic in self._topics.items():
+            if name in known:
+                topic.update(known[name])
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("send a record", "the producer is not open", "Use it inside `async with`")
+
+    def _no_such_partition(self, topic: str, partition: int) -> UnknownTopicError:
+        self._cluster.refresh_soon()  # for the next time: the topic may have grown
+        known = f"the topic has {len(self._topics[topic].queues)} partitions"
+        return UnknownTopicError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "send a record", known, topic=topic, partition=partition
+        )
+
+    def _too_large(self, topic: str, partition: int, size: int) -> RecordTooLargeError:
+        return RecordTooLargeError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            "send a record",
+            f"{size} bytes, and max_request_size is {self._config.max_request_size}",
+            topic=topic,
+            partition=partition,
+        )

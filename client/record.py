@@ -1,0 +1,50 @@
+"""The values that go in and out: where a record lies, what became of one that was sent, one that was read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from protocol.record_headers import Header
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class RecordMetadata(NamedTuple):
+    """Where a sent record was written.
+
+    `offset` is -1 where the broker did not say: with acks=0, or when a repeated batch turned out to be in the log since
+    long. `timestamp` (ms) is the record's, or the broker's where the topic has log append time.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class ConsumerRecord(NamedTuple):
+    """A record as it was read. `timestamp` in ms, -1 in records of the oldest format; `value` is None in tombstones."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """The first record of a partition at or after a time: its offset and timestamp (ms)."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int

@@ -1,0 +1,167 @@
+"""What a consumer reads: its assigned partitions and where it is in each.
+
+```
+offset   0 ........ position ............. fetch_offset ........ high_watermark
+                    |  fetched, not handed    |  not fetched yet
+                    |  out (`buffered`)       |
+```
+`position` is the offset of the next record for the user; None until it was looked up or sought. `fetch_offset` is where
+the next fetch of this partition begins. A seek moves both and drops what lies between; `generation` counts the seeks,
+so that an answer to a fetch from before is known and dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+
+from client.backoff import Backoff
+from client.errors import ClientError, ConfigurationError
+from client.fetched import Fetched
+from client.record import ConsumerRecord, TopicPartition
+
+MAX_BUFFERED = 2
+"""Answers that a partition may hold: one that is being read and one that comes meanwhile."""
+
+
+class PartitionState:
+    """One assigned partition."""
+
+    __slots__ = (
+        "backoff",
+        "buffered",
+        "error",
+        "fetch_offset",
+        "generation",
+        "high_watermark",
+        "is_paused",
+        "not_before",
+        "partition",
+        "position",
+    )
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.position: int | None = None
+        self.fetch_offset: int | None = None
+        self.generation = 0
+        self.buffered: deque[Fetched] = deque()
+        self.high_watermark = -1  # as of the last answer; -1: none yet
+        self.is_paused = False
+        self.error: ClientError | None = None  # for the user, at the next poll; nothing is fetched until then
+        self.backoff: Backoff | None = None  # after a failure, until the next success
+        self.not_before = 0.0  # loop time before which it is not fetched
+
+    def seek(self, offset: int | None) -> None:
+        """Go on at `offset`; None: where `auto_offset_reset` says."""
+        self.generation += 1
+        self.position = self.fetch_offset = offset
+        self.buffered.clear()
+        self.error = None
+        self.backoff = None
+        self.not_before = 0.0
+
+    def may_fetch(self, now: float) -> bool:
+        """Whether the next fetch may include it: nothing wrong, and it is not full."""
+        return (
+            self.fetch_offset is not None
+            and not self.is_paused
+            and self.error is None
+            and now >= self.not_before
+            and len(self.buffered) < MAX_BUFFERED
+        )
+
+    def is_full(self) -> bool:
+        """Whether it waits for the user alone."""
+        return len(self.buffered) >= MAX_BUFFERED and not self.is_paused
+
+    def add(self, fetched: Fetched) -> None:
+        """Keep what a fetch from `fetch_offset` has brought."""
+        self.buffered.append(fetched)
+        self.fetch_offset = fetched.next_offset
+
+    def next_record(self) -> ConsumerRecord | None:
+        """The record at the position, or the next behind it, and move past it; None at the end of what a fetch brought.
+
+        Raises CorruptRecordsError; the position stays before the batch that cannot be read, and what is buffered goes.
+        """
+        if not self.buffered:
+            return None
+        try:
+            record = next(self.buffered[0].records, None)
+        except ClientError:
+            self.seek(self.position)
+            raise
+        if record is None:
+            self.position = self.buffered.popleft().next_offset
+            return None
+        self.position = record.offset + 1
+        return record
+
+    def take(self, count: int) -> list[ConsumerRecord]:
+        """As `next_record`, up to `count` records at once; fewer at the end of what a fetch brought.
+
+        What cannot be read ends them; it raises when it comes first.
+        """
+        records: list[ConsumerRecord] = []
+        if not self.buffered:
+            return records
+        fetched = self.buffered[0]
+        try:
+            records.extend(islice(fetched.records, count))
+        except ClientError:
+            if not records:
+                self.seek(self.position)
+                raise
+            self.seek(records[-1].offset + 1)
+            return records
+        if len(records) < count:
+            self.buffered.popleft()
+            self.position = fetched.next_offset
+        else:
+            self.position = records[-1].offset + 1
+        return records
+
+
+class Subscription:
+    """The assigned partitions of one consumer, in the order in which they get their turn."""
+
+    def __init__(self) -> None:
+        self.states: dict[TopicPartition, PartitionState] = {}
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions and no others; those that were assigned before stay where they are."""
+        before = self.states
+        self.states = {}
+        for partition in partitions:
+            self.states[partition] = before.get(partition) or PartitionState(partition)
+
+    def state(self, partition: TopicPartition) -> PartitionState:
+        """The state of an assigned partition. Raises ConfigurationError for another."""
+        state = self.states.get(partition)
+        if state is None:
+            raise ConfigurationError(
+                "use a partition",
+                "it is not assigned",
+                "Call assign() first",
+                topic=partition[0],
+                partition=partition[1],
+            )
+        return state
+
+    def topics(self) -> set[str]:
+        return {partition.topic for partition in self.states}
+
+    def without_position(self) -> list[PartitionState]:
+        """The partitions whose position must be looked up."""
+        return [state for state in self.states.values() if state.position is None and state.error is None]
+
+    def with_records(self) -> PartitionState | None:
+        """The partition whose turn it is, of those that have something to hand out."""
+        return next((state for state in self.states.values() if state.buffered and not state.is_paused), None)
+
+    def to_the_end(self, state: PartitionState) -> None:
+        """A partition had its turn: the others come first now."""
+        if state.partition in self.states:
+            self.states[state.partition] = self.states.pop(state.partition)
