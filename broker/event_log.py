@@ -94,7 +94,7 @@ class JsonFormatter(logging.Formatter):
         event = record.msg if isinstance(record.msg, Event) else Event(record.getMessage(), {})
         time = f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03d}{self.formatTime(record, '%z')}"
         line: dict[str, Any] = {
-            **event.fields,
+            **{key: address_text(value) if _is_address(value) else value for key, value in event.fields.items()},
             "time": time,
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -115,12 +115,16 @@ def configure(level: str = "info", style: Style = "human", stream: TextIO | None
 
 def _text(value: Any) -> str:
     """A value of a human line: bare when it is one word, else quoted as JSON, which escapes control characters."""
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int):
+    if _is_address(value):
         return address_text(value)
     text = str(value)
     if text and text.isprintable() and not any(c in ' "=' for c in text):
         return text
     return json.dumps(text)
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int)
 
 
 def address_text(address: tuple[str, int]) -> str:

@@ -133,6 +133,7 @@ class Outbox:
                 part.slice.release()
         self._queue.clear()
         self.unsent = 0
+        self._on_progress = self._on_error = _nobody  # who was told refers to us: no cycle is left behind
 
     def _append(self, data: Buffer) -> None:
         if not data:
@@ -255,6 +256,10 @@ def release_all(splices: Splices) -> None:
     """Release slices that are not going to be sent; harmless for those that were."""
     for _, of in splices:
         of.release()
+
+
+def _nobody(*_: object) -> None:
+    """Be told of a closed outbox."""
 
 
 def _read(of: FileSlice) -> bytes:

@@ -26,6 +26,7 @@ from broker.server.routes import Handler
 _LOG = EventLogger(__name__)
 
 TICK_SECONDS = 5.0
+_RUSAGE_THREAD: int = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # elsewhere than on Linux: the process
 
 
 class Server:
@@ -112,5 +113,5 @@ class Server:
 
 def _thread_cpu_seconds() -> float:
     """CPU time of the calling thread, which is the event loop's."""
-    usage = resource.getrusage(resource.RUSAGE_THREAD)
+    usage = resource.getrusage(_RUSAGE_THREAD)
     return usage.ru_utime + usage.ru_stime

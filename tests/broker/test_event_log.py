@@ -39,13 +39,14 @@ class TestConfigured:
 
     def test_a_json_line_has_the_same_as_an_object(self) -> None:
         stream = logged("json")
-        EventLogger("broker.server").warning("connection closed", reason="frame size is -1", n=3)
+        EventLogger("broker.server").warning("connection closed", peer=("h", 1), reason="frame size is -1", n=3)
         line = json.loads(stream.getvalue())
         assert line.pop("time")
         assert line == {
             "level": "warning",
             "logger": "broker.server",
             "event": "connection closed",
+            "peer": "h:1",
             "reason": "frame size is -1",
             "n": 3,
         }

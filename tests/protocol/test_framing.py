@@ -194,6 +194,21 @@ def test_a_large_buffer_that_is_still_viewed_is_not_used_again() -> None:
     assert kept[0] == b"a" * 200_000
 
 
+def test_trimming_forgets_buffers_that_wait_for_their_next_use() -> None:
+    arena = ReceiveArena()
+    tracemalloc.start()
+    try:
+        used = arena.take(3_000_000)
+        arena.give(used)
+        del used
+        assert len(arena.take(2_000_000)) == 3_000_000
+        arena.give(arena.take(3_000_000))
+        arena.trim()
+        assert tracemalloc.get_traced_memory()[0] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_reader_without_bytes_holds_no_buffer() -> None:
     arena = ReceiveArena()
     tracemalloc.start()
