@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
 import pytest
 
+from broker.metadata.controller import Controller
 from broker.metadata.image import MetadataImage
 from broker.metadata.memory import InMemoryStore
 from broker.metadata.metadata import Metadata
-from broker.metadata.store import Put, created_at, still
+from broker.metadata.store import Put
 from broker.metadata.topics import create_topic
-from broker.metadata.values import PartitionState, encode
 from tests.metadata.conftest import Start, until
 
 
@@ -92,20 +95,36 @@ async def test_another_broker_takes_over_from_a_dead_controller(shared: InMemory
     assert image.controller_id == 2
 
 
-async def test_a_deposed_controller_can_write_nothing(shared: InMemoryStore, start: Start) -> None:
+async def test_a_controller_that_does_not_know_that_it_was_deposed_changes_nothing(
+    shared: InMemoryStore, start: Start
+) -> None:
     first, second = await start(shared, 1), await start(shared, 2)
-    await until(second, lambda image: len(image.brokers) == 2)
-    topic = await create_topic(second, "t", 1, 2)
-    old_epoch = second.image.controller_epoch
+    await until(first, lambda image: len(image.brokers) == 2)
+    topic = await create_topic(first, "t", 1, 2)
+    keys = first.keys
+    stale = msgspec.structs.replace(first.image, brokers={2: first.image.brokers[2]})
+    zombie = Controller(shared, keys, await shared.session(60), 1, "zombie")
+    zombie.epoch = stale.controller_epoch
     await _kill(shared, first)
-    await until(second, lambda image: image.controller_id == 2)
+    # Undo what the new controller did, but for its key, so that only that stands between the zombie and the partition.
+    image = await until(second, lambda image: _leaders(image) == [2])
+    state_key = keys.partition_state(topic.topic_id, 0)
+    kept = topic.partitions[0]
+    result = await shared.txn((), (Put(state_key, kept.state_value),))
+    await until(second, lambda image: image.revision > result.revision and _leaders(image) == [2])
+    (before,), revision = await shared.range(state_key)
+    partition = msgspec.structs.replace(kept, state_revision=before.mod_revision)
+    believed = msgspec.structs.replace(topic, partitions=[partition])
+    stale = msgspec.structs.replace(stale, topics={"t": believed}, revision=revision)
 
-    partition = second.image.topics["t"].partitions[0]
-    key = second.keys.partition_state(topic.topic_id, 0)
-    when = (created_at(second.keys.controller, old_epoch), still(key, partition.state_revision))
-    result = await shared.txn(when, (Put(key, encode(PartitionState(1, 99, {1: 1}, 99))),))
+    zombie.image_changed(stale)
+    task = asyncio.ensure_future(zombie.run())
+    await asyncio.wait_for(zombie.settled(), 10)
 
-    assert not result.ok
+    assert (await shared.range(state_key)) == ([before], revision)
+    assert image.controller_id == 2
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize("seconds", [0.01])
