@@ -341,17 +341,22 @@ class Log:
         return True
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop the batch that holds `offset` and all later ones; False if the log ends there or before."""
+        """Drop the batch that holds `offset` and all later ones; False if the log ends there or before.
+
+        The log ends behind the last batch that is left then, at `offset` or before it.
+        """
         self._failure.check()
         with self._disk("truncating"):
             if offset >= self.log_end_offset:
                 self._leader_epochs.truncate_from_end(self.log_end_offset)
                 return False
             now_ms = self._resources.clock.time_ms()
-            self.log_end_offset = offset
-            self._forget_snapshots(self._segmented.truncate_to(offset, now_ms))
-            self._leader_epochs.truncate_from_end(offset)
-            self._after_cut(min(offset, self.log_start_offset), now_ms)
+            self.log_end_offset = offset  # readers must not go beyond it from here on
+            removed = self._segmented.truncate_to(offset, now_ms)
+            end_offset = self.log_end_offset = self._segmented.end.offset
+            self._forget_snapshots(removed)
+            self._leader_epochs.truncate_from_end(end_offset)
+            self._after_cut(min(end_offset, self.log_start_offset), now_ms)
             return True
 
     def start_over_at(self, offset: int) -> None:

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
+from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
@@ -109,6 +111,7 @@ class LogOpener:
         if not self._segments.base_offsets:
             self._add_segment(log_start_offset)
         log_start_offset = max(log_start_offset, self._segments.first.base_offset)
+        self._check_transaction_indexes()
         end_offset, tail_is_checked = self._find_end(log_start_offset)
         if end_offset < log_start_offset:
             _log.warning(
@@ -211,10 +214,13 @@ class LogOpener:
                 return
         except MalformedFileError as error:
             _log.warning("making the leader epochs of %s again: %s", self._directory, error)
-        for segment in self._segments:
-            for batch, _ in segment.headers_from(0):
-                if batch.leader_epoch > self._leader_epochs.latest:
-                    self._leader_epochs.assign(batch.leader_epoch, batch.base_offset)
+        try:
+            for segment in self._segments:
+                for batch, _ in segment.headers_from(0):
+                    if batch.leader_epoch > self._leader_epochs.latest:
+                        self._leader_epochs.assign(batch.leader_epoch, batch.base_offset)
+        except CorruptBatchError as error:
+            _log.warning("leader epochs are known up to where the log is sound: %s", error)
 
     def _add_segment(self, base_offset: int) -> None:
         self._changed = True
@@ -230,6 +236,19 @@ class LogOpener:
         self._resources.deletions.add(self._config.file_delete_delay_ms, files=paths)
 
     # -------------------------------------------------------------------------------------------------------------- end
+
+    def _check_transaction_indexes(self) -> None:
+        """A damaged one can be made again only from what comes before it: recovery goes back that far."""
+        for segment in self._segments:
+            try:
+                segment.transaction_index.check()
+            except CorruptIndexError as error:
+                _log.warning("recovering from offset %d on: %s", segment.base_offset, error)
+                self._is_clean = False
+                self._checkpointed = self._checkpointed._replace(
+                    recovery_point=min(self._checkpointed.recovery_point or 0, segment.base_offset)
+                )
+                return
 
     def _find_end(self, log_start_offset: int) -> tuple[int, bool]:
         """The end of the log, and whether the bytes up to there were looked at."""

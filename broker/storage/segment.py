@@ -314,10 +314,26 @@ class Segment:
             try:
                 self._offset_index.check(self.size)
                 self._time_index.check()
-            except CorruptIndexError as error:
+                self._indexes_checked = True
+                self._check_largest_timestamp()
+            except (CorruptIndexError, CorruptBatchError) as error:
                 _log.warning("making the indexes of a segment again: %s", error)
                 self.rebuild_indexes()
-            self._indexes_checked = True
+
+    def _check_largest_timestamp(self) -> None:
+        """A segment that was left in order has a time entry, if its records have times, and the last one is true."""
+        last = self._time_index.last()
+        if self._time_index.count:
+            self.check_time_entry(last)
+        elif self.first_timestamp() >= 0:
+            raise CorruptIndexError(f"{self._time_index.path} has no entries")
+
+    def check_time_entry(self, entry: TimestampOffset) -> None:
+        """Raise `CorruptIndexError` unless the batch that holds the entry's offset has its timestamp as the largest."""
+        location = self.locate(entry.offset)
+        batch = None if location is None else next(self.batches_from(location[0]))
+        if batch is None or batch.max_timestamp != entry.timestamp or batch.base_offset > entry.offset:
+            raise CorruptIndexError(f"{self._time_index.path} says {entry} where the log has {batch}")
 
     def rebuild_indexes(self) -> None:
         """Make offset and time index again from the heads of the batches."""

@@ -157,7 +157,11 @@ class SegmentedLog:
     # ---------------------------------------------------------------------------------------------------------- cutting
 
     def truncate_to(self, offset: int, now_ms: int) -> list[Segment]:
-        """Drop the batches that hold `offset` or come later; return the segments that went whole."""
+        """Drop the batches that hold `offset` or come later; return the segments that went whole.
+
+        # Differs from Kafka: the log then ends behind its last batch, which may be before `offset`. In Kafka it ends at
+        `offset` until a restart finds the same end as we; a follower could not append the batch that it lost.
+        """
         with self._flush_lock:
             self.changed = True
             removed = [segment for segment in self.segments if segment.base_offset > offset]
@@ -168,7 +172,7 @@ class SegmentedLog:
             self.end = LogEnd(offset, active, 0)  # readers must not take what is about to go
             self._remove(removed)
             active.truncate_to(offset, now_ms)
-            self._settle(LogEnd(offset, active, active.size))
+            self._settle(LogEnd(active.next_offset(), active, active.size))
             return removed
 
     def start_over(self, offset: int) -> list[Segment]:

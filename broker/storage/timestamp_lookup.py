@@ -6,14 +6,18 @@ and down, so this is not where all later records are newer.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.storage.batch_scan import StoredBatch
+from broker.storage.index_file import CorruptIndexError
 from broker.storage.segment import Segment
-from broker.storage.time_index import NO_TIMESTAMP
+from broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
 from protocol.message_set import iter_messages
 from protocol.records import Record, iter_records, read_batch_header
+
+_log = logging.getLogger(__name__)
 
 
 class RecordPosition(NamedTuple):
@@ -28,7 +32,9 @@ def find_by_timestamp(segments: Iterable[Segment], timestamp: int, start_offset:
     """The first record from `start_offset` on with at least this timestamp."""
     for segment in segments:
         if segment.largest_timestamp().timestamp >= timestamp:
-            return _find_in_segment(segment, timestamp, start_offset)
+            found = _find_in_segment(segment, timestamp, start_offset)
+            if found is not None:
+                return found
     return None
 
 
@@ -47,7 +53,7 @@ def find_largest_timestamp(segments: Iterable[Segment]) -> RecordPosition | None
 def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> RecordPosition | None:
     # The entry for T says that what is newer than T comes later; so what is as new as the time asked for may lie right
     # at an entry of exactly that time, and the search goes from the last entry at or below it.
-    indexed = segment.time_index.lookup(timestamp)
+    indexed = _indexed(segment, timestamp)
     position = segment.offset_index.lookup(max(indexed.offset, start_offset)).position
     for batch in segment.batches_from(position):
         if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
@@ -55,6 +61,19 @@ def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> Rec
             if found is not None:
                 return found
     return None
+
+
+def _indexed(segment: Segment, timestamp: int) -> TimestampOffset:
+    """The last time entry at or below `timestamp`; an index that is found wrong is made again first."""
+    indexed = segment.time_index.lookup(timestamp)
+    try:
+        if indexed.timestamp != NO_TIMESTAMP:
+            segment.check_time_entry(indexed)
+    except CorruptIndexError as error:
+        _log.warning("making the indexes of a segment again: %s", error)
+        segment.rebuild_indexes()
+        indexed = segment.time_index.lookup(timestamp)
+    return indexed
 
 
 def _first_at_least(segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int) -> RecordPosition | None:

@@ -21,8 +21,8 @@ something depends on them: a compacted topic, another codec than the producer's,
 sound checksum over nonsense is accepted, and the header's largest timestamp is believed. Kafka decodes every record
 always.
 
-# Differs from Kafka: where records are decoded, offsets in an uncompressed batch that do not count 0, 1, 2 are refused as
-well, with INVALID_RECORD, because no consumer could use them; Kafka appends such a batch.
+# Differs from Kafka: where records are decoded, offsets in an uncompressed batch that do not count 0, 1, 2 are refused,
+with INVALID_RECORD, because no consumer could use them; Kafka appends such a batch.
 """
 
 from __future__ import annotations
