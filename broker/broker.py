@@ -82,6 +82,7 @@ class Broker:
         self.metrics = Metrics()
         self.failed = asyncio.Event()
         self.metrics_port = -1
+        self.services: Services  # while it runs
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
         self._stack = AsyncExitStack()
@@ -102,12 +103,17 @@ class Broker:
     @property
     def port(self) -> int:
         """The port of the first listener."""
-        return self._addresses()[0][1]
+        return next(iter(self.ports.values()))
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """The ports by listener name."""
+        return {name: port for name, (_, port) in self._running_server().addresses.items()}
 
     @property
     def bootstrap(self) -> str:
         """What clients take as bootstrap.servers."""
-        host, port = self._addresses()[0]
+        host, port = next(iter(self._running_server().addresses.values()))
         return f"{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104 - not bound, compared
 
     async def start(self) -> None:
@@ -179,6 +185,7 @@ class Broker:
             produce_purgatory=produce_purgatory,
             metrics=self.metrics,
         )
+        self.services = services
         self._gauges.attach(services, log_dir)
         self._server = Server(config, HandlerTable(), services, self.metrics, self._clock, threads.run)
         stack.push_async_callback(self._leave, metadata, partitions, upkeep)
@@ -273,10 +280,10 @@ class Broker:
             ]
         return [Listener(name, config.security_protocol(name), *address) for name, address in server.addresses.items()]
 
-    def _addresses(self) -> list[tuple[str, int]]:
+    def _running_server(self) -> Server:
         if self._server is None:
             raise RuntimeError("the broker is not started")
-        return list(self._server.addresses.values())
+        return self._server
 
     def _embedded_config(self, overrides: Mapping[str, str]) -> BrokerConfig:
         properties = {**_EMBEDDED, **overrides}

@@ -12,8 +12,7 @@ what happens to its partitions.
 - A fetcher that names its leader epoch is told FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if it is another (KIP-320);
   one that names the epoch it fetched last, where its log has left ours (KIP-595), and then nothing is read.
 - From version 16 on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH carry the leader that we know of (KIP-951).
-- Up to version 5 KAFKA_STORAGE_ERROR is told as NOT_LEADER_OR_FOLLOWER; before version 10 (KIP-110) a topic whose
-  compression.type is zstd is refused with UNSUPPORTED_COMPRESSION_TYPE.
+- Up to version 5 KAFKA_STORAGE_ERROR is told as NOT_LEADER_OR_FOLLOWER, which those clients know how to retry.
 
 Records are slices of segment files: nothing is read here, the transport sends them from the file.
 """
@@ -45,7 +44,6 @@ from protocol.messages.fetch import (
 )
 
 _READ_COMMITTED = 1
-_FIRST_VERSION_WITH_ZSTD = 10
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _FIRST_VERSION_WITH_REPLICA_STATE = 15
 _FIRST_VERSION_WITH_LEADERS = 16
@@ -148,8 +146,6 @@ class _Reading:
             partition = partitions.get(wanted.topic, request.partition)
         if self._replica_id >= 0:
             partition.check_follower(self._replica_id, request.current_leader_epoch)
-        if self._version < _FIRST_VERSION_WITH_ZSTD and partition.log.config.compression_type == "zstd":
-            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Fetch version 10")
         self.found[partition] = request
         found = partition.read_for_fetch(
             request.fetch_offset,

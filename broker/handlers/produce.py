@@ -13,8 +13,9 @@ UNKNOWN_TOPIC_ID. Topics are not created here; that is done by Metadata. A batch
 NOT_LEADER_OR_FOLLOWER carries the leader that we know of and its address. Only an administrative client may write to
 internal topics: INVALID_TOPIC_EXCEPTION.
 
-Differs from Kafka: there is no transaction coordinator yet, so no partition was ever added to a transaction: a
-transactional batch is INVALID_TXN_STATE, which is what Kafka answers about a partition that was not added.
+A transactional batch without a transactional id in the request is TRANSACTIONAL_ID_AUTHORIZATION_FAILED. With one it
+is NOT_ENOUGH_REPLICAS, as from an Apache Kafka that cannot reach the transaction coordinator (there is none here yet):
+that is the error that even old producers retry.
 
 Most requests are answered without waiting: small appends run on the loop, and a lone replica's high watermark follows
 at once. A large append or a flush comes back as a future; acks=-1 with followers waits in the produce purgatory.
@@ -79,7 +80,7 @@ def handle(
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     if not -1 <= request.acks <= 1:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
-    work = _Produce(services, context, request.acks, request.timeout_ms)
+    work = _Produce(services, context, request)
     append = work.append
     for topic in request.topic_data:
         rows = [append(topic, data) for data in topic.partition_data]
@@ -116,20 +117,22 @@ class _Produce:
         "_now_ms",
         "_services",
         "_timeout_ms",
+        "_transactional_id",
         "_unacknowledged",
         "appending",
         "response",
     )
 
-    def __init__(self, services: Services, context: RequestContext, acks: int, timeout_ms: int) -> None:
+    def __init__(self, services: Services, context: RequestContext, request: ProduceRequest) -> None:
         self.response = ProduceResponse([], 0, [])
         self.appending: list[_Appending] = []
         self._unacknowledged: list[_Unacknowledged] = []
         self._failure: KafkaError | None = None
         self._services = services
         self._context = context
-        self._acks = acks
-        self._timeout_ms = timeout_ms
+        self._acks = request.acks
+        self._timeout_ms = request.timeout_ms
+        self._transactional_id = request.transactional_id
         self._now_ms = services.clock.time_ms()
 
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
@@ -140,7 +143,7 @@ class _Produce:
             partition = self._find(topic, data.index, version)
             partition.metrics.produce_requests += 1
             leader_epoch = partition.leader_epoch
-            records = _checked(data.records)
+            records = _checked(data.records, self._transactional_id)
             append = partition.append_as_leader(records, self._acks, self._now_ms, version)
         except KafkaError as error:
             self._fail(topic, row, error)
@@ -218,12 +221,18 @@ class _Produce:
             endpoints.append(NodeEndpoint(*leader.endpoint))
 
 
-def _checked(records: memoryview | None) -> memoryview:
+def _checked(records: memoryview | None, transactional_id: str | None) -> memoryview:
     """What can be said without reading the batch; the rest is `storage.validation`'s. Raises KafkaError."""
     if not records:
         raise KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch for each partition")
     if len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _IS_TRANSACTIONAL:
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the partition was not added to a transaction")
+        if transactional_id is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there is no transactional id")
+        raise KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. "
+            "Underlying error: COORDINATOR_NOT_AVAILABLE",
+        )
     return records
 
 

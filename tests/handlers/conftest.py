@@ -1,0 +1,66 @@
+"""The broker that handlers are tested in: ours, in process; or with `--server apache` a real one, to prove the tests.
+
+Tests that look into the broker, or start one of their own, are skipped there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from broker.broker import Broker
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.metadata import MetadataRequest
+from tests.peers import apache
+from tests.wire import Wire
+
+
+class Elsewhere:
+    """A broker in another process."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def __getattr__(self, name: str) -> NoReturn:
+        pytest.skip(f"{name} is not to be seen from outside")
+
+
+@pytest.fixture(scope="session")
+def apache_port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int | None]:
+    """The port of a running Apache Kafka, if the tests are to run against one."""
+    if request.config.getoption("--server") != "apache":
+        yield None
+        return
+    directory: Path = tmp_path_factory.mktemp("apache")
+    server = apache.prepare(directory, {"auto.create.topics.enable": "true"}).start()
+    yield server.port
+    server.stop()
+
+
+@pytest.fixture
+async def broker(apache_port: int | None) -> AsyncIterator[Any]:
+    if apache_port is None:
+        async with Broker() as started:
+            yield started
+    else:
+        yield Elsewhere(apache_port)
+        await _delete_all_topics(apache_port)
+
+
+@pytest.fixture
+async def wire(broker: Broker) -> AsyncIterator[Wire]:
+    async with Wire("127.0.0.1", broker.port) as connected:
+        yield connected
+
+
+async def _delete_all_topics(port: int) -> None:
+    async with Wire("127.0.0.1", port) as wire:
+        while True:
+            topics = (await wire.ask(MetadataRequest(None), 9)).topics
+            names = [topic.name for topic in topics]
+            if not names:
+                return
+            await wire.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=5000), 4)

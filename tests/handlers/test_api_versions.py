@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from broker.broker import Broker
+from broker.handlers.table import ROWS, HandlerTable
+from protocol.api import by_key
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tests.wire import Wire
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_every_version_tells_what_is_served(broker: Broker, wire: Wire, version: int) -> None:
+    assert broker.services  # there are more on Apache Kafka
+    request = ApiVersionsRequest("kcat", "1.7.1") if version >= 3 else ApiVersionsRequest()
+
+    response: ApiVersionsResponse = await wire.ask(request, version)
+
+    assert response.error_code == ErrorCode.NONE
+    told = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+    assert told.keys() == ROWS.keys()
+    assert told[0] == (0, 13)
+    assert all(told[key] == row[1:] for key, row in ROWS.items() if key != 0)
+
+
+async def test_no_features_are_told(broker: Broker, wire: Wire) -> None:
+    assert broker.services  # they are on Apache Kafka
+    response = await wire.ask(ApiVersionsRequest("x", "1"), 4)
+
+    assert (response.supported_features, response.finalized_features) == ([], [])
+    assert response.finalized_features_epoch == -1
+
+
+async def test_a_version_from_the_future_is_answered_in_version_0(wire: Wire) -> None:
+    wire.writer.write(bytes.fromhex("0000000b 0012 0063 00000001 0000 00".replace(" ", "")))
+
+    response = await wire.receive(ApiVersionsRequest(), 0)
+
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(18, 0, 4)]
+    assert (await wire.ask(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("name", ["", "-kcat", "kcat-", "k cat", "kc\u00e4t"])
+async def test_a_client_that_cannot_be_called_so_is_refused(wire: Wire, name: str) -> None:
+    response = await wire.ask(ApiVersionsRequest(name, "1.0"), 3)
+
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_every_row_has_a_handler_and_versions_that_exist() -> None:
+    table = HandlerTable()
+    assert len(table) == len(ROWS)
+    for key in table:
+        handler, api = table[key], by_key(key)
+        assert handler.api == api
+        assert api.min_version <= handler.min_version <= handler.max_version <= api.max_version
+        assert callable(handler.handle)
+        assert callable(handler.error_response)

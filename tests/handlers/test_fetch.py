@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker.broker import Broker
+from protocol.errors import ErrorCode
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
+from tests.handlers.requests import batch, create, fetch, fetch_request, produce, produce_request, values_in
+from tests.wire import Wire
+
+LONG_MS = 60_000
+FIELD = "x" * 5000
+
+
+async def parked(broker: Broker, count: int = 1) -> None:
+    """Wait until so many fetches are parked."""
+    while len(broker.services.fetch_purgatory) != count:
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+async def test_records_come_as_they_were_stored(wire: Wire, version: int) -> None:
+    await create(wire, "t")
+    records = batch(b"a", b"b")
+    await produce(wire, "t", records)
+
+    row = await fetch(wire, "t", version=version)
+
+    assert (row.error_code, row.high_watermark, row.last_stable_offset) == (ErrorCode.NONE, 2, 2)
+    assert row.log_start_offset == (0 if version >= 5 else -1)
+    assert row.preferred_read_replica == -1
+    assert row.aborted_transactions is None
+    assert bytes(row.records)[61:] == records[61:]
+
+
+@pytest.mark.parametrize("version", range(13, 19))
+async def test_from_version_13_topics_go_by_id(wire: Wire, version: int) -> None:
+    topic_id = await create(wire, "t")
+    await produce(wire, "t", batch(b"a"))
+    topics = [
+        FetchTopic("", topic_id, [FetchPartition(0, partition_max_bytes=1000)]),
+        FetchTopic("", bytes(range(16)), [FetchPartition(0, partition_max_bytes=1000)]),
+    ]
+
+    response = await wire.ask(FetchRequest(topics=topics), version)
+
+    found, unknown = response.responses
+    assert (found.topic_id, values_in(found.partitions[0])) == (topic_id, [b"a"])
+    assert unknown.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+async def test_partitions_that_do_not_exist_are_unknown(wire: Wire) -> None:
+    await create(wire, "t")
+
+    assert (await fetch(wire, "missing")).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (await fetch(wire, "t", partition=1)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_an_offset_that_is_not_there_is_out_of_range(wire: Wire) -> None:
+    await create(wire, "t")
+
+    row = await fetch(wire, "t", 1)
+
+    assert row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (row.high_watermark, row.log_start_offset, bytes(row.records)) == (-1, -1, b"")
+
+
+@pytest.mark.parametrize(("epoch", "code"), [(0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)])
+async def test_the_leader_epoch_must_be_the_clients(wire: Wire, epoch: int, code: ErrorCode) -> None:
+    await create(wire, "t")
+
+    assert (await fetch(wire, "t", current_leader_epoch=epoch)).error_code == code
+
+
+async def test_a_fetch_without_data_waits_for_the_next_append(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    request = fetch_request("t", max_wait_ms=LONG_MS)
+    await wire.send(request, 12)
+    await parked(broker)
+
+    async with Wire("127.0.0.1", broker.port) as producer:
+        await produce(producer, "t", batch(b"a"))
+    response = await wire.receive(request, 12)
+
+    assert values_in(response.responses[0].partitions[0]) == [b"a"]
+    assert len(broker.services.fetch_purgatory) == 0
+
+
+async def test_an_append_to_another_partition_wakes_nobody(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t", 2)
+    request = fetch_request("t", max_wait_ms=LONG_MS)
+    await wire.send(request, 12)
+    await parked(broker)
+
+    async with Wire("127.0.0.1", broker.port) as producer:
+        await produce(producer, "t", batch(b"other"), partition=1)
+        assert len(broker.services.fetch_purgatory) == 1
+        await produce(producer, "t", batch(b"a"))
+
+    assert values_in((await wire.receive(request, 12)).responses[0].partitions[0]) == [b"a"]
+
+
+async def test_a_fetch_waits_for_min_bytes_over_all_its_partitions(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t", 2)
+    records = batch(b"a")
+    wanted = [FetchPartition(index, partition_max_bytes=10_000) for index in range(2)]
+    topics = [FetchTopic("t", partitions=wanted)]
+    request = FetchRequest(max_wait_ms=LONG_MS, min_bytes=3 * len(records), topics=topics)
+    await produce(wire, "t", records)
+    await wire.send(request, 12)
+    await parked(broker)
+
+    async with Wire("127.0.0.1", broker.port) as producer:
+        await produce(producer, "t", records, partition=1)
+        assert len(broker.services.fetch_purgatory) == 1
+        await produce(producer, "t", records, partition=1)
+    response = await wire.receive(request, 12)
+
+    assert [values_in(row) for row in response.responses[0].partitions] == [[b"a"], [b"a", b"a"]]
+
+
+async def test_a_fetch_is_answered_with_what_there_is_when_its_time_is_up(wire: Wire) -> None:
+    await create(wire, "t")
+    await produce(wire, "t", batch(b"a"))
+
+    row = await fetch(wire, "t", max_wait_ms=1, min_bytes=1_000_000)
+
+    assert values_in(row) == [b"a"]
+
+
+async def test_an_error_is_not_waited_with(wire: Wire) -> None:
+    row = await fetch(wire, "missing", max_wait_ms=LONG_MS)
+
+    assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_fetch_of_nothing_is_not_waited_with(wire: Wire) -> None:
+    response = await wire.ask(FetchRequest(max_wait_ms=LONG_MS, min_bytes=1), 12)
+
+    assert response.responses == []
+
+
+async def test_a_parked_fetch_is_dropped_with_its_connection(broker: Broker) -> None:
+    async with Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        await wire.send(fetch_request("t", max_wait_ms=LONG_MS), 12)
+        await parked(broker)
+
+    await parked(broker, 0)
+
+
+async def test_a_parked_fetch_learns_that_its_topic_is_deleted(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    request = fetch_request("t", max_wait_ms=LONG_MS)
+    await wire.send(request, 12)
+    await parked(broker)
+
+    async with Wire("127.0.0.1", broker.port) as admin:
+        await admin.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 4)
+    response = await wire.receive(request, 12)
+
+    assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_parked_fetch_holds_the_later_answers_of_its_connection_back(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    waiting = fetch_request("t", max_wait_ms=LONG_MS)
+    await wire.send(waiting, 12)
+    await parked(broker)
+    await wire.send(produce_request("t", batch(b"mine")), 9)
+
+    async with Wire("127.0.0.1", broker.port) as producer:
+        await produce(producer, "t", batch(b"theirs"))
+    first = await wire.receive(waiting, 12)
+    second = await wire.receive(produce_request("t", None), 9)
+
+    assert values_in(first.responses[0].partitions[0]) == [b"theirs"]
+    assert second.responses[0].partition_responses[0].base_offset == 1
+
+
+async def test_the_first_batch_comes_however_small_the_limits(wire: Wire) -> None:
+    await create(wire, "t")
+    await produce(wire, "t", batch(FIELD.encode()))
+    await produce(wire, "t", batch(b"b"))
+
+    assert values_in(await fetch(wire, "t", max_bytes=1)) == [FIELD.encode()]
+    assert values_in(await fetch(wire, "t", partition_max_bytes=1)) == [FIELD.encode()]
+    assert values_in(await fetch(wire, "t", partition_max_bytes=0)) == [FIELD.encode()]
+
+
+async def test_the_limit_of_the_request_goes_over_all_partitions_in_their_order(wire: Wire) -> None:
+    await create(wire, "t", 3)
+    records = batch(b"a")
+    for index in range(3):
+        await produce(wire, "t", records, index)
+    wanted = [FetchPartition(index, partition_max_bytes=1000) for index in (2, 0, 1)]
+
+    topics = [FetchTopic("t", partitions=wanted)]
+    response = await wire.ask(FetchRequest(max_bytes=2 * len(records), topics=topics), 12)
+
+    rows = response.responses[0].partitions
+    assert [(row.partition_index, values_in(row)) for row in rows] == [(2, [b"a"]), (0, [b"a"]), (1, [])]
+
+
+async def test_the_broker_has_a_limit_of_its_own() -> None:
+    async with Broker({"fetch.max.bytes": "1024"}) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        for _ in range(30):
+            await produce(wire, "t", batch(b"x" * 100))
+
+        row = await fetch(wire, "t", max_bytes=1_000_000)
+
+        assert 0 < len(row.records) <= 1024
+
+
+async def test_only_brokers_with_a_replica_may_follow(wire: Wire) -> None:
+    await create(wire, "t")
+
+    assert (await fetch(wire, "t", replica_id=9)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    topic_id = await create(wire, "u")
+    topics = [FetchTopic("", topic_id, [FetchPartition(0, current_leader_epoch=0)])]
+    request = FetchRequest(replica_state=ReplicaState(9, 1), topics=topics)
+    [topic] = (await wire.ask(request, 15)).responses
+    assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+async def test_a_session_tells_only_what_is_new(wire: Wire) -> None:
+    await create(wire, "t", 3)
+    wanted = [FetchPartition(index, partition_max_bytes=1000) for index in range(3)]
+    topics = [FetchTopic("t", partitions=wanted)]
+    opened = await wire.ask(FetchRequest(session_epoch=0, topics=topics), 12)
+    await produce(wire, "t", batch(b"a"), 1)
+
+    second = await wire.ask(FetchRequest(session_id=opened.session_id, session_epoch=1), 12)
+    moved_on = [FetchTopic("t", partitions=[FetchPartition(1, fetch_offset=1, partition_max_bytes=1000)])]
+    third = await wire.ask(FetchRequest(session_id=opened.session_id, session_epoch=2, topics=moved_on), 12)
+
+    assert len(opened.responses[0].partitions) == 3
+    assert [(row.partition_index, values_in(row)) for row in second.responses[0].partitions] == [(1, [b"a"])]
+    assert third.responses == []
+
+
+async def test_a_parked_session_fetch_is_woken_by_a_partition_that_the_request_does_not_name(
+    broker: Broker, wire: Wire
+) -> None:
+    topic_id = await create(wire, "t", 2)
+    wanted = [FetchPartition(index, partition_max_bytes=1000) for index in range(2)]
+    topics = [FetchTopic("", topic_id, wanted)]
+    opened = await wire.ask(FetchRequest(session_epoch=0, topics=topics), 18)
+    request = FetchRequest(max_wait_ms=LONG_MS, min_bytes=1, session_id=opened.session_id, session_epoch=1)
+    await wire.send(request, 18)
+    await parked(broker)
+
+    async with Wire("127.0.0.1", broker.port) as producer:
+        await produce(producer, "t", batch(b"a"), 1)
+    response = await wire.receive(request, 18)
+
+    assert [(row.partition_index, values_in(row)) for row in response.responses[0].partitions] == [(1, [b"a"])]
+
+
+async def test_forgotten_partitions_are_read_no_more(wire: Wire) -> None:
+    await create(wire, "t", 2)
+    wanted = [FetchPartition(index, partition_max_bytes=1000) for index in range(2)]
+    opened = await wire.ask(FetchRequest(session_epoch=0, topics=[FetchTopic("t", partitions=wanted)]), 12)
+    await produce(wire, "t", batch(b"a"), 0)
+    await produce(wire, "t", batch(b"b"), 1)
+
+    forgotten = [ForgottenTopic("t", partitions=[0])]
+    request = FetchRequest(session_id=opened.session_id, session_epoch=1, forgotten_topics_data=forgotten)
+    [topic] = (await wire.ask(request, 12)).responses
+
+    assert [(row.partition_index, values_in(row)) for row in topic.partitions] == [(1, [b"b"])]
+
+
+@pytest.mark.parametrize(
+    ("session_id", "epoch", "code"),
+    [(0, 2, ErrorCode.INVALID_FETCH_SESSION_EPOCH), (1, 1, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)],
+)
+async def test_a_session_error_is_one_of_the_whole_request(
+    wire: Wire, session_id: int, epoch: int, code: ErrorCode
+) -> None:
+    await create(wire, "t")
+    opened = await wire.ask(fetch_request("t", session_epoch=0), 12)
+
+    request = FetchRequest(session_id=opened.session_id + session_id, session_epoch=epoch)
+    response = await wire.ask(request, 12)
+
+    assert (response.error_code, response.session_id, response.responses) == (code, 0, [])
+
+
+async def test_a_read_committed_fetch_lists_aborted_transactions(wire: Wire) -> None:
+    await create(wire, "t")
+    await produce(wire, "t", batch(b"a"))
+
+    row = await fetch(wire, "t", isolation_level=1)
+
+    assert row.aborted_transactions == []
+    assert values_in(row) == [b"a"]

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import pytest
+
+from broker.broker import Broker
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.handlers.requests import batch, create, produce
+from tests.wire import Wire
+
+NOT_ASKED = -0x80000000
+
+
+def by_name(*names: str, create: bool = False) -> MetadataRequest:
+    return MetadataRequest([MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=create)
+
+
+async def names(wire: Wire, request: MetadataRequest, version: int) -> list[str]:
+    return [topic.name for topic in (await wire.ask(request, version)).topics]
+
+
+@pytest.mark.parametrize("version", range(14))
+async def test_a_topic_its_partitions_and_who_leads_them(wire: Wire, version: int) -> None:
+    topic_id = await create(wire, "t", 2)
+    request = by_name("t") if version >= 4 else by_name("t", create=True)
+
+    response: MetadataResponse = await wire.ask(request, version)
+
+    [broker] = response.brokers
+    assert (broker.node_id, broker.host, broker.port, broker.rack) == (1, "127.0.0.1", wire.port, None)
+    assert response.controller_id == (1 if version >= 1 else -1)
+    [topic] = response.topics
+    assert (topic.error_code, topic.name, topic.is_internal) == (ErrorCode.NONE, "t", False)
+    assert topic.topic_id == (topic_id if version >= 10 else bytes(16))
+    for index, partition in enumerate(topic.partitions):
+        assert (partition.error_code, partition.partition_index, partition.leader_id) == (0, index, 1)
+        assert partition.leader_epoch == (0 if version >= 7 else -1)
+        assert (partition.replica_nodes, partition.isr_nodes, partition.offline_replicas) == ([1], [1], [])
+
+
+async def test_the_cluster_has_an_id(wire: Wire) -> None:
+    response = await wire.ask(MetadataRequest([]), 2)
+
+    assert len(response.cluster_id) == 22
+
+
+async def test_null_asks_for_all_topics(wire: Wire) -> None:
+    for name in ("b", "a", "c"):
+        await create(wire, name)
+
+    assert sorted(await names(wire, MetadataRequest(None), 1)) == ["a", "b", "c"]
+    assert sorted(await names(wire, MetadataRequest(None), 13)) == ["a", "b", "c"]
+
+
+async def test_empty_asks_for_none_but_in_version_0_for_all(wire: Wire) -> None:
+    await create(wire, "t")
+
+    assert await names(wire, MetadataRequest([]), 1) == []
+    assert await names(wire, MetadataRequest([]), 12) == []
+    assert await names(wire, MetadataRequest([]), 0) == ["t"]
+
+
+async def test_a_topic_that_does_not_exist_is_unknown(wire: Wire) -> None:
+    [topic] = (await wire.ask(by_name("missing"), 12)).topics
+
+    assert (topic.error_code, topic.name, topic.partitions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "missing", [])
+    assert await names(wire, MetadataRequest(None), 12) == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "x" * 250, "\u00e4"])
+@pytest.mark.parametrize("may_create", [True, False])
+async def test_a_name_that_no_topic_can_have_is_invalid(wire: Wire, name: str, may_create: bool) -> None:
+    [topic] = (await wire.ask(by_name(name, create=may_create), 8)).topics
+
+    assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("version", [0, 3, 4, 13])
+async def test_a_topic_is_created_if_asked_for_and_can_be_used_at_once(
+    broker: Broker, wire: Wire, version: int
+) -> None:
+    assert broker.services  # Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION the first time
+
+    [topic] = (await wire.ask(by_name("new", create=True), version)).topics
+
+    assert (topic.error_code, topic.name, len(topic.partitions)) == (ErrorCode.NONE, "new", 1)
+    assert (await produce(wire, "new", batch(b"a"))).error_code == ErrorCode.NONE
+
+
+async def test_created_topics_follow_the_brokers_defaults() -> None:
+    async with Broker({"num.partitions": "3"}) as broker, Wire("127.0.0.1", broker.port) as wire:
+        [topic] = (await wire.ask(by_name("new", create=True), 12)).topics
+
+        assert len(topic.partitions) == 3
+
+
+async def test_a_broker_may_be_told_never_to_create_topics() -> None:
+    async with Broker({"auto.create.topics.enable": "false"}) as broker, Wire("127.0.0.1", broker.port) as wire:
+        [topic] = (await wire.ask(by_name("new", create=True), 12)).topics
+
+        assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_creation_that_cannot_work_is_told() -> None:
+    async with Broker({"default.replication.factor": "3"}) as broker, Wire("127.0.0.1", broker.port) as wire:
+        [topic] = (await wire.ask(by_name("new", create=True), 12)).topics
+
+        assert topic.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+async def test_internal_topics_are_not_created_yet(broker: Broker, wire: Wire) -> None:
+    assert broker.services  # on Apache Kafka they are
+
+    [topic] = (await wire.ask(by_name("__consumer_offsets", create=True), 12)).topics
+
+    assert (topic.error_code, topic.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)
+
+
+@pytest.mark.parametrize("version", [12, 13])
+async def test_topics_may_be_asked_for_by_id(wire: Wire, version: int) -> None:
+    topic_id = await create(wire, "t")
+    wanted = [MetadataRequestTopic(topic_id, None), MetadataRequestTopic(bytes(range(16)), None)]
+
+    response = await wire.ask(MetadataRequest(wanted), version)
+
+    found = {topic.topic_id: (topic.error_code, topic.name) for topic in response.topics}
+    assert found == {topic_id: (0, "t"), bytes(range(16)): (ErrorCode.UNKNOWN_TOPIC_ID, None)}
+
+
+@pytest.mark.parametrize("topic", [MetadataRequestTopic(bytes(range(16)), "t"), MetadataRequestTopic(bytes(16), None)])
+@pytest.mark.parametrize("version", [10, 11])
+async def test_ids_came_before_their_use(wire: Wire, topic: MetadataRequestTopic, version: int) -> None:
+    response = await wire.ask(MetadataRequest([topic]), version)
+
+    assert [row.error_code for row in response.topics] == [ErrorCode.INVALID_REQUEST]
+
+
+async def test_operations_are_told_where_asked_for(wire: Wire) -> None:
+    await create(wire, "t")
+    asked = MetadataRequest(None, True, True, True)
+
+    response = await wire.ask(asked, 10)
+
+    assert response.cluster_authorized_operations == 8096
+    assert response.topics[0].topic_authorized_operations == 3576
+    quiet = await wire.ask(MetadataRequest(None), 10)
+    assert quiet.cluster_authorized_operations == NOT_ASKED
+    assert quiet.topics[0].topic_authorized_operations == NOT_ASKED
+
+
+async def test_a_client_is_told_the_address_that_it_dialled() -> None:
+    async with Broker({"listeners": "PLAINTEXT://0.0.0.0:0"}) as broker, Wire("127.0.0.2", broker.port) as wire:
+        [told] = (await wire.ask(MetadataRequest([]), 12)).brokers
+
+        assert (told.host, told.port) == ("127.0.0.2", broker.port)
+
+
+async def test_a_client_is_told_the_address_that_is_advertised() -> None:
+    properties = {"advertised.listeners": "PLAINTEXT://kafka.example:19092", "broker.rack": "north"}
+    async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
+        [told] = (await wire.ask(MetadataRequest([]), 12)).brokers
+
+        assert (told.host, told.port, told.rack) == ("kafka.example", 19092, "north")
+
+
+async def test_each_listener_has_its_own_address() -> None:
+    properties = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:0",
+        "advertised.listeners": "PLAINTEXT://outside:1,INSIDE://inside:2",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT",
+    }
+    async with Broker(properties) as broker:
+        told = {}
+        for name, port in broker.ports.items():
+            async with Wire("127.0.0.1", port) as wire:
+                [node] = (await wire.ask(MetadataRequest([]), 12)).brokers
+                told[name] = (node.host, node.port)
+
+        assert told == {"PLAINTEXT": ("outside", 1), "INSIDE": ("inside", 2)}
