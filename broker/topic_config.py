@@ -71,7 +71,7 @@ _WITHOUT_BROKER_WIDE = (
 
 def _with_broker_wide(row: Property[Any]) -> TopicProperty:
     assert row.topic is not None
-    return TopicProperty(row.topic, row.kind, effective_value(row, {}), row.topic_bound, row.doc, row)
+    return TopicProperty(row.topic, row.kind, effective_value(row, {}), row.topic_bound, row.documentation, row)
 
 
 TOPIC_PROPERTIES: dict[str, TopicProperty] = {

@@ -19,7 +19,7 @@ from broker.config.identity import IdentityProperties, LogDirProperties
 from broker.config.log import CompactionProperties, RecordProperties, RetentionProperties, SegmentProperties
 from broker.config.network import NetworkProperties
 from broker.config.observability import ObservabilityProperties
-from broker.config.property import Property, Table, attribute_name
+from broker.config.property import NOT_YET, Property, Table, attribute_name
 from broker.config.rules import broken_rules, security_protocols
 from broker.config.topics import TopicProperties
 from broker.config.types import InvalidValueError, parse_list
@@ -115,6 +115,8 @@ def _known(settings: Mapping[str, Setting], problems: list[str]) -> tuple[dict[s
     for name, setting in settings.items():
         if name in PROPERTIES:
             known[name] = setting
+            if PROPERTIES[name].is_pending:
+                warnings.append(f"{name} ({setting.origin}) has no effect: {NOT_YET.removesuffix('.')}")
         elif (reason := reason_without_meaning(name)) is not None:
             warnings.append(f"{name} ({setting.origin}) has no effect: {reason}")
         else:

@@ -121,7 +121,7 @@ def _row(row: Property[Any], text: str | None, synonyms: list[ConfigSynonym]) ->
         sensitive=row.sensitive,
         synonyms=synonyms,
         type=row.kind.code,
-        documentation=row.doc,
+        documentation=row.documentation,
     )
 
 

@@ -30,7 +30,6 @@ _DEV = {
     "log.level": "debug",
     "record.validation": "records",
     "log.segment.bytes": "1048576",
-    "log.retention.check.interval.ms": "10000",
     "log.segment.delete.delay.ms": "1000",
 }
 
@@ -50,7 +49,7 @@ def help_text() -> str:
     for title, rows in _sections():
         lines += [title.upper(), ""]
         for row in rows:
-            about = textwrap.wrap(f"{_kind(row)}; default {_default(row)}. {_doc(row)}", 94)
+            about = textwrap.wrap(f"{_kind(row)}; default {_default(row)}. {row.documentation}", 94)
             lines += [f"  {row.name}", *(f"      {line}" for line in about), ""]
     lines += ["NAMES OF KAFKA THAT MEAN NOTHING HERE (they load with a warning)", ""]
     for reason, names in _by_reason().items():
@@ -73,7 +72,7 @@ def server_properties() -> str:
     for title, rows in _sections():
         lines += ["", *_comment(f"---- {title}")]
         for row in rows:
-            lines += ["", *_comment(_doc(row)), _assignment(row, _SERVER)]
+            lines += ["", *_comment(row.documentation), _assignment(row, _SERVER)]
     return "\n".join(lines) + "\n"
 
 
@@ -81,7 +80,7 @@ def dev_properties() -> str:
     """Return config/dev.properties: everything visible and quick, beside a broker with the other file."""
     lines = _comment("A broker to develop with: own ports and directory, everything checked and logged.", _GENERATED)
     for name, value in _DEV.items():
-        lines += ["", *_comment(_doc(PROPERTIES[name])), f"{name}={value}"]
+        lines += ["", *_comment(PROPERTIES[name].documentation), f"{name}={value}"]
     return "\n".join(lines) + "\n"
 
 
@@ -106,7 +105,7 @@ def _page() -> Iterator[str]:
                 str(row.bound or ""),
                 _code(row.topic),
                 "yes" if row.dynamic else "",
-                _doc(row),
+                row.documentation,
             )
     yield from ("", "## Topics", "", *_topic_lines())
     yield from ("", "## Names of Kafka that mean nothing here", "")
@@ -142,10 +141,6 @@ def _by_reason() -> dict[str, list[str]]:
     for name, reason in {**WITHOUT_MEANING, **{f"{prefix}*": reason for prefix, reason in PREFIXES.items()}}.items():
         by_reason.setdefault(reason, []).append(name)
     return by_reason
-
-
-def _doc(row: Property[Any]) -> str:
-    return f"{row.doc} Differs from Kafka: {row.differs}" if row.differs else row.doc
 
 
 def _kind(row: Property[Any]) -> str:

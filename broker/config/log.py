@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.config.bounds import RangeOr, at_least, between, one_of
-from broker.config.property import Fallback, Property, Table, TopicScope
+from broker.config.property import NOT_YET, Fallback, Property, Table, TopicScope
 from broker.config.types import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, nullable
 
 _NO_LIMIT = 0x7FFF_FFFF_FFFF_FFFF  # Java's Long.MAX_VALUE
@@ -22,23 +22,28 @@ class RetentionProperties(Table):
     log_cleanup_policy = Property(
         "log.cleanup.policy", LIST, ["delete"], one_of("compact", "delete"), topic="cleanup.policy", dynamic=True,
         doc="What happens to old records: delete (whole segments go by age or size), compact (the latest record of a "
-        "key stays), both, or nothing if the list is empty. Compaction is not built yet.",
+        "key stays), both, or nothing if the list is empty.",
+        differs=f"{NOT_YET} Only, with compact records without a key are refused.",
     )
     log_retention_ms = Property(
         "log.retention.ms", LONG, None, topic=TopicScope("retention.ms", at_least(-1)), dynamic=True,
         fallback=(Fallback("log.retention.minutes", _MINUTE_MS), Fallback("log.retention.hours", _HOUR_MS)),
         doc="The age at which a segment is deleted; -1: never. Unset: log.retention.minutes, then log.retention.hours.",
+        differs=NOT_YET,
     )
     log_retention_minutes = Property(
-        "log.retention.minutes", nullable(INT), None, doc="log.retention.ms in minutes; used if that is not set."
+        "log.retention.minutes", nullable(INT), None, doc="log.retention.ms in minutes; used if that is not set.",
+        differs=NOT_YET,
     )
     log_retention_hours = Property(
         "log.retention.hours", INT, 168,
         doc="log.retention.ms in hours; used if neither milliseconds nor minutes are set.",
+        differs=NOT_YET,
     )
     log_retention_bytes = Property(
         "log.retention.bytes", LONG, -1, topic="retention.bytes", dynamic=True,
         doc="The size of a partition's log beyond which its oldest segments are deleted; -1: no limit.",
+        differs=NOT_YET,
     )
     log_segment_delete_delay_ms = Property(
         "log.segment.delete.delay.ms", LONG, _MINUTE_MS, at_least(0), topic="file.delete.delay.ms", dynamic=True,
@@ -52,18 +57,22 @@ class CompactionProperties(Table):
     log_cleaner_delete_retention_ms = Property(
         "log.cleaner.delete.retention.ms", LONG, _DAY_MS, at_least(0), topic="delete.retention.ms", dynamic=True,
         doc="How long compaction keeps tombstones, so that consumers see deletions.",
+        differs=NOT_YET,
     )
     log_cleaner_min_cleanable_ratio = Property(
         "log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, between(0, 1), topic="min.cleanable.dirty.ratio", dynamic=True,
         doc="The share of a log that must be uncompacted before compaction is worth it.",
+        differs=NOT_YET,
     )
     log_cleaner_min_compaction_lag_ms = Property(
         "log.cleaner.min.compaction.lag.ms", LONG, 0, at_least(0), topic="min.compaction.lag.ms", dynamic=True,
         doc="How long a record is safe from compaction.",
+        differs=NOT_YET,
     )
     log_cleaner_max_compaction_lag_ms = Property(
         "log.cleaner.max.compaction.lag.ms", LONG, _NO_LIMIT, at_least(1), topic="max.compaction.lag.ms", dynamic=True,
         doc="How long a record may wait for compaction.",
+        differs=NOT_YET,
     )
 
 

@@ -23,6 +23,10 @@ from broker.config.types import Type, TypeCode
 T = TypeVar("T")
 
 
+NOT_YET = "nothing acts on it yet."
+"""The difference of a property whose feature is not built: setting it is allowed, and warned of."""
+
+
 class Fallback(NamedTuple):
     """Where an unset property's value comes from: another property, in units `factor` times as large."""
 
@@ -91,6 +95,16 @@ class Property(Generic[T]):
     def sensitive(self) -> bool:
         """Whether the value must not be shown; Kafka decides by type alone."""
         return self.kind.code is TypeCode.PASSWORD
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether what it is about is not built yet."""
+        return self.differs.startswith(NOT_YET)
+
+    @property
+    def documentation(self) -> str:
+        """What the property means, and where that is not what Kafka does."""
+        return f"{self.doc} Differs from Kafka: {self.differs}" if self.differs else self.doc
 
     def parse(self, text: str) -> T:
         """Raises `InvalidValueError`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.config.bounds import at_least
-from broker.config.property import Property, Table
+from broker.config.property import NOT_YET, Property, Table
 from broker.config.types import BOOLEAN, INT, LONG
 
 # A row is read as a row: name, type, default and bound stay on one line.
@@ -31,8 +31,10 @@ class TopicProperties(Table):
     replica_lag_time_max_ms = Property(
         "replica.lag.time.max.ms", LONG, 30_000,
         doc="A follower that has not caught up with its leader for so long leaves the in-sync replicas.",
+        differs=NOT_YET,
     )
     unclean_leader_election_enable = Property(
         "unclean.leader.election.enable", BOOLEAN, False, topic="unclean.leader.election.enable", dynamic=True,
         doc="Whether a replica that is not in sync may become leader when no other is left; records may be lost then.",
+        differs=NOT_YET,
     )
