@@ -43,6 +43,7 @@ _LOG = EventLogger(__name__)
 _REQUEST_LOG = EventLogger("broker.request")
 _NO_SIZE = bytes(SIZE_PREFIX.size)
 _pack_size_into = SIZE_PREFIX.pack_into
+_EXPECTED = (KafkaError, RemoteProtocolError, CloseConnection)
 _UNKNOWN_VERSION = -1  # one label for all versions that a peer may make up
 
 
@@ -107,7 +108,12 @@ class Dispatcher:
     def discard(self, pending: Pending) -> None:
         """Let go of what a pending request whose connection is closed was answered with."""
         self._metrics.requests_in_flight -= 1
-        if pending.future.cancelled() or pending.future.exception() is not None:
+        if pending.future.cancelled():
+            return
+        error = pending.future.exception()
+        if error is not None:
+            if not isinstance(error, _EXPECTED):
+                self._note_unexpected(error, pending.metrics, pending.context)
             return
         answers = Answers(pending.started)
         response = pending.future.result()
@@ -173,14 +179,17 @@ class Dispatcher:
             code, detail = error.code, error.detail
         else:
             code, detail = ErrorCode.UNKNOWN_SERVER_ERROR, ""
-            self._metrics.unexpected_errors += 1
-            _LOG.exception("request failed", error, **_request_fields(metrics, context))
+            self._note_unexpected(error, metrics, context)
         response = route.error_response(request, code, detail)
         if response is None:
             raise CloseConnection(f"{metrics.name} failed with {code.name} and its client waits for no answer")
         if not (route.has_error_code and response.error_code):  # type: ignore[attr-defined]
             metrics.errors[code] += 1
         return response
+
+    def _note_unexpected(self, error: BaseException, metrics: ApiMetrics, context: RequestContext) -> None:
+        self._metrics.unexpected_errors += 1
+        _LOG.exception("request failed", error, **_request_fields(metrics, context))
 
     def _new_route(self, api_key: int, version: int) -> Route | None:
         """The route of what is asked for the first time; None for ApiVersions of an unknown version.

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import NamedTuple, cast
 
@@ -172,7 +171,6 @@ class _HttpConnection(asyncio.Protocol):
             return
         head = (
             f"HTTP/1.1 {response.status.value} {response.status.phrase}\r\n"
-            f"Date: {formatdate(usegmt=True)}\r\n"
             f"Content-Type: {response.content_type}\r\n"
             f"Content-Length: {len(response.body)}\r\n"
             f"Connection: {'keep-alive' if keep else 'close'}\r\n\r\n"

@@ -176,6 +176,28 @@ async def test_a_request_that_has_begun_ends_although_its_client_has_gone(serve:
     await serving.until(ended.is_set)
 
 
+async def test_an_unexpected_error_is_logged_although_the_client_has_gone(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    handlers, going_on = default_handlers(), asyncio.Event()
+
+    async def handle(context: object, request: ProduceRequest) -> ProduceResponse:
+        await going_on.wait()
+        raise ZeroDivisionError
+
+    handlers.on("Produce", handle)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    await client.send_request("Produce", PRODUCE_VERSION, ProduceRequest(acks=1))
+    await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
+    client.reset()
+    await serving.until(lambda: len(serving.connections) == 0)
+    going_on.set()
+    await serving.until(lambda: serving.metrics.unexpected_errors == 1)
+    assert ["request failed" in line for line in lines_of(caplog)] == [True]
+    assert serving.metrics.requests_in_flight == 0
+
+
 async def test_what_a_producer_sent_without_wanting_answers_counts_although_it_has_gone(serve: Serve) -> None:
     handlers, executed = default_handlers(), []
 
