@@ -38,11 +38,20 @@ SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
 # not the whole log.
 PROPERTIES = {"log.segment.bytes": "1048576", "log.flush.offset.checkpoint.interval.ms": "100"}
 
-# A restarted broker is found again at once, and not finding it is no news.
-RECONNECT = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50, "log_level": 0}
+# A restarted broker is found again at once, not a second later, and not finding it is no news.
+RECONNECT = {
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 50,
+    "enable.sparse.connections": False,
+    "log_level": 0,
+}
+RETRY = {"retry.backoff.ms": 10, "retry.backoff.max.ms": 50, "topic.metadata.refresh.fast.interval.ms": 50}
 
 OVERLAP = 100
 """So many verified records are read again after the next restart: a recovery may cut the most recent ones."""
+
+UNANSWERED = 400
+"""So many records of a stream wait for their answers at most; they are in several batches on several requests."""
 
 EARLY_KILL = 0.1
 """How often the broker is killed once more while it starts."""
@@ -73,6 +82,7 @@ class Stream:
                 "linger.ms": 1,
                 "batch.num.messages": 50,  # many batches: more boundaries to be killed at
                 **RECONNECT,
+                **RETRY,
                 **settings,
             }
         )
@@ -160,7 +170,8 @@ def kill_and_check(server: Server, cycles: int, chance: random.Random, report_ev
         Stream(server.bootstrap, "plain", exact=False),
     ]
     for cycle in range(1, cycles + 1):
-        _produce_for(streams, chance.uniform(0.03, 0.25))
+        _produce_until_acknowledged(streams)
+        _produce_for(streams, chance.uniform(0.0, 0.2))
         server.kill()
         for stream in streams:
             stream.producer.poll(0)  # the answers that had arrived: no others will
@@ -180,11 +191,21 @@ def kill_and_check(server: Server, cycles: int, chance: random.Random, report_ev
     return {stream.topic: stream.verified for stream in streams}
 
 
+def _produce_until_acknowledged(streams: list[Stream]) -> None:
+    """Go on until each producer has found the broker again and was told something new, which then can be lost."""
+    before = [len(stream.acknowledged) for stream in streams]
+    end = time.monotonic() + TIMEOUT
+    while any(len(stream.acknowledged) == count for stream, count in zip(streams, before, strict=True)):
+        if time.monotonic() > end:
+            raise LostError(f"no record was acknowledged in {TIMEOUT} s")
+        _produce_for(streams, 0.005)
+
+
 def _produce_for(streams: list[Stream], seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for stream in streams:
-            if len(stream.producer) < 2_000:
+            if len(stream.producer) < UNANSWERED:
                 stream.send(20)
             stream.producer.poll(0.001)
 

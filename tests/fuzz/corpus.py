@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from protocol import api, codec, header
@@ -34,6 +34,10 @@ class Corpus:
             lengths.update(len(name) for name in TOPIC_NAME.findall(request))
             self.requests.append(TOPIC_NAME.sub(lambda name: stand_in(len(name[0])).encode(), request))
         self.topics = sorted(map(stand_in, lengths))
+
+    def keep_served(self, versions: Mapping[int, range]) -> None:
+        """Keep what a broker of these API versions serves: it closes the connection of whoever sends the others."""
+        self.requests = [r for r in self.requests if int.from_bytes(r[2:4]) in versions.get(int.from_bytes(r[:2]), ())]
 
     def name_topic_id(self, topic_id: bytes) -> None:
         """Put `topic_id` where the requests name a topic by the id that it once had."""

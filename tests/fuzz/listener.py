@@ -10,6 +10,7 @@ where they were, and a client that behaves is served as before.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import base64
 import random
 import socket
@@ -21,12 +22,14 @@ from pathlib import Path
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from protocol.messages.api_versions import ApiVersionsRequest
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.mutations import MUTATIONS
 from tests.peers import apache, odradek
 from tests.peers.clients import Outgoing, Start
 from tests.peers.clients.confluent import Confluent
 from tests.peers.server import Server
+from tests.wire import Wire
 
 SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
 
@@ -50,6 +53,7 @@ class Bombardment:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.corpus = Corpus()
+        self.corpus.keep_served(asyncio.run(_served_versions(self.server)))
         admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
         topics = [CONTROL_TOPIC, *self.corpus.topics]
         for future in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
@@ -90,6 +94,12 @@ class Bombardment:
         printed = self.server.printed()
         at = printed.find("Traceback")
         assert at < 0, printed[max(0, at - 500) : at + 4000]
+
+
+async def _served_versions(server: Server) -> dict[int, range]:
+    async with Wire(server.host, server.port) as wire:
+        answer = await wire.ask(ApiVersionsRequest(), 0)
+    return {api.api_key: range(api.min_version, api.max_version + 1) for api in answer.api_keys}
 
 
 def main() -> None:
