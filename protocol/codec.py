@@ -1,9 +1,10 @@
 """Messages to bytes and back, through functions compiled once per layout.
 
 For every layout (`protocol.schema.layout`) two straight-line Python functions are written, compiled on first use and
-kept: `encode(message, out, splices)` and `decode(buffer, offset)`. Neighbouring fields of fixed width become one
-`struct` call, nested structures are inlined as loops. Their source stands in `linecache`, so that tracebacks and
-debuggers show it, and `python -m protocol show fetch 12` prints it.
+kept: `encode(message, out, splices)` and `decode(buffer, offset)`. Neighbouring fields of fixed width, with the length
+or count behind them, become one `struct` call, nested structures are inlined as loops, and what is long or rare is left
+to functions (`protocol.codec_parts`). Their source stands in `linecache`, so that tracebacks and debuggers show it, and
+`python -m protocol show fetch 12` prints it.
 
 What a decoder promises, whatever it is fed: it returns a message or raises RemoteProtocolError, and it allocates in
 proportion to the bytes that are there, not to the lengths that they claim: every length is compared with what remains
@@ -59,7 +60,7 @@ def decode(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> M:
     """Decode the body of a message at `offset`; bytes after it are not looked at. Raises RemoteProtocolError."""
     decoder = _DECODERS.get((cls, version)) or _decoder(cls, version)
     try:
-        message: M = decoder(memoryview(buffer), offset)[0]
+        message: M = decoder(buffer if buffer.__class__ is memoryview else memoryview(buffer), offset)[0]
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise _malformed(cls, version, error) from error
     return message
@@ -69,7 +70,7 @@ def decode_from(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> 
     """Decode the body of a message at `offset` and return it with the offset after it. Raises RemoteProtocolError."""
     decoder = _DECODERS.get((cls, version)) or _decoder(cls, version)
     try:
-        decoded: tuple[M, int] = decoder(memoryview(buffer), offset)
+        decoded: tuple[M, int] = decoder(buffer if buffer.__class__ is memoryview else memoryview(buffer), offset)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise _malformed(cls, version, error) from error
     return decoded

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.errors import RemoteProtocolError
+from protocol import codec_parts as parts
+from protocol.codec_parts import SHORT_ARRAY, SHORT_BYTES, fixed
 from protocol.primitives import uvarint_rest
-from protocol.schema import ZERO_UUID, Layout, LayoutField, Scalar
-from protocol.source_writer import SourceWriter, fixed
-
-
-def _too_long(what: str, length: int, remaining: int) -> RemoteProtocolError:
-    return RemoteProtocolError(f"{what} claims length {length} where {remaining} bytes remain")
-
-
-def _unexpected_null(what: str) -> RemoteProtocolError:
-    return RemoteProtocolError(f"{what} is null, which this version does not allow")
+from protocol.schema import ZERO_UUID, Layout, LayoutField, Scalar, fields
+from protocol.source_writer import SourceWriter, fixed_code
 
 
 def minimum_size(of: Layout) -> int:
@@ -36,188 +29,200 @@ def minimum_field_size(field: LayoutField, flexible: bool) -> int:
 
 
 class DecoderWriter(SourceWriter):
-    """Writes decoders: in the source `b` is the buffer, `o` the offset and `end` where the buffer ends."""
+    """Writes decoders: in the source `b` is the buffer, `o` the offset and `end` where the buffer ends.
+
+    Fields of fixed width wait in a run, so that one call unpacks neighbours and the length behind them. Whatever else
+    moves `o` or begins a block must `flush` the run first, and an expression for a value holds only after that.
+    """
 
     verb = "decode"
 
+    def __init__(self, of: Layout) -> None:
+        super().__init__(of)
+        self._run: list[tuple[str, str, str]] = []  # code, variable, what it is
+
     def source(self) -> str:
-        self.names.update(RemoteProtocolError=RemoteProtocolError, too_long=_too_long)
+        self.refer("bad_length", parts.bad_length)
         self.lines = ["def decode(b, o):"]
         self.line(1, "end = len(b)")
         value = self.structure(self.layout, 1)
+        self.flush(1)
         self.line(1, f"return {value}, o")
         return "\n".join(self.lines) + "\n"
 
     def structure(self, of: Layout, depth: int) -> str:
         """Write the decoding of a structure; returns the expression that builds it."""
-        values: dict[str, str] = {}
-        run: list[LayoutField] = []
-        for field in of.fields:
-            if isinstance(field.kind, Scalar) and field.kind.code and not field.is_array:
-                run.append(field)
-                continue
-            self.fixed_run(run, values, depth)
-            run = []
-            values[field.name] = self.field(field, of, depth)
-        self.fixed_run(run, values, depth)
+        values = {field.name: self.field(field, of.flexible, depth) for field in of.fields}
         if of.flexible:
             self.tagged_fields(of, values, depth)
-        arguments = []
-        for name in of.cls.__struct_fields__:
-            if name in values:
-                arguments.append(values[name])
-            else:
-                arguments.append(self.default(of.cls, name))
-        while arguments and arguments[-1] == "...":
-            arguments.pop()
-        cls = self.refer(of.cls.__name__, of.cls)
-        if "..." not in arguments:
-            return f"{cls}({', '.join(arguments)})"
-        # A default between two decoded fields: name the decoded ones.
-        named = ", ".join(f"{n}={values[n]}" for n in of.cls.__struct_fields__ if n in values)
-        return f"{cls}({named})"
+        declared = list(fields(of.cls))
+        while declared and declared[-1].name not in values:  # the class itself has the defaults of the last ones
+            declared.pop()
+        arguments = (values.get(field.name) or self.default(field.default) for field in declared)
+        return f"{self.refer_class(of.cls)}({', '.join(arguments)})"
 
-    def default(self, cls: type[Any], name: str) -> str:
-        index = cls.__struct_fields__.index(name)
-        defaults = cls.__struct_defaults__
-        value = (
-            defaults[index - len(cls.__struct_fields__)] if index >= len(cls.__struct_fields__) - len(defaults) else ...
-        )
-        if value is None or isinstance(value, (bool, int, str)):
-            return repr(value)
+    def default(self, value: Any) -> str:
+        """An expression for the value of a field that is not there."""
+        if value in ([], ()):
+            return "[]"
+        if isinstance(value, type):
+            return f"{self.refer_class(value)}()"
         if value == ZERO_UUID:
             return self.refer("ZERO_UUID", ZERO_UUID)
-        return "..."
+        return repr(value)
 
-    def fixed_run(self, run: list[LayoutField], values: dict[str, str], depth: int) -> None:
-        if not run:
-            return
-        codes = "".join(field.kind.code for field in run)
-        unpack = self.unpacker(codes)
-        for field in run:
-            values[field.name] = self.fresh("v")
-        targets = ", ".join(values[field.name] for field in run)
-        self.line(
-            depth, f"{targets}{',' if len(run) == 1 else ''} = {unpack}(b, o)  # {', '.join(f.name for f in run)}"
-        )
-        self.line(depth, f"o += {fixed(codes).size}")
-        # unpack_from looks at the whole buffer; inside a tagged field the end is nearer, which its size check catches.
-
-    def field(self, field: LayoutField, of: Layout, depth: int) -> str:
-        if field.is_array:
-            return self.array(field, of, depth)
-        if field.part is not None:
+    def field(self, field: LayoutField, flexible: bool, depth: int) -> str:
+        """Write the decoding of a field; returns an expression for its value."""
+        if code := fixed_code(field):
+            return self.take(code, "v", field.name)
+        if field.part is not None and not field.is_array:
             return self.nested(field, field.part, depth)
-        return self.sized(field, of.flexible, depth)
-
-    def length(self, of_flexible: bool, code: str, depth: int) -> str:
-        """Write the reading of a length or count, -1 for null; returns its variable."""
-        n = self.fresh("n")
-        if of_flexible:
-            rest = self.refer("uvarint_rest", uvarint_rest)
-            self.line(depth, f"{n} = b[o]; o += 1")
-            self.line(depth, f"if {n} > 127: {n}, o = {rest}(b, o, {n})")
-            self.line(depth, f"{n} -= 1")
+        value = self.fresh("v")
+        if field.is_array:
+            self.array(field, flexible, value, depth)
+        elif field.kind.name == "records":
+            n = self.length(field, flexible, depth)
+            depth = self.check(field, n, 1, value, depth)
+            self.line(depth, f"{value} = b[o:o + {n}]; o += {n}  # {field.name}")
         else:
-            unpack = self.unpacker(code)
-            self.line(depth, f"{n}, = {unpack}(b, o); o += {fixed(code).size}")
+            self.text(field, flexible, value, depth)
+        return value
+
+    def take(self, code: str, prefix: str, what: str) -> str:
+        """Let something of fixed width wait in the run; returns its variable."""
+        variable = self.fresh(prefix)
+        self._run.append((code, variable, what))
+        return variable
+
+    def flush(self, depth: int) -> None:
+        """Write the unpacking of the run."""
+        if not self._run:
+            return
+        codes = "".join(code for code, _, _ in self._run)
+        variables = ", ".join(variable for _, variable, _ in self._run)
+        whats = ", ".join(what for _, _, what in self._run if what)
+        comment = f"  # {whats}" if whats else ""
+        if codes == "B":
+            self.line(depth, f"{variables} = b[o]; o += 1{comment}")
+        else:
+            comma = "," if len(self._run) == 1 else ""
+            self.line(depth, f"{variables}{comma} = {self.unpacker(codes)}(b, o); o += {fixed(codes).size}{comment}")
+        self._run.clear()
+
+    def first_length(self, field: LayoutField, flexible: bool, depth: int) -> str:
+        """Write the reading of a length or count, -1 for null, of a compact one as far as its first byte says it."""
+        if flexible and not self._run:
+            n = self.fresh("n")
+            self.line(depth, f"{n} = b[o] - 1; o += 1")
+            return n
+        is_string = not field.is_array and field.kind.name == "string"
+        n = self.take("B" if flexible else "h" if is_string else "i", "n", "")
+        self.flush(depth)
+        if flexible:
+            self.line(depth, f"{n} -= 1")
         return n
 
-    def null_branch(self, field: LayoutField, n: str, value: str, depth: int) -> None:
-        self.line(depth, f"if {n} < 0:")
+    def other_length(self, flexible: bool, n: str, depth: int) -> None:
+        """Write the reading of the other bytes of a compact length, if there are any."""
+        if flexible:
+            self.line(depth, f"if {n} > 126: {n}, o = {self.refer('long_length', parts.long_length)}(b, o, {n})")
+
+    def length(self, field: LayoutField, flexible: bool, depth: int) -> str:
+        """Write the reading of a whole length or count, -1 for null; returns its variable."""
+        n = self.first_length(field, flexible, depth)
+        self.other_length(flexible, n, depth)
+        return n
+
+    def check(self, field: LayoutField, n: str, size: int, value: str, depth: int) -> int:
+        """Write the null case, and the check that n times `size` bytes remain; returns the depth to go on at."""
+        total = n if size == 1 else f"{n} * {size}"
+        unless = f"if not -1 < {total} <= end - o: raise bad_length({field.name!r}, {n}, end - o)"
+        if not field.is_nullable:
+            self.line(depth, unless)
+            return depth
+        self.line(depth, f"if {n} == -1: {value} = None")
+        self.line(depth, f"el{unless}")
+        self.line(depth, "else:")
+        return depth + 1
+
+    def text(self, field: LayoutField, flexible: bool, value: str, depth: int) -> None:
+        """A string or bytes."""
+        n = self.first_length(field, flexible, depth)
+        is_string = field.kind.name == "string"
+        content = f"{self.refer('short_bytes', parts.short_bytes)}[{n}](b, o)[0]{'.decode()' if is_string else ''}"
+        self.if_short(field, n, SHORT_BYTES, f"{value} = {content}; o += {n}", value, depth)
+        read = self.refer("read_string", parts.read_string) if is_string else self.refer("read_bytes", parts.read_bytes)
+        self.if_long(field, flexible, n, f"{read}(b, o, {n}, {field.name!r}", value, depth)
+
+    def numbers(self, field: LayoutField, flexible: bool, code: str, value: str, depth: int) -> None:
+        """An array of numbers."""
+        n = self.first_length(field, flexible, depth)
+        table = self.refer(f"short_array_{code.replace('?', 'bool')}", parts.short_array_unpackers(code))
+        content = f"[*{table}[{n}](b, o)]; o += {n} * {fixed(code).size}"
+        self.if_short(field, n, SHORT_ARRAY, f"{value} = {content}", value, depth)
+        read = self.refer("read_array", parts.read_array)
+        self.if_long(field, flexible, n, f"{read}(b, o, {n}, {field.name!r}, {code!r}", value, depth)
+
+    def if_short(self, field: LayoutField, n: str, limit: int, then: str, value: str, depth: int) -> None:
+        """Write the null case, and what to do with contents shorter than `limit`."""
         if field.is_nullable:
-            self.line(depth + 1, f"if {n} < -1: raise too_long({field.name!r}, {n}, end - o)")
-            self.line(depth + 1, f"{value} = None")
-        else:
-            null = self.refer("unexpected_null", _unexpected_null)
-            self.line(depth + 1, f"raise {null}({field.name!r})")
+            self.line(depth, f"if {n} == -1: {value} = None")
+        self.line(depth, f"{'elif' if field.is_nullable else 'if'} -1 < {n} < {limit}: {then}  # {field.name}")
 
-    def sized(self, field: LayoutField, flexible: bool, depth: int) -> str:
-        """A string, bytes or records; in an array of strings, one element."""
-        value = self.fresh("v")
-        kind = field.kind
-        if kind.code:
-            unpack = self.unpacker(kind.code)
-            self.line(depth, f"{value}, = {unpack}(b, o); o += {fixed(kind.code).size}  # {field.name}")
-            return value
-        n = self.length(flexible, "h" if kind.name == "string" else "i", depth)
-        self.null_branch(field, n, value, depth)
+    def if_long(self, field: LayoutField, flexible: bool, n: str, call: str, value: str, depth: int) -> None:
+        """Write what to do with all other contents: `call` reads them."""
         self.line(depth, "else:")
-        self.line(depth + 1, f"if {n} > end - o: raise too_long({field.name!r}, {n}, end - o)")
-        cut = f"b[o:o + {n}]"
-        shape = {"string": f"str({cut}, 'utf-8')", "bytes": f"bytes({cut})", "records": cut}[kind.name]
-        self.line(depth + 1, f"{value} = {shape}; o += {n}")
-        return value
+        self.other_length(flexible, n, depth + 1)
+        self.line(depth + 1, f"{value}, o = {call}, nullable={field.is_nullable})")
 
-    def array(self, field: LayoutField, of: Layout, depth: int) -> str:
-        value = self.fresh("v")
-        n = self.length(of.flexible, "i", depth)
-        element = field._replace(is_array=False, is_nullable=False)
-        self.null_branch(field, n, value, depth)
-        self.line(depth, "else:")
-        size = minimum_field_size(element, of.flexible)
-        self.line(depth + 1, f"if {n} * {size} > end - o: raise too_long({field.name!r}, {n}, end - o)")
+    def array(self, field: LayoutField, flexible: bool, value: str, depth: int) -> None:
         code = field.kind.code if isinstance(field.kind, Scalar) else ""
         if len(code) == 1:
-            self.refer("fixed", fixed)
-            self.line(depth + 1, f"{value} = list(fixed(f'{{{n}}}{code}').unpack_from(b, o)); o += {n} * {size}")
-            return value
-        self.line(depth + 1, f"{value} = []")
-        self.line(depth + 1, f"for _ in range({n}):")
-        if field.part is not None:
-            item = self.structure(field.part, depth + 2)
-        else:
-            item = self.sized(element, of.flexible, depth + 2)
-        self.line(depth + 2, f"{value}.append({item})")
-        return value
+            self.numbers(field, flexible, code, value, depth)
+            return
+        n = self.length(field, flexible, depth)
+        element = field._replace(is_array=False, is_nullable=False)
+        depth = self.check(field, n, minimum_field_size(element, flexible), value, depth)
+        self.line(depth, f"{value} = []  # {field.name}")
+        self.line(depth, f"for _ in range({n}):")
+        item = self.field(element, flexible, depth + 1)
+        self.flush(depth + 1)
+        self.line(depth + 1, f"{value}.append({item})")
 
     def nested(self, field: LayoutField, part: Layout, depth: int) -> str:
         if not field.is_nullable:
             return self.structure(part, depth)
-        value = self.fresh("v")
-        unpack = self.unpacker("b")
-        self.line(depth, f"{value}, = {unpack}(b, o); o += 1  # {field.name}: -1 is null")
-        self.line(depth, f"if {value} < 0:")
-        self.line(depth + 1, f"{value} = None")
+        value = self.take("b", "v", f"{field.name}: -1 is null")
+        self.flush(depth)
+        self.line(depth, f"if {value} < 0: {value} = None")
         self.line(depth, "else:")
         item = self.structure(part, depth + 1)
+        self.flush(depth + 1)
         self.line(depth + 1, f"{value} = {item}")
         return value
 
     def tagged_fields(self, of: Layout, values: dict[str, str], depth: int) -> None:
-        rest = self.refer("uvarint_rest", uvarint_rest)
+        count = self.take("B", "t", "tagged fields")
+        self.flush(depth)
+        if not of.tagged:
+            skip = self.refer("skip_tagged_fields", parts.skip_tagged_fields)
+            self.line(depth, f"if {count}: o = {skip}(b, o, {count})")
+            return
         for _, field in of.tagged:
             values[field.name] = self.fresh("v")
-            self.line(depth, f"{values[field.name]} = {self.tagged_default(field)}")
-        count, number, size, stop = (self.fresh(prefix) for prefix in ("t", "t", "t", "stop"))
-        self.line(depth, f"{count} = b[o]; o += 1  # tagged fields")
+            self.line(depth, f"{values[field.name]} = {self.default(field.default)}  # {field.name}")
+        number, stop = self.fresh("t"), self.fresh("stop")
         self.line(depth, f"if {count}:")
-        depth += 1
-        self.line(depth, f"if {count} > 127: {count}, o = {rest}(b, o, {count})")
-        self.line(depth, f"for _ in range({count}):")
-        depth += 1
-        for name in (number, size):
-            self.line(depth, f"{name} = b[o]; o += 1")
-            self.line(depth, f"if {name} > 127: {name}, o = {rest}(b, o, {name})")
-        self.line(depth, f"if {size} > end - o: raise too_long('a tagged field', {size}, end - o)")
-        self.line(depth, f"{stop} = o + {size}")
+        rest = self.refer("uvarint_rest", uvarint_rest)
+        self.line(depth + 1, f"if {count} > 127: {count}, o = {rest}(b, o, {count})")
+        self.line(depth + 1, f"for _ in range({count}):")
+        depth += 2
+        self.line(depth, f"{number}, o, {stop} = {self.refer('read_tag', parts.read_tag)}(b, o)")
         for index, (wanted, field) in enumerate(of.tagged):
             self.line(depth, f"{'elif' if index else 'if'} {number} == {wanted}:")
-            item = self.field(field, of, depth + 1)
+            item = self.field(field, True, depth + 1)
+            self.flush(depth + 1)
             self.line(depth + 1, f"{values[field.name]} = {item}")
-            self.line(
-                depth + 1, f"if o != {stop}: raise RemoteProtocolError('tagged field {field.name} has another size')"
-            )
-        if of.tagged:
-            self.line(depth, "else:")
-            depth += 1
-        self.line(depth, f"o = {stop}")
-
-    def tagged_default(self, field: LayoutField) -> str:
-        if field.is_array and field.default == ():
-            return "[]"
-        if field.part is not None and field.default is not None:
-            return f"{self.refer(field.part.cls.__name__, field.part.cls)}()"
-        if isinstance(field.default, bytes) and field.default == ZERO_UUID:
-            return self.refer("ZERO_UUID", ZERO_UUID)
-        return repr(field.default)
+            bad_tag = self.refer("bad_tag", parts.bad_tag)
+            self.line(depth + 1, f"if o != {stop}: raise {bad_tag}({field.name!r})")
+        self.line(depth, f"else: o = {stop}")

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from protocol.api import Api
+from protocol.codec_parts import MAX_STRING_SIZE, fixed
 from protocol.errors import RemoteProtocolError
 from protocol.field_text import batch_text, bytes_text, value_text
 from protocol.header import request_header_version, response_header_version
@@ -21,7 +22,6 @@ from protocol.message_set import MAGIC_POSITION
 from protocol.primitives import Buffer, uvarint_rest
 from protocol.records import batch_headers, crc_is_valid
 from protocol.schema import Layout, LayoutField, Message, Scalar, Structure, layout
-from protocol.source_writer import fixed
 
 
 class Row(NamedTuple):
@@ -127,6 +127,8 @@ class Explainer:
         length = self._length(field, flexible, "h" if field.kind.name == "string" else "i")
         if length is None:
             return None
+        if field.kind.name == "string" and length > MAX_STRING_SIZE:
+            raise self._error(f"a string of {length} bytes where {MAX_STRING_SIZE} are the most")
         data = self._take(length)
         if field.kind.name != "string":
             return data if field.kind.name == "records" else bytes(data)

@@ -11,11 +11,16 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from protocol.errors import RemoteProtocolError
 
+_ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 Buffer = bytes | bytearray | memoryview
 
 
 def uvarint(value: int) -> bytes:
     """Encode an unsigned varint of up to 32 bits."""
+    if value < 128:
+        return _ONE_BYTE[value]
+    if value < 16384:
+        return bytes((value & 127 | 128, value >> 7))
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)

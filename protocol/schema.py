@@ -113,8 +113,12 @@ def tag(number: int) -> Tag:
     return Tag(number)
 
 
-class Structure(msgspec.Struct):
-    """A part of a message: fields in wire order, every one with Kafka's default."""
+class Structure(msgspec.Struct, gc=False):
+    """A part of a message: fields in wire order, every one with Kafka's default.
+
+    Messages are trees, so nothing is lost by keeping them from the garbage collector, which would look at every
+    partition of every request: it makes them a fifth cheaper to create, and smaller.
+    """
 
 
 class Message(Structure):

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-from functools import lru_cache
 from typing import Any, ClassVar
 
-from protocol.schema import Layout
-
-
-@lru_cache(maxsize=1024)
-def fixed(codes: str) -> struct.Struct:
-    """Return the compiled `struct` format of big-endian fields in a row."""
-    return struct.Struct(">" + codes)
+from protocol.codec_parts import fixed
+from protocol.schema import Layout, LayoutField, Scalar, Structure
 
 
 class SourceWriter:
@@ -40,8 +33,16 @@ class SourceWriter:
         self.names[name] = value
         return name
 
+    def refer_class(self, cls: type[Structure]) -> str:
+        return self.refer(cls.__name__, cls)
+
     def unpacker(self, codes: str) -> str:
         return self.refer(f"unpack_{codes.replace('?', 'bool_')}", fixed(codes).unpack_from)
 
     def packer(self, codes: str) -> str:
         return self.refer(f"pack_{codes.replace('?', 'bool_')}", fixed(codes).pack)
+
+
+def fixed_code(field: LayoutField) -> str:
+    """The `struct` code of a field of fixed width, empty for others."""
+    return "" if field.is_array or not isinstance(field.kind, Scalar) else field.kind.code
