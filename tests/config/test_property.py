@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from broker.config.bounds import at_least
+from broker.config.property import NOT_YET, Property, Table, TopicScope
+from broker.config.types import INT, PASSWORD, InvalidValueError
+
+
+class Sample(Table):
+    some_size = Property("some.size", INT, 1, at_least(1), topic="size", doc="A size.")
+    some_age = Property("some.age", INT, 1, topic=TopicScope("age", at_least(5)), doc="An age.", differs="there 2.")
+    some_secret = Property("some.secret", PASSWORD, None, doc="A secret.", differs=f"{NOT_YET} At all.")
+
+
+def test_a_table_knows_its_rows_in_order() -> None:
+    assert list(Sample.properties()) == ["some.size", "some.age", "some.secret"]
+
+
+def test_a_row_is_named_as_its_attribute() -> None:
+    with pytest.raises((TypeError, RuntimeError)):
+        type("Wrong", (Table,), {"other": Property("some.size", INT, 1, doc="A size.")})
+
+
+def test_a_row_is_read_on_the_class_and_a_value_on_what_was_loaded() -> None:
+    assert Sample.some_size.name == "some.size"
+    with pytest.raises(AttributeError, match=r"some.size is not loaded"):
+        _ = Sample().some_size
+
+
+def test_topics_have_the_same_bound_unless_another_is_given() -> None:
+    assert (Sample.some_size.topic, str(Sample.some_size.topic_bound)) == ("size", "[1,...]")
+    assert (Sample.some_age.topic, str(Sample.some_age.topic_bound)) == ("age", "[5,...]")
+    assert Sample.some_age.parse("-3") == -3
+    with pytest.raises(InvalidValueError):
+        Sample.some_size.parse("0")
+
+
+def test_passwords_are_sensitive() -> None:
+    assert [row.sensitive for row in Sample.properties().values()] == [False, False, True]
+
+
+def test_a_difference_is_part_of_the_documentation() -> None:
+    assert Sample.some_size.documentation == "A size."
+    assert Sample.some_age.documentation == "An age. Differs from Kafka: there 2."
+    assert (Sample.some_age.is_pending, Sample.some_secret.is_pending) == (False, True)
