@@ -41,6 +41,13 @@ def apache_port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture
+def only_here(apache_port: int | None) -> None:
+    """For what differs from Apache Kafka on purpose."""
+    if apache_port is not None:
+        pytest.skip("differs from Apache Kafka")
+
+
+@pytest.fixture
 async def broker(apache_port: int | None) -> AsyncIterator[Any]:
     if apache_port is None:
         async with Broker() as started:

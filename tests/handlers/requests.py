@@ -86,13 +86,11 @@ async def produce(
 
 def fetch_request(topic: str, offset: int = 0, partition: int = 0, **fields: Any) -> FetchRequest:
     """A request for one partition that does not wait; `fields` are those of the request and of the partition."""
-    of_partition = {name: fields.pop(name) for name in FetchPartition.__struct_fields__ if name in fields}
-    wanted = FetchPartition(
-        **{"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20} | of_partition
-    )
-    return FetchRequest(
-        **{"max_wait_ms": 0, "min_bytes": 1, "topics": [FetchTopic(topic, partitions=[wanted])]} | fields
-    )
+    wanted = FetchPartition(partition, fetch_offset=offset, partition_max_bytes=1 << 20)
+    request = FetchRequest(max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic, partitions=[wanted])])
+    for name, value in fields.items():
+        setattr(wanted if name in FetchPartition.__struct_fields__ else request, name, value)
+    return request
 
 
 async def fetch(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from broker.broker import Broker
 from broker.handlers.table import ROWS, HandlerTable
 from protocol.api import by_key
 from protocol.errors import ErrorCode
@@ -11,8 +10,8 @@ from tests.wire import Wire
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_every_version_tells_what_is_served(broker: Broker, wire: Wire, version: int) -> None:
-    assert broker.services  # there are more on Apache Kafka
+@pytest.mark.usefixtures("only_here")  # there are more on Apache Kafka
+async def test_every_version_tells_what_is_served(wire: Wire, version: int) -> None:
     request = ApiVersionsRequest("kcat", "1.7.1") if version >= 3 else ApiVersionsRequest()
 
     response: ApiVersionsResponse = await wire.ask(request, version)
@@ -24,8 +23,8 @@ async def test_every_version_tells_what_is_served(broker: Broker, wire: Wire, ve
     assert all(told[key] == row[1:] for key, row in ROWS.items() if key != 0)
 
 
-async def test_no_features_are_told(broker: Broker, wire: Wire) -> None:
-    assert broker.services  # they are on Apache Kafka
+@pytest.mark.usefixtures("only_here")  # they are on Apache Kafka
+async def test_no_features_are_told(wire: Wire) -> None:
     response = await wire.ask(ApiVersionsRequest("x", "1"), 4)
 
     assert (response.supported_features, response.finalized_features) == ([], [])

@@ -76,11 +76,8 @@ async def test_a_name_that_no_topic_can_have_is_invalid(wire: Wire, name: str, m
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 13])
-async def test_a_topic_is_created_if_asked_for_and_can_be_used_at_once(
-    broker: Broker, wire: Wire, version: int
-) -> None:
-    assert broker.services  # Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION the first time
-
+@pytest.mark.usefixtures("only_here")  # Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION the first time
+async def test_a_topic_is_created_if_asked_for_and_can_be_used_at_once(wire: Wire, version: int) -> None:
     [topic] = (await wire.ask(by_name("new", create=True), version)).topics
 
     assert (topic.error_code, topic.name, len(topic.partitions)) == (ErrorCode.NONE, "new", 1)
@@ -108,9 +105,8 @@ async def test_a_creation_that_cannot_work_is_told() -> None:
         assert topic.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-async def test_internal_topics_are_not_created_yet(broker: Broker, wire: Wire) -> None:
-    assert broker.services  # on Apache Kafka they are
-
+@pytest.mark.usefixtures("only_here")  # on Apache Kafka they are
+async def test_internal_topics_are_not_created_yet(wire: Wire) -> None:
     [topic] = (await wire.ask(by_name("__consumer_offsets", create=True), 12)).topics
 
     assert (topic.error_code, topic.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.broker import Broker
+from protocol.errors import ErrorCode
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+)
+from tests.handlers.requests import create
+from tests.wire import Wire
+
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+DYNAMIC_TOPIC, STATIC_BROKER, DEFAULT = 1, 4, 5
+
+
+async def describe(
+    wire: Wire, kind: int, name: str, keys: list[str] | None = None, version: int = 4, **fields: Any
+) -> DescribeConfigsResult:
+    request = DescribeConfigsRequest([DescribeConfigsResource(kind, name, keys)], **fields)
+    [result] = (await wire.ask(request, version)).results
+    assert isinstance(result, DescribeConfigsResult)
+    assert (result.resource_type, result.resource_name) == (kind, name)
+    return result
+
+
+async def rows(wire: Wire, kind: int, name: str, **fields: Any) -> dict[str, DescribeConfigsResourceResult]:
+    result = await describe(wire, kind, name, **fields)
+    assert result.error_code == ErrorCode.NONE
+    return {config.name: config for config in result.configs}
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+async def test_a_topics_properties_and_where_they_come_from(wire: Wire, version: int) -> None:
+    await create(wire, "t", max_message_bytes="2000")
+
+    found = await rows(wire, TOPIC, "t", version=version)
+
+    own, default = found["max.message.bytes"], found["segment.bytes"]
+    assert (own.value, own.config_source, own.read_only, own.is_sensitive) == ("2000", DYNAMIC_TOPIC, False, False)
+    assert (default.value, default.config_source) == ("1073741824", DEFAULT)
+    assert own.synonyms == []
+    assert own.config_type == (3 if version >= 3 else 0)
+
+
+@pytest.mark.parametrize("keys", [["max.message.bytes", "no.such.key"], ["max.message.bytes"]])
+async def test_keys_choose(wire: Wire, keys: list[str]) -> None:
+    await create(wire, "t")
+
+    assert list(await rows(wire, TOPIC, "t", keys=keys)) == ["max.message.bytes"]
+    assert len(await rows(wire, TOPIC, "t", keys=[])) > 20
+
+
+async def test_synonyms_are_told_where_asked_for(wire: Wire) -> None:
+    await create(wire, "t", max_message_bytes="2000")
+
+    row = (await rows(wire, TOPIC, "t", include_synonyms=True))["max.message.bytes"]
+
+    assert [(synonym.name, synonym.value, synonym.source) for synonym in row.synonyms] == [
+        ("max.message.bytes", "2000", DYNAMIC_TOPIC),
+        ("message.max.bytes", "1048588", DEFAULT),
+    ]
+
+
+async def test_documentation_is_told_where_asked_for(wire: Wire) -> None:
+    await create(wire, "t")
+
+    assert (await rows(wire, TOPIC, "t"))["retention.ms"].documentation is None
+    assert (await rows(wire, TOPIC, "t", include_documentation=True))["retention.ms"].documentation
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION)],
+)
+async def test_a_topic_that_is_not_there(wire: Wire, name: str, code: ErrorCode) -> None:
+    result = await describe(wire, TOPIC, name)
+
+    assert (result.error_code, result.configs) == (code, [])
+
+
+async def test_the_brokers_properties(broker: Broker, wire: Wire) -> None:
+    found = await rows(wire, BROKER, "1")
+
+    assert (found["log.segment.bytes"].value, found["log.segment.bytes"].config_source) == ("1073741824", DEFAULT)
+    assert not found["log.segment.bytes"].read_only
+    assert found["node.id"].read_only
+    assert found["listeners"].config_source == STATIC_BROKER
+
+
+@pytest.mark.usefixtures("only_here")  # Apache Kafka sets min.insync.replicas itself
+async def test_what_was_set_for_all_brokers_is_nothing_yet(wire: Wire) -> None:
+    assert await rows(wire, BROKER, "") == {}
+
+
+@pytest.mark.parametrize(("kind", "name"), [(BROKER, "2"), (BROKER, "one"), (BROKER_LOGGER, "")])
+async def test_what_cannot_be_described_here(wire: Wire, kind: int, name: str) -> None:
+    result = await describe(wire, kind, name)
+
+    assert result.error_code == ErrorCode.INVALID_REQUEST
+    assert result.error_message
+
+
+async def test_each_resource_fails_for_itself(wire: Wire) -> None:
+    await create(wire, "t")
+    resources = [DescribeConfigsResource(TOPIC, name, ["retention.ms"]) for name in ("missing", "t")]
+
+    missing, found = (await wire.ask(DescribeConfigsRequest(resources), 4)).results
+
+    assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [row.name for row in found.configs] == ["retention.ms"]

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from broker.broker import Broker
+from protocol.errors import ErrorCode
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.handlers.requests import new_producer_id
+from tests.wire import Wire
+
+
+@pytest.mark.parametrize("version", range(6))
+async def test_every_request_gets_an_id_of_its_own(wire: Wire, version: int) -> None:
+    before = await new_producer_id(wire)
+
+    response = await wire.ask(InitProducerIdRequest(None), version)
+
+    assert (response.error_code, response.producer_epoch) == (ErrorCode.NONE, 0)
+    assert response.producer_id > before
+
+
+async def test_ids_are_not_given_again_after_a_restart(tmp_path: object) -> None:
+    properties = {"log.dirs": str(tmp_path)}
+    ids = []
+    for _ in range(2):
+        async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
+            ids += [await new_producer_id(wire) for _ in range(3)]
+
+    assert len(set(ids)) == 6
+
+
+async def test_an_empty_transactional_id_is_refused(wire: Wire) -> None:
+    response = await wire.ask(InitProducerIdRequest(""), 4)
+
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
+
+
+@pytest.mark.usefixtures("only_here")  # on Apache Kafka there are
+async def test_there_are_no_transactions_yet(wire: Wire) -> None:
+    response = await wire.ask(InitProducerIdRequest("x", 1000), 4)
+
+    assert (response.error_code, response.producer_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
