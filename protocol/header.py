@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from protocol import codec
 from protocol.api import by_key
-from protocol.errors import RemoteProtocolError
+from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.primitives import Buffer, uvarint_rest
 from protocol.schema import Message, spec
 
@@ -62,14 +62,17 @@ def response_header_version(api_key: int, api_version: int) -> int:
 
 
 def encode_request_header(header: RequestHeader, version: int) -> bytearray:
-    """Encode a request header of the given header version (0 to 2)."""
-    out = bytearray(_REQUEST.pack(header.api_key, header.api_version, header.correlation_id))
-    if version >= 1:
-        if header.client_id is None:
-            out += _LENGTH.pack(-1)
-        else:
-            client_id = header.client_id.encode()
-            out += _LENGTH.pack(len(client_id)) + client_id
+    """Encode a request header of the given header version (0 to 2). Raises LocalProtocolError."""
+    try:
+        out = bytearray(_REQUEST.pack(header.api_key, header.api_version, header.correlation_id))
+        if version >= 1:
+            if header.client_id is None:
+                out += _LENGTH.pack(-1)
+            else:
+                client_id = header.client_id.encode()
+                out += _LENGTH.pack(len(client_id)) + client_id
+    except (struct.error, UnicodeEncodeError) as error:
+        raise LocalProtocolError(f"a request header cannot carry {header}: {error}") from error
     if version >= 2:
         out.append(0)
     return out

@@ -9,7 +9,7 @@ import pytest
 
 from protocol import header
 from protocol.api import NAMES, by_key
-from protocol.errors import RemoteProtocolError
+from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.header import RequestHeader
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -60,6 +60,14 @@ def test_tagged_fields_of_a_request_header_are_skipped() -> None:
 def test_header_of_an_unknown_api_is_still_read() -> None:
     encoded = header.encode_request_header(RequestHeader(4711, 3, 9, "x"), 1)
     assert header.decode_request_header(encoded)[0] == RequestHeader(4711, 3, 9, "x")
+
+
+@pytest.mark.parametrize(
+    "head", [RequestHeader(3, 12, 2**31), RequestHeader(3, 12, 1, "x" * 32768), RequestHeader(3, 12, 1, "\ud800")]
+)
+def test_a_header_that_does_not_fit_its_fields_is_refused(head: RequestHeader) -> None:
+    with pytest.raises(LocalProtocolError):
+        header.encode_request(head, MetadataRequest())
 
 
 @pytest.mark.parametrize("length", [b"\xff\xfe", b"\x7f\xff"])
