@@ -82,7 +82,7 @@ class Files(Protocol):
         ...
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and the ones above it that are missing; one that is there is no error."""
+        """Make a directory in one that exists; one that is there already is no error."""
         ...
 
     def remove_directory(self, path: str) -> None:
@@ -168,7 +168,11 @@ class OsFiles:
             pass
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
 
     def remove_directory(self, path: str) -> None:
         try:
@@ -186,6 +190,20 @@ class OsFiles:
         return descriptor
 
 
+def parent_of(path: str) -> str:
+    parent, slash, _ = path.rstrip("/").rpartition("/")
+    return parent or slash or "."
+
+
+def make_directories(files: Files, path: str) -> None:
+    """Make a directory, and those above it that are missing, so that they are still there after a power cut."""
+    if not files.exists(path):
+        parent = parent_of(path)
+        make_directories(files, parent)
+        files.make_directory(path)
+        files.fsync_directory(parent)
+
+
 def replace_file(files: Files, path: str, data: bytes) -> None:
     """Make `data` the contents of `path`, so that a crash at any point leaves the old contents or the new.
 
@@ -200,4 +218,4 @@ def replace_file(files: Files, path: str, data: bytes) -> None:
     finally:
         files.close(descriptor)
     files.rename(temporary, path)
-    files.fsync_directory(path.rpartition("/")[0] or "/")
+    files.fsync_directory(parent_of(path))

@@ -35,19 +35,17 @@ from broker.storage.follower_batches import follower_batches
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import LogSlice
+from broker.storage.partition_producers import PartitionProducers
 from broker.storage.producer_entry import AppendedBatch
-from broker.storage.producer_replay import read_marker, rebuild_producer_state, replay_batch
-from broker.storage.producer_snapshots import ProducerSnapshots
-from broker.storage.producer_state import CompletedTransaction, ProducerState
+from broker.storage.producer_state import ProducerState
 from broker.storage.resources import LogResources
 from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog
 from broker.storage.timestamp_lookup import RecordPosition, find_by_timestamp, find_largest_timestamp
-from broker.storage.transaction_index import AbortedTransaction
+from broker.storage.transaction_index import aborted_transactions
 from broker.storage.validation import BatchValidator, WritableBatch
-from protocol.control_records import EndTxnMarker
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records import BatchHeader, assign_offsets
+from protocol.records import assign_offsets
 
 _log = logging.getLogger(__name__)
 
@@ -63,8 +61,7 @@ class Log:
         *,
         segmented: SegmentedLog,
         leader_epochs: LeaderEpochs,
-        producers: ProducerState,
-        snapshots: ProducerSnapshots,
+        producers: PartitionProducers,
         log_start_offset: int,
         resources: LogResources,
         tail_is_checked: bool = True,
@@ -73,16 +70,14 @@ class Log:
         self.partition = partition
         self.topic_id = topic_id
         self.directory = Path(segmented.directory)
-        self.producers = producers
         self.log_start_offset = log_start_offset
         self.log_end_offset = segmented.end.offset
         self.high_watermark = log_start_offset
         self._segmented = segmented
         self._leader_epochs = leader_epochs
-        self._snapshots = snapshots
+        self._producers = producers
         self._resources = resources
         self._failure = resources.failure
-        self._first_unstable_offset = producers.first_unstable_offset
         self._validator = BatchValidator(segmented.config)
         self._last_flush_ms = resources.clock.time_ms()
         self._tail_is_checked = tail_is_checked
@@ -103,13 +98,18 @@ class Log:
         self._validator = BatchValidator(config)
 
     @property
+    def producers(self) -> ProducerState:
+        """The idempotent producers that the log knows; to be looked at, not changed."""
+        return self._producers.state
+
+    @property
     def recovery_point(self) -> int:
         return self._segmented.recovery_point
 
     @property
     def last_stable_offset(self) -> int:
         """Where readers under `read_committed` stop (exclusive)."""
-        unstable = self._first_unstable_offset
+        unstable = self._producers.first_unstable_offset
         if unstable is None or unstable >= self.high_watermark:
             return self.high_watermark
         return max(unstable, self.log_start_offset)
@@ -159,12 +159,10 @@ class Log:
         data, header = self._validator.validate(records, now_ms, api_version, from_client)
         marker = None
         if header.producer_id >= 0:
-            if header.is_control:
-                marker = self._marker_to_append(data, header)
-            else:
-                first_time = self.producers.check(header, from_client)
-                if first_time is not None:
-                    return self._duplicate(first_time, len(data))
+            judged = self._producers.judge(data, header, from_client)
+            if isinstance(judged, AppendedBatch):
+                return self._duplicate(judged, len(data))
+            marker = judged
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         assign_offsets(data, 0, base_offset, leader_epoch)
@@ -175,10 +173,9 @@ class Log:
             active = segmented.segments.active
             segment = segmented.append(data, base_offset, last_offset, header.max_timestamp, now_ms)
             if segment is not active:
-                self._snapshot_at(segment.base_offset)
+                self._producers.snapshot_at(segment.base_offset)
             if header.producer_id >= 0:
-                self._update_producers(header, base_offset, marker, segment)
-            self.producers.end_offset = last_offset + 1
+                self._producers.note(header, marker, base_offset, segment)
             self.log_end_offset = last_offset + 1
         except OSError as error:
             raise self._failure.fail(f"appending to {self}", error) from error
@@ -211,21 +208,12 @@ class Log:
             active = self.active_segment
             segment = self._segmented.append_batches(data, headers, self._resources.clock.time_ms())
             if segment is not active:
-                self._snapshot_at(segment.base_offset)
+                self._producers.snapshot_at(segment.base_offset)
             for position, header in headers:
-                marker = read_marker(data[position : position + header.size], header) if header.is_control else None
-                self._complete(replay_batch(self.producers, header, marker), segment)
-            self._first_unstable_offset = self.producers.first_unstable_offset
+                self._producers.follow(header, data[position : position + header.size], segment)
             self.log_end_offset = last.next_offset
         records_count = sum(header.records_count for _, header in headers)
         return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, records_count, len(data))
-
-    def _marker_to_append(self, data: WritableBatch, header: BatchHeader) -> EndTxnMarker:
-        marker = read_marker(data, header)
-        if marker is None:
-            raise KafkaError(ErrorCode.INVALID_RECORD, "a control batch with a producer id must end a transaction")
-        self.producers.check_marker(header, marker)
-        return marker
 
     def _duplicate(self, first_time: AppendedBatch, size: int) -> AppendInfo:
         return AppendInfo(
@@ -237,25 +225,6 @@ class Log:
             size,
             duplicate=True,
         )
-
-    def _update_producers(
-        self, header: BatchHeader, base_offset: int, marker: EndTxnMarker | None, segment: Segment
-    ) -> None:
-        if marker is not None:
-            self._complete(self.producers.add_marker(header, marker, base_offset), segment)
-        elif not header.is_control:
-            self.producers.add_batch(header, base_offset)
-        if header.is_transactional:
-            self._first_unstable_offset = self.producers.first_unstable_offset
-
-    def _complete(self, completed: CompletedTransaction | None, segment: Segment) -> None:
-        if completed is not None:
-            if completed.is_aborted:
-                stable = self.producers.last_stable_offset_after(completed)
-                segment.transaction_index.append(
-                    AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
-                )
-            self.producers.complete(completed)
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
@@ -280,12 +249,13 @@ class Log:
     def offset_for_timestamp(self, timestamp: int) -> RecordPosition | None:
         """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None if there is none."""
         with self._disk("searching"):
-            return find_by_timestamp(self._segmented.segments, timestamp, self.log_start_offset)
+            start = self.log_start_offset
+            return self._segmented.look(lambda segments: find_by_timestamp(segments, timestamp, start), start)
 
     def max_timestamp_offset(self) -> RecordPosition | None:
         """The same of the first record with the largest timestamp of all; None if no record has one."""
         with self._disk("searching"):
-            return find_largest_timestamp(self._segmented.segments)
+            return self._segmented.look(find_largest_timestamp, self.log_start_offset)
 
     def epoch_for_offset(self, offset: int) -> int:
         """The leader epoch of the record at `offset`, or -1 if it is not known."""
@@ -297,14 +267,13 @@ class Log:
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of the aborted transactions with records in [start_offset, end_offset)."""
-        found: list[tuple[int, int]] = []
         with self._disk("reading the transaction index of"):
-            for segment in self._segmented.segments.from_offset(start_offset):
-                aborted, is_complete = segment.transaction_index.overlapping(start_offset, end_offset)
-                found += [(entry.producer_id, entry.first_offset) for entry in aborted]
-                if is_complete:
-                    break
-        return found
+            return self._segmented.look(
+                lambda segments: aborted_transactions(
+                    (segment.transaction_index for segment in segments), start_offset, end_offset
+                ),
+                start_offset,
+            )
 
     def aborted_transactions_of(self, offset: int, data: LogSlice) -> list[tuple[int, int]]:
         """The same for what a Fetch from `offset` read into `data`."""
@@ -317,9 +286,7 @@ class Log:
     def advance_high_watermark(self, high_watermark: int) -> None:
         """Everything below `high_watermark` is on all in-sync replicas; within the log, and it may also fall."""
         self.high_watermark = max(self.log_start_offset, min(high_watermark, self.log_end_offset))
-        if self._first_unstable_offset is not None:
-            self.producers.replicated_up_to(self.high_watermark)
-            self._first_unstable_offset = self.producers.first_unstable_offset
+        self._producers.replicated_up_to(self.high_watermark)
 
     def update_log_start_offset(self, offset: int) -> bool:
         """Make the log start at `offset` if it starts lower; True if so. Segments below it become deletable.
@@ -336,8 +303,7 @@ class Log:
         self.log_start_offset = offset
         with self._disk("advancing the start of"):
             self._leader_epochs.truncate_from_start(offset)
-        self.producers.replicated_up_to(offset)
-        self._first_unstable_offset = self.producers.first_unstable_offset
+        self._producers.replicated_up_to(offset)
         return True
 
     def truncate_to(self, offset: int) -> bool:
@@ -354,9 +320,8 @@ class Log:
             self.log_end_offset = offset  # readers must not go beyond it from here on
             removed = self._segmented.truncate_to(offset, now_ms)
             end_offset = self.log_end_offset = self._segmented.end.offset
-            self._forget_snapshots(removed)
             self._leader_epochs.truncate_from_end(end_offset)
-            self._after_cut(min(end_offset, self.log_start_offset), now_ms)
+            self._after_cut(min(end_offset, self.log_start_offset), now_ms, removed)
             return True
 
     def start_over_at(self, offset: int) -> None:
@@ -364,20 +329,20 @@ class Log:
         self._failure.check()
         with self._disk("truncating"):
             self.log_end_offset = offset
-            self._forget_snapshots(self._segmented.start_over(offset))
+            removed = self._segmented.start_over(offset)
             self._leader_epochs.clear()
-            self._after_cut(offset, self._resources.clock.time_ms())
+            self._after_cut(offset, self._resources.clock.time_ms(), removed)
 
-    def _after_cut(self, log_start_offset: int, now_ms: int) -> None:
+    def _after_cut(self, log_start_offset: int, now_ms: int, removed: list[Segment]) -> None:
         self.log_start_offset = log_start_offset
-        self._rebuild_producers(self.log_end_offset, now_ms)
-        self._first_unstable_offset = self.producers.first_unstable_offset
+        snapshots = self._producers.forget_snapshots_of(removed)
+        if snapshots:
+            self._resources.deletions.add(self.config.file_delete_delay_ms, files=snapshots)
+        self._learn_producers(self.log_end_offset, now_ms)
         self.advance_high_watermark(self.high_watermark)
 
-    def _rebuild_producers(self, end_offset: int, now_ms: int) -> None:
-        rebuild_producer_state(
-            self.producers,
-            self._snapshots,
+    def _learn_producers(self, end_offset: int, now_ms: int) -> None:
+        self._producers.rebuild(
             self._segmented.segments,
             self.log_start_offset,
             end_offset,
@@ -396,17 +361,11 @@ class Log:
                 if not segmented.ends_where_it_says():
                     _log.error("%s does not end where a clean stop left it: recovering its last segment", self)
                     now_ms = self._resources.clock.time_ms()
-                    self._rebuild_producers(self.active_segment.base_offset, now_ms)
+                    self._learn_producers(self.active_segment.base_offset, now_ms)
                     self.log_end_offset = segmented.recover_end(self.producers, self._leader_epochs)
                     self._leader_epochs.truncate_from_end(self.log_end_offset)
-                    self._after_cut(self.log_start_offset, now_ms)
+                    self._after_cut(self.log_start_offset, now_ms, [])
                 self._tail_is_checked = True
-
-    def _forget_snapshots(self, removed: list[Segment]) -> None:
-        paths = [self._snapshots.mark_deleted(segment.base_offset) for segment in removed]
-        marked = [path for path in paths if path is not None]
-        if marked:
-            self._resources.deletions.add(self.config.file_delete_delay_ms, files=marked)
 
     # ------------------------------------------------------------------------------------------------------ maintenance
 
@@ -415,11 +374,7 @@ class Log:
         self._failure.check()
         if self.active_segment.size:
             with self._disk("rolling"):
-                self._snapshot_at(self._segmented.roll(self.log_end_offset).base_offset)
-
-    def _snapshot_at(self, base_offset: int) -> None:
-        self.producers.end_offset = base_offset
-        self._snapshots.write(self.producers)
+                self._producers.snapshot_at(self._segmented.roll(self.log_end_offset).base_offset)
 
     def flush_target(self) -> int | None:
         """What to `flush` up to by now, as configuration and rolled segments ask; None if nothing is due."""
@@ -438,12 +393,12 @@ class Log:
         self._failure.check()
         with self._disk("syncing"):
             self._segmented.flush(self.log_end_offset if up_to is None else up_to)
-            self._snapshots.flush()
+            self._producers.flush()
         self._last_flush_ms = self._resources.clock.time_ms()
 
     def remove_expired_producers(self) -> int:
         """Forget producers that were idle for too long; return how many."""
-        return self.producers.remove_expired(self._resources.clock.time_ms(), self.config.producer_id_expiration_ms)
+        return self._producers.remove_expired(self._resources.clock.time_ms(), self.config.producer_id_expiration_ms)
 
     def close(self) -> None:
         """Leave the files as a clean stop does: trimmed, synced, with a snapshot of the producers at the end."""
@@ -452,8 +407,8 @@ class Log:
             return
         with self._disk("closing"):
             if self._segmented.changed:
-                self._snapshots.write(self.producers)
-                self._snapshots.flush()
+                self._producers.snapshot_at(self.log_end_offset)
+                self._producers.flush()
             self._segmented.close()
 
     def release(self) -> None:

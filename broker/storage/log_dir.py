@@ -26,7 +26,7 @@ from broker.storage.clean_shutdown import take_clean_shutdown, write_clean_shutd
 from broker.storage.deletions import DeletionJob, Deletions
 from broker.storage.descriptors import DEFAULT_CAPACITY, DescriptorCache
 from broker.storage.disk_failure import DiskFailure
-from broker.storage.files import Files, OsFiles
+from broker.storage.files import Files, OsFiles, make_directories
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_opening import Checkpointed, LogOpener, Progress, create_log
@@ -104,7 +104,7 @@ class LogDir:
         then, and always, `meta` tells the ids. Raises `LogDirRefusedError`, `MalformedFileError` for a damaged
         identity, and `OSError`; the directory is not held then.
         """
-        self._files.make_directory(self._path)
+        make_directories(self._files, self._path)
         self._take_lock()
         try:
             self._identify(node_id, cluster_id)
@@ -205,22 +205,25 @@ class LogDir:
     # ------------------------------------------------------------------------------------------------------ checkpoints
 
     def checkpoint_recovery_points(self) -> None:
-        self._write(self._recovery_points, {key: log.recovery_point for key, log in self.logs.items()})
+        self._write(self._recovery_points, {key: log.recovery_point for key, log in self._all_logs()})
 
     def checkpoint_log_start_offsets(self) -> None:
         starts = {
-            key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset > log.first_base_offset
+            key: log.log_start_offset for key, log in self._all_logs() if log.log_start_offset > log.first_base_offset
         }
         self._write(self._log_start_offsets, starts)
 
     def checkpoint_high_watermarks(self) -> None:
-        self._write(self._high_watermarks, {key: log.high_watermark for key, log in self.logs.items()})
+        self._write(self._high_watermarks, {key: log.high_watermark for key, log in self._all_logs()})
 
     def checkpoint(self) -> None:
         """Write all three."""
         self.checkpoint_recovery_points()
         self.checkpoint_log_start_offsets()
         self.checkpoint_high_watermarks()
+
+    def _all_logs(self) -> list[tuple[Partition, Log]]:
+        return list(self.logs.items())  # a copy: checkpoints are written by a thread while logs come and go
 
     def _write(self, checkpoint: OffsetCheckpoint, offsets: dict[Partition, int]) -> None:
         self.failure.check()

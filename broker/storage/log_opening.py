@@ -26,6 +26,7 @@ from broker.storage.names import (
     parse_file_name,
 )
 from broker.storage.partition_metadata import read_topic_id, write_topic_id
+from broker.storage.partition_producers import PartitionProducers
 from broker.storage.producer_replay import rebuild_producer_state
 from broker.storage.producer_snapshots import ProducerSnapshots
 from broker.storage.producer_state import ProducerState
@@ -69,8 +70,7 @@ def create_log(
         topic_id,
         segmented=segmented,
         leader_epochs=LeaderEpochs(files, f"{directory}/{LEADER_EPOCHS}"),
-        producers=ProducerState(),
-        snapshots=ProducerSnapshots(directory, resources.descriptors),
+        producers=PartitionProducers(ProducerState(), ProducerSnapshots(directory, resources.descriptors)),
         log_start_offset=0,
         resources=resources,
     )
@@ -140,8 +140,7 @@ class LogOpener:
             topic_id,
             segmented=segmented,
             leader_epochs=self._leader_epochs,
-            producers=producers,
-            snapshots=self._snapshots,
+            producers=PartitionProducers(producers, self._snapshots),
             log_start_offset=log_start_offset,
             resources=self._resources,
             tail_is_checked=tail_is_checked,

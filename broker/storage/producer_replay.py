@@ -8,6 +8,7 @@ from __future__ import annotations
 from broker.storage.producer_snapshots import ProducerSnapshots
 from broker.storage.producer_state import CompletedTransaction, ProducerState
 from broker.storage.segments import Segments
+from broker.storage.transaction_index import AbortedTransaction
 from protocol.control_records import EndTxnMarker, parse_end_txn_marker
 from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer
@@ -33,6 +34,16 @@ def replay_batch(state: ProducerState, header: BatchHeader, marker: EndTxnMarker
             completed = state.add_marker(header, marker, header.base_offset)
     state.end_offset = header.next_offset
     return completed
+
+
+def aborted_entry(state: ProducerState, completed: CompletedTransaction) -> AbortedTransaction:
+    """What the transaction index says of `completed`, which `state` has not completed yet."""
+    return AbortedTransaction(
+        completed.producer_id,
+        completed.first_offset,
+        completed.last_offset,
+        state.last_stable_offset_after(completed),
+    )
 
 
 def rebuild_producer_state(

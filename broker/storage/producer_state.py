@@ -54,7 +54,7 @@ class ProducerState:
         self._unreplicated: dict[int, int] = {}  # first offset → offset of the marker
 
     def __iter__(self) -> Iterator[ProducerEntry]:
-        return iter(self.entries.values())
+        return iter(list(self.entries.values()))  # a copy: the appender goes on
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -176,7 +176,7 @@ class ProducerState:
         """Forget producers that are idle for so long and in no transaction; return how many went."""
         expired = [
             entry.producer_id
-            for entry in self.entries.values()
+            for entry in self
             if entry.transaction_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
         ]
         for producer_id in expired:

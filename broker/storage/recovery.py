@@ -13,10 +13,9 @@ from collections.abc import Callable
 
 from broker.storage.batch_scan import CorruptBatchError, StoredBatch
 from broker.storage.leader_epochs import LeaderEpochs
-from broker.storage.producer_replay import read_marker, replay_batch
+from broker.storage.producer_replay import aborted_entry, read_marker, replay_batch
 from broker.storage.producer_state import ProducerState
 from broker.storage.segment import MAX_RELATIVE_OFFSET, Segment
-from broker.storage.transaction_index import AbortedTransaction
 from protocol.records import read_batch_header
 
 _log = logging.getLogger(__name__)
@@ -72,8 +71,5 @@ def _learn(
     completed = replay_batch(producers, header, marker)
     if completed is not None:
         if completed.is_aborted:
-            stable = producers.last_stable_offset_after(completed)
-            segment.transaction_index.append(
-                AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
-            )
+            segment.transaction_index.append(aborted_entry(producers, completed))
         producers.complete(completed)

@@ -11,8 +11,9 @@ when the log is cut below it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.files import BytesLike
@@ -27,6 +28,8 @@ from broker.storage.segments import Segments
 from protocol.records import BatchHeader
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class LogEnd(NamedTuple):
@@ -102,13 +105,29 @@ class SegmentedLog:
 
     # --------------------------------------------------------------------------------------------------------- reading
 
+    def look(self, look: Callable[[list[Segment]], T], from_offset: int) -> T:
+        """Return `look(segments)` of the segments from `from_offset` on, once more if some were removed meanwhile."""
+        while True:
+            segments = self.segments.from_offset(from_offset)
+            try:
+                return look(segments)
+            except FileNotFoundError:
+                if self.segments.from_offset(from_offset) == segments:
+                    raise
+
     def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
         """The slice from the batch that holds `offset`, or the next one, up to `end_offset`, within one segment."""
+        return self.look(
+            lambda segments: self._read(segments, offset, max_bytes, end_offset, minimum_one_batch), offset
+        )
+
+    def _read(
+        self, segments: list[Segment], offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool
+    ) -> LogSlice:
         end = self.end
         end_offset = min(end_offset, end.offset)
         if offset >= end_offset:
             return EMPTY_SLICE
-        segments = self.segments.from_offset(offset)
         for index, segment in enumerate(segments):
             location = segment.locate(offset)
             if location is None:

@@ -17,7 +17,7 @@ entry's last stable offset reaches the end of the range: no later entry can have
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from broker.storage.descriptors import DescriptorCache
@@ -117,3 +117,19 @@ class TransactionIndex:
         finally:
             self._descriptors.unpin(descriptor)
         self._size = size
+
+
+def aborted_transactions(
+    indexes: Iterable[TransactionIndex], start_offset: int, end_offset: int
+) -> list[tuple[int, int]]:
+    """Producer id and first offset of the aborted transactions with offsets in [start_offset, end_offset).
+
+    `indexes` are those of the segment that holds `start_offset` and of all later ones, in order.
+    """
+    found: list[tuple[int, int]] = []
+    for index in indexes:
+        aborted, is_complete = index.overlapping(start_offset, end_offset)
+        found += [(entry.producer_id, entry.first_offset) for entry in aborted]
+        if is_complete:
+            break
+    return found
