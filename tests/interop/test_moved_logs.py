@@ -94,6 +94,7 @@ def test_a_log_is_served_by_the_other_kind(source: str, destination: str, clean:
 
         assert Confluent().produce(bootstrap, TOPIC, [Outgoing(None, b"goes on")], idempotent=True) == [count]
         assert everything(servers[destination], count + 1)[-1].value == b"goes on"
+        assert "orrupt" not in servers[destination].printed()
     finally:
         for server in servers.values():
             server.kill()
