@@ -59,13 +59,18 @@ class Listener:
         return self._socket is not None
 
     async def bind(self) -> None:
-        """Listen: clients can connect, and wait. Raises OSError, which names the endpoint."""
-        self._socket = await _listening_socket(self._endpoint, self._connections.config)
+        """Take the address; clients are refused until `start`. Raises OSError, which names the endpoint."""
+        self._socket = await _bound_socket(self._endpoint, self._connections.config)
         host, port = self._socket.getsockname()[:2]
         self._bound = host, port
 
     def start(self) -> None:
-        """Accept connections."""
+        """Listen and accept connections, after `bind`. Raises OSError, which names the endpoint."""
+        assert self._socket is not None
+        try:
+            self._socket.listen(self._connections.config.socket_listen_backlog_size)
+        except OSError as error:  # somebody bound the same address, and listened before us
+            raise _cannot_listen(self._endpoint, error) from error
         self._connections.on_room.append(self._resume)
         self._accept(on=True)
 
@@ -143,7 +148,7 @@ class Listener:
                 self._loop.remove_reader(self._socket.fileno())
 
 
-async def _listening_socket(endpoint: Endpoint, config: BrokerConfig) -> socket.socket:
+async def _bound_socket(endpoint: Endpoint, config: BrokerConfig) -> socket.socket:
     family, address = await _resolve(endpoint)
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -158,11 +163,14 @@ async def _listening_socket(endpoint: Endpoint, config: BrokerConfig) -> socket.
         if config.socket_send_buffer_bytes >= 0:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
         listening.bind(address)
-        listening.listen(config.socket_listen_backlog_size)
     except OSError as error:
         listening.close()
-        raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from error
+        raise _cannot_listen(endpoint, error) from error
     return listening
+
+
+def _cannot_listen(endpoint: Endpoint, error: OSError) -> OSError:
+    return OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}")
 
 
 async def _resolve(endpoint: Endpoint) -> tuple[int, Any]:
@@ -175,7 +183,7 @@ async def _resolve(endpoint: Endpoint) -> tuple[int, Any]:
             endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except socket.gaierror as error:
-        raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from error
+        raise _cannot_listen(endpoint, error) from error
     found.sort(key=lambda info: info[0] != socket.AF_INET)
     return found[0][0], found[0][4]
 

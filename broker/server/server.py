@@ -56,9 +56,9 @@ class Server:
         self._cpu_at = _thread_cpu_seconds()
 
     async def bind(self) -> None:
-        """Open the listening sockets: addresses are known and clients may connect, but wait for `start`.
+        """Take the addresses of all listeners: they are known from then on, but clients are refused until `start`.
 
-        Raises OSError; then nothing listens.
+        Raises OSError; then none is taken.
         """
         try:
             for listener in self.listeners:
@@ -68,11 +68,15 @@ class Server:
             raise
 
     async def start(self) -> None:
-        """Accept connections, after `bind` if that has not been called. Raises OSError as it does."""
+        """Listen and accept connections, after `bind` if that has not been called. Raises OSError as it does."""
         if not all(listener.is_bound for listener in self.listeners):
             await self.bind()
         for listener in self.listeners:
-            listener.start()
+            try:
+                listener.start()
+            except OSError:
+                self.stop_accepting()
+                raise
             _LOG.info("listening", listener=listener.name, address=listener.address)
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
 
