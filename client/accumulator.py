@@ -36,8 +36,9 @@ _HEADER_OVERHEAD = 10  # two varints a header
 class Accumulator:
     """The batches of one producer that are not finished yet.
 
-    `ready` are the queues with something to send, longest waiting first. `on_ready` is called when one has been added,
-    `on_expired` with each batch whose delivery timeout has passed.
+    `ready` are the queues with something to send, longest waiting first; `on_ready` is called when one was added,
+    `on_expired` with each batch whose delivery timeout has passed. `charged` is the memory in use, `waiting` are those
+    who wait for some, in their order, each with a future for its turn.
     """
 
     def __init__(self, config: ProducerConfig) -> None:
@@ -48,25 +49,25 @@ class Accumulator:
         self.charged = 0
         self._config = config
         self._batch_size = config.batch_size
+        self._buffer_memory = config.buffer_memory
         self._linger = config.linger_ms / 1000
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.waiting: deque[asyncio.Future[None]] = deque()
         self._loop = asyncio.get_running_loop()
 
-    def has_room(self, size: int) -> bool:
-        """Whether a record of `size` bytes may be appended now. A record larger than the bound has room alone."""
-        return not self._waiting and self._fits(size)
-
     async def wait_for_room(self, size: int) -> None:
-        """Wait until a record of `size` bytes may be appended, for `max_block_ms`. Raises BufferFullError."""
+        """Wait until a record of `size` bytes fits in, for `max_block_ms`. Raises BufferFullError.
+
+        A record larger than the bound fits in alone.
+        """
         turn: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(turn)
-        if len(self._waiting) == 1:
+        self.waiting.append(turn)
+        if len(self.waiting) == 1:
             self.make_all_due()  # while somebody waits, new batches do not linger either
         try:
             async with asyncio.timeout(self._config.max_block_ms / 1000):
-                while not (self._waiting[0] is turn and self._fits(size)):
+                while not (self.waiting[0] is turn and self._fits(size)):
                     await turn
-                    turn = self._waiting[0] = self._loop.create_future()
+                    turn = self.waiting[0] = self._loop.create_future()
         except TimeoutError:
             raise BufferFullError(
                 "send a record",
@@ -74,7 +75,7 @@ class Accumulator:
                 "The brokers take records more slowly than they are sent",
             ) from None
         finally:
-            self._waiting.remove(turn)
+            self.waiting.remove(turn)
             self._next_turn()
 
     def append(
@@ -85,11 +86,15 @@ class Accumulator:
         value: bytes | None,
         headers: Sequence[Header],
         size: int,
-    ) -> asyncio.Future[RecordMetadata]:
+    ) -> asyncio.Future[RecordMetadata] | None:
         """Add a record of `size` bytes (`record_size`) and return the future of its place in the log.
 
-        Raises LocalProtocolError for one that the format cannot carry, TypeError for one that is not bytes.
+        None if there is no room for it. Only after `wait_for_room` may it overtake those who wait. Raises
+        LocalProtocolError for a record that the format cannot carry, TypeError for one that is not bytes.
         """
+        charged = self.charged + size + RECORD_CHARGE
+        if charged > self._buffer_memory and self.charged:
+            return None
         batch = queue.open
         if batch is None or batch.builder.size_estimate + size + MAX_RECORD_OVERHEAD > self._batch_size:
             batch = self._open_batch(queue)
@@ -102,9 +107,8 @@ class Accumulator:
         future: asyncio.Future[RecordMetadata] = self._loop.create_future()
         batch.futures.append(future)
         batch.timestamps.append(timestamp)
-        size += RECORD_CHARGE
-        batch.charge += size
-        self.charged += size
+        batch.charge += charged - self.charged
+        self.charged = charged
         return future
 
     def make_all_due(self) -> None:
@@ -144,11 +148,11 @@ class Accumulator:
             await _finished(batch)
 
     def _fits(self, size: int) -> bool:
-        return not self.charged or self.charged + size + RECORD_CHARGE <= self._config.buffer_memory
+        return not self.charged or self.charged + size + RECORD_CHARGE <= self._buffer_memory
 
     def _next_turn(self) -> None:
-        if self._waiting and not self._waiting[0].done():
-            self._waiting[0].set_result(None)
+        if self.waiting and not self.waiting[0].done():
+            self.waiting[0].set_result(None)
 
     def part(self, whole: ProducerBatch, index: int) -> ProducerBatch:
         """An empty batch for the records of another from `index` on, with their sequences and their time left."""
@@ -172,7 +176,7 @@ class Accumulator:
             self.set_ready(queue)
         batch = queue.open = self._new_batch(queue, queue.next_position())
         batch.expiry = self._loop.call_later(self._config.delivery_timeout_ms / 1000, self.on_expired, batch)
-        if self._linger and not self._waiting:
+        if self._linger and not self.waiting:
             batch.linger = self._loop.call_later(self._linger, self._due, batch)
         else:
             self._due(batch)
@@ -201,6 +205,7 @@ def record_size(key: bytes | None, value: bytes | None, headers: Sequence[Header
     size = 0 if value is None else len(value)
     if key is not None:
         size += len(key)
-    for name, header_value in headers:
-        size += 4 * len(name) + len(header_value or b"") + _HEADER_OVERHEAD
+    if headers:
+        for name, header_value in headers:
+            size += 4 * len(name) + len(header_value or b"") + _HEADER_OVERHEAD
     return size

@@ -21,7 +21,7 @@ from client.config import Address, ClientConfig
 from client.connection import Connection, Network
 from client.connections import Connections, Purpose
 from client.errors import BootstrapError, ClientError, ClosedError, TimeLimitError, broker_error
-from client.metadata import NO_LEADER, ClusterImage, TopicMetadata
+from client.metadata import ClusterImage, TopicMetadata
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 _LOG = logging.getLogger(__name__)
@@ -66,9 +66,9 @@ class Cluster:
         await self.connections.close()
 
     def leader(self, topic: str, partition: int) -> int | None:
-        """The node id of the leader, or None if there is none or the partition is not known."""
+        """The node id of the leader, or None if there is none, or it or the partition is not known."""
         known = self.image.partition(topic, partition)
-        return None if known is None or known.leader == NO_LEADER else known.leader
+        return known.leader if known is not None and known.leader in self.image.brokers else None
 
     def established(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection | None:
         """The open connection to a node, or None."""
@@ -212,7 +212,7 @@ class Cluster:
             raise failures[0]
         raise BootstrapError(
             "find the cluster",
-            "; ".join(str(failure) for failure in failures),
+            "; ".join(f"{failure.broker}: {failure.cause}" for failure in failures),
             "Check bootstrap_servers, and advertised.listeners of the brokers",
         )
 

@@ -45,12 +45,12 @@ def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[Address, ...]
 
 def _parse_address(text: str) -> Address:
     host, colon, port = text.rpartition(":")
+    if "/" in text:
+        raise _wrong("bootstrap_servers", text, "write host:port, not a URL")
     if not colon or text.endswith("]"):
         host, port = text, str(DEFAULT_PORT)
     elif ":" in host and not host.startswith("["):
         raise _wrong("bootstrap_servers", text, "write an IPv6 address in brackets: [::1]:9092")
-    if "/" in host:
-        raise _wrong("bootstrap_servers", text, "write host:port, not a URL")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise _wrong("bootstrap_servers", text, "write host:port with a port from 1 to 65535")
     return Address(host.removeprefix("[").removesuffix("]"), int(port))

@@ -23,7 +23,7 @@ from client.accumulator import Accumulator
 from client.backoff import Backoff
 from client.config import ProducerConfig
 from client.errors import ClientError, DeliveryTimeoutError
-from client.partition_queue import ProducerBatch
+from client.partition_queue import PartitionQueue, ProducerBatch
 from protocol.batch_header import read_batch_header
 from protocol.errors import ErrorCode
 from protocol.record_iterator import iter_records
@@ -143,15 +143,17 @@ class Delivery:
         queue = batch.queue
         batch.failure = error
         _LOG.info("%d records are sent again: %s", batch.builder.records_count, error)
-        now = self._loop.time()
-        if pause and now >= queue.not_before:  # batches that fail together pause once
+        if pause and not queue.is_pausing:  # batches that fail together pause once
             if queue.backoff is None:
                 config = self._config
                 queue.backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
-            seconds = queue.backoff.next()
-            queue.not_before = now + seconds
-            self._loop.call_later(seconds, self._accumulator.on_ready)
+            queue.is_pausing = True
+            self._loop.call_later(queue.backoff.next(), self._resume, queue)
         queue.put_back(batch)
+        self._accumulator.set_ready(queue)
+
+    def _resume(self, queue: PartitionQueue) -> None:
+        queue.is_pausing = False
         self._accumulator.set_ready(queue)
 
     def _split(self, batch: ProducerBatch) -> None:

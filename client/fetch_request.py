@@ -11,7 +11,6 @@ from typing import NamedTuple
 from client.config import ConsumerConfig
 from client.connection import Connection
 from client.metadata import ClusterImage
-from client.record import TopicPartition
 from client.subscription import PartitionState
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from protocol.schema import ZERO_UUID
@@ -67,6 +66,7 @@ class PartitionFetch:
                 )
             )
             self._asked[known.topic_id if by_id else name, index] = Asked(state, state.generation, offset)
+        self._parks = all(0 <= asked.state.high_watermark <= asked.offset for asked in self._asked.values())
         self.message = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=config.fetch_min_bytes,
@@ -75,6 +75,10 @@ class PartitionFetch:
             topics=list(topics.values()),
         )
 
+    def is_parked_for_nothing(self) -> bool:
+        """Whether it waits at the broker, as far as is known, for records that nobody wants any more."""
+        return self._parks and not any(asked.is_wanted() for asked in self._asked.values())
+
     def rows(self, answer: FetchResponse) -> Iterator[tuple[Asked, PartitionData]]:
         """What the answer says of partitions that are still wanted."""
         for topic in answer.responses:
@@ -82,6 +86,3 @@ class PartitionFetch:
                 asked = self._asked.get((topic.topic or topic.topic_id, row.partition_index))
                 if asked is not None and asked.is_wanted():
                     yield asked, row
-
-    def partitions(self) -> list[TopicPartition]:
-        return [asked.state.partition for asked in self._asked.values()]

@@ -9,7 +9,8 @@ choosing ---+--> some partition is full: wait a little, for all to go into one r
 ```
 Bounds: a partition holds two answers at most (`subscription.MAX_BUFFERED`), of `max_partition_fetch_bytes` each (more
 only where one batch is larger), and is left out of requests while it does. Because a parked request holds the place of
-the next one, a request that leaves out a full partition parks for a short time only.
+the next one, a request that leaves out a full partition parks for a short time only, and one that parks for nothing
+(the user has sought elsewhere) is abandoned, which takes its connection.
 
 | error of a partition | what happens |
 |---|---|
@@ -30,7 +31,7 @@ from client.cluster import Cluster
 from client.config import Address, ConsumerConfig
 from client.connection import Connection
 from client.connections import Purpose
-from client.errors import BrokerError, ClientError, RecordTooLargeError, broker_error
+from client.errors import BrokerError, ClientError, ClosedError, RecordTooLargeError, broker_error
 from client.fetch_request import Asked, PartitionFetch
 from client.fetched import Fetched
 from client.metadata import STALE_METADATA
@@ -65,6 +66,7 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._brokers: dict[int, asyncio.Task[None]] = {}
         self._news: dict[int, asyncio.Event] = {}
+        self._in_flight: dict[int, tuple[Connection, PartitionFetch]] = {}
         self._is_closed = False
         cluster.on_change.append(self.arrange)
 
@@ -95,6 +97,9 @@ class Fetcher:
                 self._brokers[leader] = asyncio.create_task(self._fetch_from(leader))
         for news in self._news.values():
             news.set()
+        for connection, fetch in list(self._in_flight.values()):
+            if fetch.is_parked_for_nothing():
+                connection.close()
 
     def drained(self, state: PartitionState) -> None:
         """The user has read a buffer of this partition."""
@@ -112,9 +117,15 @@ class Fetcher:
             try:
                 connection = await self._cluster.connection(node_id, Purpose.FETCH)
                 fetch = PartitionFetch(config, self._cluster.image, connection, states, max_wait_ms)
-                answer = await connection.send(fetch.message, FetchResponse, version=fetch.version)
+                self._in_flight[node_id] = connection, fetch
+                try:
+                    answer = await connection.send(fetch.message, FetchResponse, version=fetch.version)
+                finally:
+                    del self._in_flight[node_id]
                 if answer.error_code:
                     raise broker_error(answer.error_code, _TRIED, broker=connection.name)
+            except ClosedError:
+                continue  # abandoned
             except ClientError as error:
                 _LOG.info("%s", error)
                 if not error.retriable:

@@ -136,9 +136,9 @@ class PartitionQueue:
         "backoff",
         "closed",
         "in_flight",
+        "is_pausing",
         "needs_restart",
         "next_sequence",
-        "not_before",
         "open",
         "partition",
         "producer_epoch",
@@ -153,7 +153,7 @@ class PartitionQueue:
         self.closed: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.backoff: Backoff | None = None  # after a failure, until the next success
-        self.not_before = 0.0  # loop time before which nothing is sent, after a failure
+        self.is_pausing = False  # after a failure: nothing is sent
         self.producer_id = -1
         self.producer_epoch = -1
         self.next_sequence = 0

@@ -49,23 +49,29 @@ def partition_of_key(key: bytes, partitions: int) -> int:
 
 
 class StickyPartition:
-    """The partition that records of one topic without a key go to now."""
+    """The partition that records of one topic without a key go to now, and how many bytes it has still to get."""
 
-    __slots__ = ("_left", "_size", "partition")
+    __slots__ = ("_left", "_share", "partition")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, share: int) -> None:
         self.partition = -1  # none chosen yet
-        self._size = max(size, 1)
+        self._share = share
         self._left = 0
 
-    def took(self, size: int) -> bool:
-        """Count `size` bytes; True when the partition has had its share and another must be chosen."""
+    def has_room(self, size: int) -> bool:
+        """Whether a record of `size` bytes goes there too; if so, it is counted."""
+        if self._left <= 0:
+            return False
         self._left -= size
-        return self._left <= 0
+        return True
 
-    def choose(self, available: Sequence[int]) -> int:
-        """Stick to another of the available partitions, if there is another."""
+    def choose(self, available: Sequence[int], size: int) -> int:
+        """Go to another of the available partitions, if there is another, with a record of `size` bytes."""
         others = [partition for partition in available if partition != self.partition]
         self.partition = random.choice(others or list(available))
-        self._left = self._size
+        self._left = self._share - size
         return self.partition
+
+    def leave(self) -> None:
+        """The partition is not available any more."""
+        self._left = 0

@@ -50,6 +50,13 @@ class _Topic:
         self.available: list[int] = []
         self.sticky = StickyPartition(batch_size)
 
+    def partition_for(self, key: bytes | None, size: int) -> int:
+        """The partition of a record of `size` bytes that names none."""
+        if key is not None:
+            return partition_of_key(key, len(self.queues))
+        sticky = self.sticky
+        return sticky.partition if sticky.has_room(size) else sticky.choose(self.available, size)
+
     def update(self, metadata: TopicMetadata) -> None:
         """Take over what the cluster knows; a topic only ever gets more partitions."""
         for partition in range(len(self.queues), len(metadata.partitions)):
@@ -57,7 +64,7 @@ class _Topic:
         led = [index for index, partition in enumerate(metadata.partitions) if partition.leader != NO_LEADER]
         self.available = led or list(range(len(self.queues)))
         if self.sticky.partition not in self.available:
-            self.sticky.choose(self.available)
+            self.sticky.leave()
 
 
 class Producer:
@@ -162,32 +169,28 @@ class Producer:
         routes = self._topics.get(topic)
         if routes is None or self._is_closed:
             routes = await self._open_topic(topic)
-        if partition is None:
-            partition = routes.sticky.partition if key is None else partition_of_key(key, len(routes.queues))
-            sticks = key is None
-        else:
-            sticks = False
-            if not 0 <= partition < len(routes.queues):
-                raise self._no_such_partition(topic, partition)
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
-        accumulator = self._accumulator
         try:
             size = record_size(key, value, headers)
+            if partition is None:
+                partition = routes.partition_for(key, size)
+            elif not 0 <= partition < len(routes.queues):
+                raise self._no_such_partition(topic, partition)
             if size > self._max_record:
                 raise self._too_large(topic, partition, size)
-            if not accumulator.has_room(size):
-                await accumulator.wait_for_room(size)
-                self._check_open()
             queue = routes.queues[partition]
             newest = queue.open
-            future = accumulator.append(queue, timestamp, key, value, headers, size)
-        except (TypeError, AttributeError) as error:
-            raise TypeError(f"key, value and headers of a record are bytes or None: {error}") from None
+            accumulator = self._accumulator
+            future = None if accumulator.waiting else accumulator.append(queue, timestamp, key, value, headers, size)
+            while future is None:
+                await accumulator.wait_for_room(size)
+                self._check_open()
+                future = accumulator.append(queue, timestamp, key, value, headers, size)
+        except TypeError as error:
+            raise TypeError(f"key and value are bytes or None, headers are pairs of str and those: {error}") from None
         except LocalProtocolError as error:
             raise ConfigurationError("send a record", str(error), topic=topic, partition=partition) from None
-        if sticks and routes.sticky.took(size):
-            routes.sticky.choose(routes.available)
         if queue.open is not newest:
             await asyncio.sleep(0)  # once a batch, let the loop send and receive
         return future

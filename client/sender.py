@@ -92,12 +92,11 @@ class Sender:
 
     def _collect(self) -> dict[Connection, list[ProducerBatch]]:
         """Take the next batch of each ready queue, as far as its leader takes another request."""
-        now = self._loop.time()
         requests: dict[Connection, list[ProducerBatch]] = {}
         sizes: dict[Connection, int] = {}
         for queue in tuple(self._accumulator.ready):
             head = queue.head()
-            if head is None or now < queue.not_before:
+            if head is None or queue.is_pausing:
                 continue
             if queue.needs_restart and not self._restart(queue):
                 continue

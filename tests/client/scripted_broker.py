@@ -1,0 +1,207 @@
+"""Brokers in memory, for the simulated side of the client's Network seam (`scripted_network`).
+
+A broker serves ApiVersions, Metadata, InitProducerId, Produce, Fetch and ListOffsets from the logs that it leads. Tests
+bend it: `broker.script("Produce", answer, ...)` has each function answer one request in place of the broker, in order.
+It may call `broker.serve(request)` for what the broker would have said, and returns an answer, None for none, or DROP
+to end the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from client.config import Address
+from protocol.api import by_name
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from protocol.schema import Message
+from tests.client.scripted_log import Log
+
+if TYPE_CHECKING:
+    from tests.client.scripted_network import MemoryTransport, ScriptedNetwork
+
+DROP = object()
+SERVED = ("Produce", "Fetch", "ListOffsets", "Metadata", "ApiVersions", "InitProducerId")
+
+Answer = Message | object | None
+Script = Callable[["Broker", Any], Awaitable[Answer]]
+
+_LATEST, _EARLIEST = -1, -2
+
+
+class Broker:
+    """One broker. `requests` are all that were read, in order, `versions` what it says it serves."""
+
+    def __init__(self, network: ScriptedNetwork, node_id: int) -> None:
+        self.network = network
+        self.node_id = node_id
+        self.address = Address(f"broker{node_id}", 9092)
+        self.requests: list[Any] = []
+        self.versions = {api.key: (api.min_version, api.max_version) for api in map(by_name, SERVED)}
+        self.is_up = True
+        self.transports: set[MemoryTransport] = set()
+        self._scripts: dict[int, deque[Script]] = defaultdict(deque)
+
+    def script(self, name: str, *answers: Script) -> None:
+        self._scripts[by_name(name).key].extend(answers)
+
+    def limit(self, name: str, last_version: int) -> None:
+        """Serve an API only up to this version."""
+        key = by_name(name).key
+        self.versions[key] = (self.versions[key][0], last_version)
+
+    def received(self, kind: type[Message]) -> list[Any]:
+        return [request for request in self.requests if isinstance(request, kind)]
+
+    def go_down(self) -> None:
+        """End all connections and refuse new ones."""
+        self.is_up = False
+        self.drop_connections()
+
+    def come_up(self) -> None:
+        self.is_up = True
+
+    def drop_connections(self) -> None:
+        for transport in tuple(self.transports):
+            transport.lose()
+
+    async def answer(self, api_key: int, request: Any) -> Answer:
+        self.requests.append(request)
+        scripts = self._scripts[api_key]
+        if scripts:
+            return await scripts.popleft()(self, request)
+        return await self.serve(request)
+
+    async def serve(self, request: Any) -> Message | None:
+        """What a broker says; None for a Produce with acks=0."""
+        match request:
+            case ApiVersionsRequest():
+                return ApiVersionsResponse(0, [ApiVersion(key, *served) for key, served in self.versions.items()])
+            case MetadataRequest():
+                return self._metadata(request)
+            case InitProducerIdRequest():
+                return InitProducerIdResponse(producer_id=self.network.next_producer_id(), producer_epoch=0)
+            case ProduceRequest():
+                return self._produce(request)
+            case FetchRequest():
+                return await self._fetch(request)
+            case ListOffsetsRequest():
+                return self._list_offsets(request)
+        raise AssertionError(f"nobody serves {request}")
+
+    def _metadata(self, request: MetadataRequest) -> MetadataResponse:
+        network = self.network
+        topics = []
+        for wanted in request.topics or []:
+            name = wanted.name or ""
+            if request.allow_auto_topic_creation and not network.partitions(name):
+                network.create(name)
+            partitions = [
+                MetadataResponsePartition(0, log.partition, log.leader, log.leader_epoch, [log.leader], [log.leader])
+                for log in network.partitions(name)
+            ]
+            error = ErrorCode.NONE if partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            topics.append(MetadataResponseTopic(error, name, network.topic_id(name), False, partitions))
+        up = [broker for broker in network.brokers.values() if broker.is_up]
+        brokers = [MetadataResponseBroker(broker.node_id, *broker.address) for broker in up]
+        return MetadataResponse(brokers=brokers, cluster_id="scripted", controller_id=1, topics=topics)
+
+    def _produce(self, request: ProduceRequest) -> ProduceResponse | None:
+        answer = ProduceResponse()
+        for topic in request.topic_data:
+            rows = []
+            for data in topic.partition_data:
+                log, error = self._find(topic.name, topic.topic_id, data.index)
+                base_offset = -1
+                if log is not None:
+                    error, base_offset = log.append(data.records)
+                rows.append(PartitionProduceResponse(data.index, error, base_offset))
+            answer.responses.append(TopicProduceResponse(topic.name, topic.topic_id, rows))
+        return answer if request.acks else None
+
+    async def _fetch(self, request: FetchRequest) -> FetchResponse:
+        answer = self._read(request)
+        if not any(row.records or row.error_code for topic in answer.responses for row in topic.partitions):
+            waits = [
+                asyncio.ensure_future(log.appended.wait())
+                for topic in request.topics
+                for partition in topic.partitions
+                if (log := self._find(topic.topic, topic.topic_id, partition.partition)[0]) is not None
+            ]
+            try:
+                await asyncio.wait(waits, timeout=request.max_wait_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+            answer = self._read(request)
+        return answer
+
+    def _read(self, request: FetchRequest) -> FetchResponse:
+        answer = FetchResponse()
+        for topic in request.topics:
+            rows = []
+            for asked in topic.partitions:
+                log, error = self._find(topic.topic, topic.topic_id, asked.partition)
+                row = PartitionData(asked.partition, error)
+                if log is not None:
+                    row.high_watermark = row.last_stable_offset = log.end_offset
+                    if not log.start_offset <= asked.fetch_offset <= log.end_offset:
+                        row.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+                    else:
+                        row.records = log.read(asked.fetch_offset, asked.partition_max_bytes)
+                rows.append(row)
+            answer.responses.append(FetchableTopicResponse(topic.topic, topic.topic_id, rows))
+        return answer
+
+    def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        answer = ListOffsetsResponse()
+        for topic in request.topics:
+            rows = [self._offset(topic.name, asked) for asked in topic.partitions]
+            answer.topics.append(ListOffsetsTopicResponse(topic.name, rows))
+        return answer
+
+    def _offset(self, name: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        log, error = self._find(name, b"", asked.partition_index)
+        row = ListOffsetsPartitionResponse(asked.partition_index, error)
+        if log is None:
+            return row
+        if asked.timestamp == _LATEST:
+            row.offset = log.end_offset
+        elif asked.timestamp == _EARLIEST:
+            row.offset = log.start_offset
+        else:
+            found = next((record for record in log.records() if record.timestamp >= asked.timestamp), None)
+            if found is not None:
+                row.offset, row.timestamp = found.offset, found.timestamp
+        return row
+
+    def _find(self, name: str, topic_id: bytes, partition: int) -> tuple[Log | None, ErrorCode]:
+        log = self.network.logs.get((name or self.network.topic_name(topic_id), partition))
+        if log is None:
+            return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return (log, ErrorCode.NONE) if log.leader == self.node_id else (None, ErrorCode.NOT_LEADER_OR_FOLLOWER)

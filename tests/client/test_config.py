@@ -1,0 +1,83 @@
+"""Settings: what is accepted, and what is refused with which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from client import ConfigurationError, Consumer, Producer
+from client.config import Address, parse_bootstrap_servers
+
+
+@pytest.mark.parametrize(
+    ("servers", "addresses"),
+    [
+        ("localhost:9092", [("localhost", 9092)]),
+        ("localhost", [("localhost", 9092)]),
+        ("a:1, b:2,", [("a", 1), ("b", 2)]),
+        (["a:1", "b:2"], [("a", 1), ("b", 2)]),
+        ("[::1]:9093", [("::1", 9093)]),
+        ("[::1]", [("::1", 9092)]),
+    ],
+)
+def test_bootstrap_servers_are_host_and_port(servers: Any, addresses: list[Address]) -> None:
+    assert list(parse_bootstrap_servers(servers)) == addresses
+
+
+@pytest.mark.parametrize(
+    ("servers", "cure"),
+    [
+        ("", "name at least one broker"),
+        ([], "name at least one broker"),
+        (":9092", "write host:port"),
+        ("a:b", "write host:port"),
+        ("a:0", "port from 1 to 65535"),
+        ("a:65536", "port from 1 to 65535"),
+        ("::1:9092", "brackets"),
+        ("http://a:9092", "not a URL"),
+    ],
+)
+def test_bootstrap_servers_that_cannot_be_are_refused(servers: Any, cure: str) -> None:
+    with pytest.raises(ConfigurationError, match=cure):
+        parse_bootstrap_servers(servers)
+
+
+def test_an_ipv6_address_is_written_in_brackets() -> None:
+    assert str(Address("::1", 9092)) == "[::1]:9092"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"acks": 2}, "acks is 2. choose one of 0, 1, -1, all"),
+        ({"acks": True}, "acks is True"),
+        ({"compression_type": "brotli"}, "compression_type is 'brotli'"),
+        ({"linger_ms": -1}, "linger_ms is -1. give a number, at least 0"),
+        ({"batch_size": "16k"}, "batch_size is '16k'"),
+        ({"max_in_flight": 0}, "max_in_flight is 0"),
+        ({"delivery_timeout_ms": 1000}, "at least request_timeout_ms"),
+        ({"enable_idempotence": True, "acks": 0}, "acks is 0"),
+        ({"enable_idempotence": True, "max_in_flight": 6}, "idempotence allows at most 5"),
+        ({"request_timeout_ms": 0}, "request_timeout_ms is 0"),
+        ({"retry_backoff_ms": 2000}, "retry_backoff_max_ms is 1000"),
+    ],
+)
+def test_settings_of_a_producer_that_cannot_be_are_refused(settings: Any, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words) as refused:
+        Producer("localhost:9092", **settings)
+    assert isinstance(refused.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"auto_offset_reset": "first"}, "choose one of earliest, latest, none"),
+        ({"isolation_level": "serializable"}, "read_uncommitted, read_committed"),
+        ({"max_poll_records": 0}, "max_poll_records is 0"),
+        ({"fetch_max_wait_ms": 30000}, "less than request_timeout_ms"),
+    ],
+)
+def test_settings_of_a_consumer_that_cannot_be_are_refused(settings: Any, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        Consumer("localhost:9092", **settings)

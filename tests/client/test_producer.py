@@ -1,0 +1,677 @@
+"""The producer over a scripted network: what is in the logs at the end, whatever happened on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from client import (
+    AuthorizationError,
+    BufferFullError,
+    ClosedError,
+    ConfigurationError,
+    DeliveryTimeoutError,
+    Producer,
+    RecordTooLargeError,
+    UnknownTopicError,
+)
+from protocol.batch_header import batch_headers
+from protocol.errors import ErrorCode
+from protocol.messages.produce import LeaderIdAndEpoch, ProduceRequest
+from tests.client.scripted_broker import DROP, Broker
+from tests.client.scripted_network import ScriptedNetwork
+from tests.client.virtual_time import simulated
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def drop_unread(broker: Broker, request: Any) -> object:
+    return DROP
+
+
+async def append_and_drop(broker: Broker, request: Any) -> object:
+    await broker.serve(request)
+    return DROP
+
+
+def refuse(code: ErrorCode) -> Any:
+    """Answer every partition of a Produce with this error, append nothing."""
+
+    async def answer(broker: Broker, request: ProduceRequest) -> Any:
+        leaders = {key: log.leader for key, log in broker.network.logs.items()}
+        broker.network.logs, logs = {}, broker.network.logs
+        answer = await broker.serve(request)
+        broker.network.logs = logs
+        assert leaders
+        for topic in answer.responses:
+            for row in topic.partition_responses:
+                row.error_code = code
+        return answer
+
+    return answer
+
+
+class Gate:
+    """Holds the answer to a request until it is opened; the request is not read meanwhile."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self._opened = asyncio.Event()
+
+    async def __call__(self, broker: Broker, request: Any) -> Any:
+        self.reached.set()
+        await self._opened.wait()
+        return await broker.serve(request)
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+# Batches and requests.
+
+
+@simulated
+async def test_records_reach_the_log_in_order_and_futures_tell_where() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, batch_size=200) as producer:
+        sent = [await producer.send("t", value) for value in numbers(100)]
+        metadata = await asyncio.gather(*sent)
+    assert log.values() == numbers(100)
+    assert [at.offset for at in metadata] == list(range(100))
+    assert [at.timestamp for at in metadata] == [record.timestamp for record in log.records()]
+    assert len(log.headers()) > 5
+    network.check_buffers()
+
+
+@simulated
+async def test_everything_of_a_record_arrives() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, compression_type="zstd") as producer:
+        headers = [("a", b"1"), ("a", None), ("ü", b"")]
+        sent = await producer.send("t", b"value", key=b"key", headers=headers, timestamp=1234)
+        assert await sent == ("t", 0, 0, 1234)
+        await (await producer.send("t", None, key=b"gone", partition=0))
+    first, second = log.records()
+    assert (first.key, first.value, first.headers, first.timestamp) == (b"key", b"value", headers, 1234)
+    assert second.value is None
+    assert log.headers()[0].codec.name == "ZSTD"
+
+
+@simulated
+async def test_a_lone_record_waits_for_linger_ms_and_a_full_batch_does_not() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Producer(network.bootstrap, network=network, linger_ms=1000, batch_size=200) as producer:
+        start = now()
+        await (await producer.send("t", b"lone"))
+        assert now() - start == pytest.approx(1, abs=0.01)
+        start = now()
+        full = await producer.send("t", bytes(100))
+        await producer.send("t", bytes(100))
+        await full
+        assert now() - start == pytest.approx(0, abs=0.01)
+
+
+@simulated
+async def test_flush_does_not_wait_for_linger_ms() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, linger_ms=1000) as producer:
+        sent = await producer.send("t", b"1")
+        await producer.flush()
+        assert sent.done()
+        assert now() < 0.1
+        assert log.values() == [b"1"]
+
+
+@simulated
+async def test_one_request_takes_the_batches_of_all_partitions_of_a_broker() -> None:
+    network = ScriptedNetwork()
+    network.create("t", 3)
+    async with Producer(network.bootstrap, network=network) as producer:
+        for partition in (0, 1, 2):
+            await producer.send("t", b"x", partition=partition)
+    [request] = network.brokers[1].received(ProduceRequest)
+    assert sorted(data.index for data in request.topic_data[0].partition_data) == [0, 1, 2]
+
+
+@simulated
+async def test_no_more_than_max_in_flight_requests_wait_at_a_broker() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    broker = network.brokers[1]
+    gate = Gate()
+    broker.script("Produce", gate)
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0, max_in_flight=2) as producer:
+        sent = [await producer.send("t", value) for value in numbers(10)]
+        await gate.reached.wait()
+        [transport] = broker.transports
+        assert transport.waiting_requests() == 1  # and one that the gate holds
+        gate.open()
+        await asyncio.gather(*sent)
+
+
+@simulated
+async def test_a_request_is_not_larger_than_max_request_size() -> None:
+    network = ScriptedNetwork()
+    network.create("t", 3)
+    async with Producer(network.bootstrap, network=network, max_request_size=1000) as producer:
+        for partition in (0, 1, 2):
+            await producer.send("t", bytes(600), partition=partition)
+    requests = network.brokers[1].received(ProduceRequest)
+    assert [len(request.topic_data[0].partition_data) for request in requests] == [1, 1, 1]
+
+
+@simulated
+async def test_topics_go_by_name_to_brokers_without_topic_ids() -> None:
+    network = ScriptedNetwork(with_topic_ids=False)
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network) as producer:
+        await (await producer.send("t", b"1"))
+    assert log.values() == [b"1"]
+
+
+@simulated
+async def test_old_versions_are_spoken_to_old_brokers() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    for name, version in (("Produce", 3), ("Metadata", 4), ("InitProducerId", 0), ("ApiVersions", 0)):
+        network.brokers[1].limit(name, version)
+    async with Producer(network.bootstrap, network=network) as producer:
+        assert (await (await producer.send("t", b"1"))).offset == 0
+    assert log.values() == [b"1"]
+
+
+@simulated
+async def test_answers_may_come_in_pieces_of_one_byte() -> None:
+    network = ScriptedNetwork(piece_size=1)
+    [log] = network.create("t", 1)
+    async with Producer(network.bootstrap, network=network, batch_size=0) as producer:
+        sent = [await producer.send("t", value) for value in numbers(20)]
+        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(20))
+    assert log.values() == numbers(20)
+
+
+# Partitions.
+
+
+@simulated
+async def test_records_with_equal_keys_share_the_partition_that_java_would_choose() -> None:
+    network = ScriptedNetwork()
+    network.create("t", 7)
+    async with Producer(network.bootstrap, network=network) as producer:
+        sent = [await producer.send("t", b"", key=b"foobar") for _ in range(3)]
+        assert {(await at).partition for at in sent} == {(-790332482 & 0x7FFFFFFF) % 7}
+
+
+@simulated
+async def test_records_without_a_key_fill_a_batch_before_they_go_to_another_partition() -> None:
+    network = ScriptedNetwork()
+    network.create("t", 3)
+    async with Producer(network.bootstrap, network=network, batch_size=1000) as producer:
+        sent = [await producer.send("t", bytes(100)) for _ in range(100)]
+        partitions = [(await at).partition for at in sent]
+    runs = [partition for index, partition in enumerate(partitions) if index % 10 == 0]
+    assert partitions == [partition for partition in runs for _ in range(10)]
+    assert all(here != there for here, there in pairwise(runs))
+    assert set(runs) == {0, 1, 2}
+
+
+@simulated
+async def test_a_partition_that_does_not_exist_is_an_error() -> None:
+    network = ScriptedNetwork()
+    network.create("t", 2)
+    async with Producer(network.bootstrap, network=network) as producer:
+        with pytest.raises(UnknownTopicError, match=r"send a record on t-2: .*the topic has 2 partitions"):
+            await producer.send("t", b"", partition=2)
+
+
+@simulated
+async def test_partitions_that_were_added_are_used_after_the_next_metadata() -> None:
+    network = ScriptedNetwork()
+    network.create("t", 1)
+    async with Producer(network.bootstrap, network=network, metadata_max_age_ms=1000) as producer:
+        await (await producer.send("t", b""))
+        network.create("t", 2)
+        with pytest.raises(UnknownTopicError):
+            await producer.send("t", b"", partition=1)
+        await asyncio.sleep(1.1)
+        assert (await (await producer.send("t", b"", partition=1))).partition == 1
+
+
+# Failures on the way.
+
+
+@simulated
+async def test_a_batch_whose_request_was_lost_is_sent_again() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    network.brokers[1].script("Produce", drop_unread)
+    async with Producer(network.bootstrap, network=network) as producer:
+        assert (await (await producer.send("t", b"1"))).offset == 0
+    assert log.values() == [b"1"]
+
+
+@simulated
+async def test_a_batch_whose_answer_was_lost_is_not_doubled() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    network.brokers[1].script("Produce", append_and_drop)
+    async with Producer(network.bootstrap, network=network) as producer:
+        assert (await (await producer.send("t", b"1"))).offset == 0
+        assert (await (await producer.send("t", b"2"))).offset == 1
+    assert log.values() == [b"1", b"2"]
+    first, again, _ = network.brokers[1].received(ProduceRequest)
+    assert bytes(first.topic_data[0].partition_data[0].records) == bytes(again.topic_data[0].partition_data[0].records)
+
+
+@pytest.mark.parametrize("lost", range(5))
+@pytest.mark.parametrize("how", [drop_unread, append_and_drop])
+@simulated
+async def test_order_is_kept_when_one_of_several_in_flight_is_lost(lost: int, how: Any) -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    network.brokers[1].script("Produce", *[Broker.serve] * lost, how)
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        sent = [await producer.send("t", value) for value in numbers(20)]
+        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(20))
+    assert log.values() == numbers(20)
+    network.check_buffers()
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER])
+@simulated
+async def test_order_is_kept_when_one_of_several_in_flight_is_refused_for_now(code: ErrorCode) -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    network.brokers[1].script("Produce", Broker.serve, refuse(code))
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        sent = [await producer.send("t", value) for value in numbers(20)]
+        await asyncio.gather(*sent)
+    assert log.values() == numbers(20)
+    assert {header.producer_epoch for header in log.headers()} == {0}
+
+
+@simulated
+async def test_records_follow_the_leader() -> None:
+    network = ScriptedNetwork(brokers=2)
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network) as producer:
+        await (await producer.send("t", b"1"))
+        network.move(log, to=2)
+        assert (await (await producer.send("t", b"2"))).offset == 1
+    assert log.values() == [b"1", b"2"]
+
+
+@simulated
+async def test_a_refusal_that_names_the_new_leader_costs_no_pause() -> None:
+    network = ScriptedNetwork(brokers=2)
+    [log] = network.create("t")
+
+    async def name_the_leader(broker: Broker, request: ProduceRequest) -> Any:
+        answer = await broker.serve(request)
+        row = answer.responses[0].partition_responses[0]
+        assert row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        row.current_leader = LeaderIdAndEpoch(log.leader, log.leader_epoch)
+        return answer
+
+    async with Producer(network.bootstrap, network=network, linger_ms=0, retry_backoff_ms=1000) as producer:
+        await (await producer.send("t", b"1"))
+        network.move(log, to=2)
+        network.brokers[1].script("Produce", name_the_leader)
+        start = now()
+        await (await producer.send("t", b"2"))
+        assert now() - start < 0.1
+    assert log.values() == [b"1", b"2"]
+
+
+@simulated
+async def test_a_broker_that_is_down_for_a_while_delays_and_loses_nothing() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    broker = network.brokers[1]
+    async with Producer(network.bootstrap, network=network) as producer:
+        await (await producer.send("t", b"1"))
+        broker.go_down()
+        sent = await producer.send("t", b"2")
+        await asyncio.sleep(20)
+        assert not sent.done()
+        broker.come_up()
+        start = now()
+        assert (await sent).offset == 1
+        assert now() - start < 3
+    assert log.values() == [b"1", b"2"]
+
+
+@simulated
+async def test_a_broker_that_does_not_answer_is_asked_again_on_a_new_connection() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    network.brokers[1].script("Produce", Gate())
+    async with Producer(network.bootstrap, network=network, request_timeout_ms=1000) as producer:
+        sent = await producer.send("t", b"1")
+        await sent
+        assert 1 < now() < 2
+    assert log.values() == [b"1"]
+
+
+@simulated
+async def test_what_is_refused_for_good_fails_and_the_rest_goes_on() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    network.brokers[1].script("Produce", refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    async with Producer(network.bootstrap, network=network, batch_size=0) as producer:
+        failed = await producer.send("t", b"1")
+        sent = [await producer.send("t", value) for value in numbers(5)]
+        with pytest.raises(
+            AuthorizationError, match=r"send records on t-0 at broker1:9092 .*TOPIC_AUTHORIZATION_FAILED"
+        ):
+            await failed
+        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(5))
+    assert log.values() == numbers(5)
+    assert log.headers()[0].producer_epoch == 1  # the first sequence is missing for good
+
+
+@simulated
+async def test_a_batch_that_is_too_large_for_the_topic_is_split() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    log.max_message_bytes = 300
+    async with Producer(network.bootstrap, network=network) as producer:
+        sent = [await producer.send("t", value.ljust(50)) for value in numbers(40)]
+        more = [await producer.send("t", value.ljust(50), timestamp=7) for value in numbers(40)]
+        await producer.flush()
+        assert all(one.done() for one in sent + more)
+        assert [at.result().offset for at in sent + more] == list(range(80))
+    assert log.values() == [value.ljust(50) for value in numbers(40) * 2]
+    assert {header.producer_epoch for header in log.headers()} == {0}
+    assert all(header.size <= 300 for header in log.headers())
+
+
+@simulated
+async def test_a_single_record_that_is_too_large_for_the_topic_fails() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    log.max_message_bytes = 300
+    async with Producer(network.bootstrap, network=network) as producer:
+        sent = [await producer.send("t", value) for value in (b"1", bytes(400), b"3")]
+        outcome = await asyncio.gather(*sent, return_exceptions=True)
+    assert isinstance(outcome[1], RecordTooLargeError)
+    assert "max.message.bytes" in str(outcome[1])
+    assert log.values() == [b"1", b"3"]
+
+
+# Giving up.
+
+
+@simulated
+async def test_a_record_that_is_not_acknowledged_in_time_fails_and_says_why() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Producer(
+        network.bootstrap, network=network, request_timeout_ms=1000, delivery_timeout_ms=5000
+    ) as producer:
+        await (await producer.send("t", b"1"))
+        network.brokers[1].go_down()
+        start = now()
+        with pytest.raises(DeliveryTimeoutError, match="send records on t-0: not acknowledged within 5000 ms"):
+            await (await producer.send("t", b"2"))
+        assert now() - start == pytest.approx(5, abs=0.1)
+
+
+@simulated
+async def test_memory_of_a_given_up_batch_stays_taken_while_its_request_is_under_way() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    gate = Gate()
+    network.brokers[1].script("Produce", gate)
+    async with Producer(
+        network.bootstrap,
+        network=network,
+        request_timeout_ms=1000,
+        delivery_timeout_ms=1005,
+        linger_ms=5,
+        buffer_memory=1500,
+        max_block_ms=10,
+    ) as producer:
+        first = await producer.send("t", bytes(1000))
+        with pytest.raises(BufferFullError, match="buffer_memory of 1500 bytes was full for 10 ms"):
+            await producer.send("t", bytes(1000))
+        with pytest.raises(DeliveryTimeoutError, match="the log or not"):
+            await first
+        await asyncio.sleep(0.5)
+        await (await producer.send("t", b"2"))
+    assert log.values()[-1] == b"2"
+    network.check_buffers()
+
+
+@simulated
+async def test_records_behind_one_that_was_given_up_are_written_once_under_a_new_epoch() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    network.brokers[1].script("Produce", *[refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 8)
+    async with Producer(
+        network.bootstrap,
+        network=network,
+        batch_size=0,
+        linger_ms=0,
+        request_timeout_ms=500,
+        delivery_timeout_ms=500,
+        retry_backoff_max_ms=100,
+    ) as producer:
+        given_up = await producer.send("t", b"given up")
+        await asyncio.sleep(0.45)
+        sent = [await producer.send("t", value) for value in numbers(10)]
+        with pytest.raises(DeliveryTimeoutError, match=r"the last attempt: .*NOT_ENOUGH_REPLICAS"):
+            await given_up
+        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(10))
+    assert log.values() == numbers(10)
+    assert log.headers()[-1].producer_epoch > 0
+
+
+@simulated
+async def test_close_waits_no_longer_than_it_is_told() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    producer = Producer(network.bootstrap, network=network)
+    await producer.start()
+    await (await producer.send("t", b"1"))
+    network.brokers[1].go_down()
+    sent = await producer.send("t", b"2")
+    start = now()
+    await producer.close(timeout_ms=2000)
+    assert now() - start == pytest.approx(2)
+    with pytest.raises(ClosedError, match="closed before they were acknowledged"):
+        await sent
+    with pytest.raises(ClosedError):
+        await producer.send("t", b"3")
+
+
+@simulated
+async def test_a_cancelled_wait_for_a_record_harms_nobody() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network) as producer:
+        first = await producer.send("t", b"1")
+        second = await producer.send("t", b"2")
+        first.cancel()
+        assert (await second).offset == 1
+    assert log.values() == [b"1", b"2"]
+
+
+# Back-pressure.
+
+
+@simulated
+async def test_send_waits_for_memory_in_order() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    gate = Gate()
+    network.brokers[1].script("Produce", gate)
+    async with Producer(network.bootstrap, network=network, buffer_memory=3000) as producer:
+        senders = [asyncio.create_task(producer.send("t", value.ljust(1000))) for value in numbers(10)]
+        await gate.reached.wait()
+        await asyncio.sleep(1)
+        assert sum(sender.done() for sender in senders) == 2
+        gate.open()
+        await asyncio.gather(*senders)
+    assert log.values() == [value.ljust(1000) for value in numbers(10)]
+
+
+@simulated
+async def test_a_record_larger_than_the_memory_goes_alone() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, buffer_memory=100) as producer:
+        for value in (b"1", bytes(5000), b"3"):
+            await producer.send("t", value)
+    assert log.values() == [b"1", bytes(5000), b"3"]
+
+
+# Without answers, without idempotence.
+
+
+@simulated
+async def test_acks_0_waits_for_nobody_and_knows_no_offset() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, acks=0, batch_size=0) as producer:
+        sent = [await producer.send("t", value) for value in numbers(50)]
+        assert {at.offset for at in await asyncio.gather(*sent)} == {-1}
+        await asyncio.sleep(1)
+    assert log.values() == numbers(50)
+    assert log.headers()[0].producer_id == -1
+
+
+@simulated
+async def test_acks_1_is_not_idempotent_unless_asked_and_then_it_is_refused() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, acks=1) as producer:
+        await (await producer.send("t", b"1"))
+    assert log.headers()[0].producer_id == -1
+    assert network.brokers[1].received(ProduceRequest)[0].acks == 1
+    with pytest.raises(ConfigurationError, match=r'acks is 1. idempotence needs acks="all"'):
+        Producer(network.bootstrap, network=network, acks=1, enable_idempotence=True)
+
+
+# What cannot be sent.
+
+
+@simulated
+async def test_what_is_not_bytes_is_a_type_error_and_leaves_no_trace() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network) as producer:
+        with pytest.raises(TypeError, match="bytes or None"):
+            await producer.send("t", "text")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="bytes or None"):
+            await producer.send("t", b"", key=7)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match=r"send a record on t-0: .* does not fit into 64 bits"):
+            await producer.send("t", b"", timestamp=1 << 70)
+        await producer.flush()
+        await (await producer.send("t", b"fine"))
+    assert log.values() == [b"fine"]
+
+
+@simulated
+async def test_a_record_above_max_request_size_is_refused_at_once() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Producer(network.bootstrap, network=network, max_request_size=1000) as producer:
+        with pytest.raises(RecordTooLargeError, match="2000 bytes, and max_request_size is 1000"):
+            await producer.send("t", bytes(2000))
+
+
+@simulated
+async def test_a_topic_that_cannot_be_found_is_an_error_after_max_block_ms() -> None:
+    network = ScriptedNetwork()
+    network.create = lambda topic, partitions=1: []  # type: ignore[method-assign]
+    async with Producer(network.bootstrap, network=network, max_block_ms=3000) as producer:
+        with pytest.raises(UnknownTopicError, match="find a topic on nowhere: UNKNOWN_TOPIC_OR_PARTITION"):
+            await producer.send("nowhere", b"")
+        assert now() == pytest.approx(3, abs=0.1)
+
+
+# Everything at once.
+
+
+@pytest.mark.parametrize("seed", range(20))
+@simulated
+async def test_whatever_happens_every_record_is_written_once_and_in_order(seed: int) -> None:
+    chance = random.Random(seed)
+    network = ScriptedNetwork(brokers=3, piece_size=chance.choice([1, 7, 1000]))
+    logs = network.create("t", 4)
+    errors = [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR]
+
+    async def trouble() -> None:
+        for _ in range(chance.randrange(5, 40)):
+            await asyncio.sleep(chance.expovariate(10))
+            broker = network.brokers[chance.randrange(1, 4)]
+            match chance.randrange(5):
+                case 0:
+                    broker.script("Produce", chance.choice([drop_unread, append_and_drop]))
+                case 1:
+                    broker.script("Produce", refuse(chance.choice(errors)))
+                case 2:
+                    network.move(chance.choice(logs), to=chance.randrange(1, 4))
+                case 3:
+                    broker.go_down()
+                    await asyncio.sleep(chance.expovariate(1))
+                    broker.come_up()
+                case 4:
+                    broker.drop_connections()
+
+    async with Producer(
+        network.bootstrap,
+        network=network,
+        batch_size=chance.choice([0, 60, 300]),
+        linger_ms=chance.choice([0, 5]),
+        delivery_timeout_ms=10**9,
+    ) as producer:
+        troubling = asyncio.create_task(trouble())
+        sent: dict[int, list[bytes]] = {partition: [] for partition in range(4)}
+        futures = []
+        for number in range(400):
+            partition = chance.randrange(4)
+            sent[partition].append(b"%d" % number)
+            futures.append(await producer.send("t", b"%d" % number, partition=partition))
+            if chance.random() < 0.1:
+                await asyncio.sleep(chance.expovariate(20))
+        metadata = await asyncio.gather(*futures)
+        await troubling
+    for log in logs:
+        assert log.values() == sent[log.partition]
+    for number, at in enumerate(metadata):
+        assert at.offset < 0 or logs[at.partition].values()[at.offset] == b"%d" % number
+    network.check_buffers()
+
+
+def test_the_scripted_log_would_notice_a_gap() -> None:
+    """The chaos above proves nothing if the log takes anything."""
+    from protocol.batch_builder import BatchBuilder
+    from tests.client.scripted_log import Log
+
+    async def run() -> None:
+        log = Log("t", 0, 1)
+        builder = BatchBuilder(producer_id=1, producer_epoch=0, base_sequence=0)
+        builder.append(0, None, b"")
+        assert log.append(builder.build()) == (ErrorCode.NONE, 0)
+        assert log.append(builder.build()) == (ErrorCode.NONE, 0)
+        builder.base_sequence = 2
+        assert log.append(builder.build())[0] is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert len(list(batch_headers(log.data))) == 1
+
+    asyncio.run(run())
