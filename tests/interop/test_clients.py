@@ -8,10 +8,11 @@ import pytest
 
 from tests.peers.clients import END, Client, Outgoing, Start
 from tests.peers.clients.aiokafka import Aiokafka
+from tests.peers.clients.bundled import Bundled
 from tests.peers.clients.confluent import Confluent
 from tests.peers.clients.kafka_python import KafkaPython
 
-CLIENTS: list[Client] = [Confluent(), Aiokafka(), KafkaPython()]
+CLIENTS: list[Client] = [Confluent(), Aiokafka(), KafkaPython(), Bundled()]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 T0 = 1_700_000_000_000
 

@@ -7,7 +7,7 @@
 | `apache` | a real Apache Kafka 4.3.1 (KRaft, one node), to prove that a test expects Kafka's behaviour and not ours |
 | `java` | Kafka's own tools of the same release, from Maven Central into `.peers/` |
 | `kcat` | kcat, from the distribution's packages |
-| `clients` | one face over confluent-kafka, aiokafka and kafka-python |
+| `clients` | one face over confluent-kafka, aiokafka, kafka-python and the bundled client |
 
 A peer that is missing is installed. Where that is impossible (no root, no network) the test is skipped at a desk and
 fails in CI, where a skip would hide that nothing was shown.
