@@ -82,7 +82,8 @@ class Broker:
         self.metrics = Metrics()
         self.failed = asyncio.Event()
         self.metrics_port = -1
-        self.services: Services  # while it runs
+        self.services: Services  # these two while it runs
+        self.log_dir: LogDir
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
         self._stack = AsyncExitStack()
@@ -143,7 +144,7 @@ class Broker:
         if config.metrics_port >= 0:
             await self._start_status_server()
         self._gauges.state = RECOVERY
-        log_dir = await self._open_log_dir(threads)
+        self.log_dir = log_dir = await self._open_log_dir(threads)
         stack.push_async_callback(self._close_log_dir, log_dir, threads)
         store = await SqliteStore.open(log_dir.path / FILE_NAME)
         stack.push_async_callback(store.close)

@@ -54,6 +54,7 @@ _FIRST_VERSION_WITH_LEADERS = 10
 _ATTRIBUTES = 22
 """Where in a batch the low byte of its attributes is."""
 _IS_TRANSACTIONAL = 0x10
+_NO_LEADER = LeaderIdAndEpoch()  # shared; the encoder leaves it out
 
 
 class _Appending(NamedTuple):
@@ -137,7 +138,7 @@ class _Produce:
 
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         """Append one partition's batch and return its row, which is filled in later if the append has not ended."""
-        row = PartitionProduceResponse(data.index, 0, -1)
+        row = PartitionProduceResponse(data.index, ErrorCode.NONE, -1, -1, -1, [], None, _NO_LEADER)
         version = self._context.api_version
         try:
             partition = self._find(topic, data.index, version)

@@ -23,17 +23,22 @@ from functools import partial
 from broker.replication.disk_threads import DiskThreads
 from broker.storage.append_info import AppendInfo
 from broker.storage.log import Log
+from broker.storage.log_config import NO_LIMIT
 
 LARGE_APPEND_BYTES = 64 * 1024
 """Where handing over to a thread (about 50 µs) starts to cost less than what it saves the other clients."""
 
 
 class LogAppender:
-    """The single appender of one log. Used on the loop only; what it starts elsewhere it brings back."""
+    """The single appender of one log. Used on the loop only; what it starts elsewhere it brings back.
 
-    __slots__ = ("_flushing", "_idle", "_log", "_on_appended", "_queued", "_threads", "_unflushed")
+    `flush_messages` is the topic property of that name; whoever changes it in the log's configuration changes it here.
+    """
+
+    __slots__ = ("_flushing", "_idle", "_log", "_on_appended", "_queued", "_threads", "_unflushed", "flush_messages")
 
     def __init__(self, log: Log, threads: DiskThreads, on_appended: Callable[[AppendInfo], None]) -> None:
+        self.flush_messages = log.config.flush_messages
         self._log = log
         self._threads = threads
         self._on_appended = on_appended
@@ -93,8 +98,9 @@ class LogAppender:
         self._note_idle()
 
     def _flush_due(self) -> bool:
-        log = self._log
-        return log.log_end_offset - log.recovery_point >= log.config.flush_messages
+        if self.flush_messages == NO_LIMIT:
+            return False
+        return self._log.log_end_offset - self._log.recovery_point >= self.flush_messages
 
     def _flush_first(self, info: AppendInfo, answer: asyncio.Future[AppendInfo]) -> asyncio.Future[AppendInfo]:
         self._unflushed.append((info, answer))

@@ -28,6 +28,7 @@ from broker.replication.isr import effective_min_insync, high_watermark
 from broker.replication.log_appender import LogAppender
 from broker.storage.append_info import AppendInfo
 from broker.storage.log import Log
+from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import LogSlice
 from protocol.errors import ErrorCode, KafkaError
 
@@ -75,6 +76,7 @@ class Partition:
         self._partition_epoch = -1
         self.high_watermark = log.high_watermark
         self._end_offsets = {node_id: log.log_end_offset}
+        self._is_alone = False
         self._on_advance = on_advance
         self._appender = LogAppender(log, threads, self._appended)
 
@@ -84,6 +86,11 @@ class Partition:
     @property
     def is_leader(self) -> bool:
         return self.leader == self._node_id
+
+    def configure(self, config: LogConfig) -> None:
+        """Give the log new properties, for what comes next."""
+        self.log.config = config
+        self._appender.flush_messages = config.flush_messages
 
     def apply(self, image: PartitionImage) -> bool:
         """Take over what the image says; return whether who leads, or in which epoch, has changed."""
@@ -97,6 +104,7 @@ class Partition:
         self.leader_epoch = image.leader_epoch
         self.replicas = tuple(image.replicas)
         self.isr = image.isr
+        self._is_alone = image.isr.keys() == {self._node_id}
         self._partition_epoch = image.partition_epoch
         self._advance_high_watermark()
         return changed
@@ -220,15 +228,15 @@ class Partition:
         return len(self.isr) >= effective_min_insync(self.log.config.min_insync_replicas, len(self.replicas))
 
     def _appended(self, info: AppendInfo) -> None:
-        next_offset = info.last_offset + 1
-        if next_offset > self._end_offsets[self._node_id]:  # a duplicate was appended long ago
-            self._end_offsets[self._node_id] = next_offset
+        if not info.duplicate:
+            self._end_offsets[self._node_id] = info.last_offset + 1
             self._advance_high_watermark()
 
     def _advance_high_watermark(self) -> None:
         if self.leader != self._node_id:
             return
-        new = high_watermark(self.isr, self._end_offsets)
+        ends = self._end_offsets
+        new = ends[self._node_id] if self._is_alone else high_watermark(self.isr, ends)
         if new > self.high_watermark:
             self.log.advance_high_watermark(new)
             self.high_watermark = new

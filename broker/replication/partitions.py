@@ -1,25 +1,26 @@
 """The partitions of this broker: found by topic name or id, made and ended as the metadata image changes.
 
 ```
-image change ─► steps ─► run at once, for some milliseconds ─► the rest in slices, other work of the loop between them
-                 │
-                 ├─ topic gone, or no replica here any more: refuse everybody, wait for appends, delete the log
-                 ├─ replica here for the first time: find or create its log, lead or follow
-                 ├─ another leader, epoch, in-sync set: tell the partition
-                 └─ other configs: give its log a new LogConfig
+image change ─► steps ─┬─ topic gone, or no replica here any more: refuse everybody, wait for appends, delete the log
+                       ├─ replica here for the first time: find or create its log, lead or follow
+                       ├─ another leader, epoch, in-sync set: tell the partition
+                       └─ other configs: give its log a new LogConfig
 ```
 
-Steps run in the order of the changes, and a step that must wait holds up those behind it: a topic that is deleted and
-created again under the same name has its old log gone before the new one comes. A small change is done before `apply`
-returns, so that no client sees a topic in Metadata whose partitions are not led yet. Used on the event loop only. The
-part of Kafka's `ReplicaManager` that applies metadata is the model.
+Steps of one group (the deletions of one image, or its other changes) concern different partitions: those that need the
+disk do so on threads, side by side. One group begins when the one before has ended, so a topic that is deleted and
+created again under the same name has its old log gone before the new one comes. What needs no disk, as at the start of
+a broker that has its logs already, is done before `apply` returns, or, if there is much of it, in slices between which
+other work of the loop gets its turn.
+
+Used on the event loop only. The part of Kafka's `ReplicaManager` that applies metadata is the model.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from broker.metrics import Metrics
 from broker.purgatory import Purgatory
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partition import Partition
+from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from broker.tasks import BackgroundTasks
@@ -38,9 +40,11 @@ from protocol.errors import ErrorCode, KafkaError
 _LOG = EventLogger(__name__)
 
 _SLICE = 0.01
-"""Seconds that steps may hold the loop at a time: about fifty new partitions."""
+"""Seconds that steps may hold the loop at a time."""
+_CONCURRENT = 32
+"""Steps that may wait for the disk at a time."""
 
-Step = Callable[[], Awaitable[None] | None]
+Step = Callable[[], Coroutine[Any, Any, None] | None]
 
 
 class Partitions:
@@ -69,7 +73,8 @@ class Partitions:
         self._image = MetadataImage()
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
-        self._steps: deque[Step] = deque()
+        self._steps: deque[tuple[int, Step]] = deque()  # each with the number of its group
+        self._groups = 0
         self._step_task: asyncio.Task[None] | None = None
         self._settling: list[asyncio.Future[None]] = []
 
@@ -104,13 +109,15 @@ class Partitions:
     def apply(self, image: MetadataImage) -> None:
         """Bring the partitions in line with a newer image: now, or as soon as may be; see `settled`."""
         before, self._image = self._image, image
-        self._steps.extend(self._steps_between(before, image))
+        for group in (self._deletions(before, image), self._changes(before, image)):
+            self._groups += 1
+            self._steps.extend((self._groups, step) for step in group)
         if self._step_task is None:
             self._run_steps()
 
     async def settled(self) -> None:
         """Wait until all images applied so far have taken effect."""
-        if self._steps:
+        if self._step_task is not None:
             settling: asyncio.Future[None] = self._threads.create_future()
             self._settling.append(settling)
             await settling
@@ -133,80 +140,80 @@ class Partitions:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is in a log directory that has failed")
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is led by {topic.partitions[index].leader}")
 
-    def _steps_between(self, before: MetadataImage, after: MetadataImage) -> Iterator[Step]:
-        for topic_id, topic in before.topics_by_id.items():
-            if topic_id not in after.topics_by_id:
-                for index, image in enumerate(topic.partitions):
-                    if self._node_id in image.replicas:
-                        yield partial(self._delete, topic, index)
-        if after.broker_configs != before.broker_configs:
-            yield from (partial(self._reconfigure, topic) for topic in after.topics_by_id.values())
-        for topic_id, topic in after.topics_by_id.items():
-            old = before.topics_by_id.get(topic_id)
-            if topic is not old:
-                yield from self._steps_of_topic(old, topic)
+    def _deletions(self, before: MetadataImage, after: MetadataImage) -> Iterator[Step]:
+        for topic_id, old in before.topics_by_id.items():
+            new = after.topics_by_id.get(topic_id)
+            if new is old:
+                continue
+            for index, image in enumerate(old.partitions):
+                stays = new is not None and self._node_id in new.partitions[index].replicas
+                if self._node_id in image.replicas and not stays:
+                    yield partial(self._delete, old, index)
 
-    def _steps_of_topic(self, old: TopicImage | None, new: TopicImage) -> Iterator[Step]:
-        if old is not None and old.configs != new.configs:
-            yield partial(self._reconfigure, new)
-        for index, image in enumerate(new.partitions):
-            before = old.partitions[index] if old is not None and index < len(old.partitions) else None
-            if self._node_id in image.replicas:
-                if image is not before:
+    def _changes(self, before: MetadataImage, after: MetadataImage) -> Iterator[Step]:
+        for topic_id, new in after.topics_by_id.items():
+            old = before.topics_by_id.get(topic_id)
+            if old is not None and (old.configs != new.configs or before.broker_configs != after.broker_configs):
+                yield partial(self._reconfigure, new)
+            if new is old:
+                continue
+            known = old.partitions if old is not None else []
+            for index, image in enumerate(new.partitions):
+                if self._node_id in image.replicas and (index >= len(known) or image is not known[index]):
                     yield partial(self._update, new, index, image)
-            elif before is not None and self._node_id in before.replicas:
-                yield partial(self._delete, new, index)
 
     def _run_steps(self) -> None:
-        """Run steps until they are done, take too long, or one of them must wait; then go on later."""
+        """Run steps until they are done, take too long, or must be waited for; then go on later."""
         stop_at = self._clock.monotonic() + _SLICE
-        while self._steps:
-            waiting = self._run_step(self._steps[0])
-            if waiting is not None or self._clock.monotonic() >= stop_at:
-                self._step_task = self._tasks.start("partition changes", self._run_steps_later(waiting))
-                return
-            self._steps.popleft()
+        waiting: list[Coroutine[Any, Any, None]] = []
+        group = self._steps[0][0] if self._steps else 0
+        while self._steps and len(waiting) < _CONCURRENT and self._clock.monotonic() < stop_at:
+            if waiting and self._steps[0][0] != group:
+                break
+            group, step = self._steps.popleft()
+            must_wait = step()
+            if must_wait is not None:
+                waiting.append(must_wait)
+        if waiting or self._steps:
+            self._step_task = self._tasks.start("partition changes", self._run_steps_later(waiting))
+            return
+        self._step_task = None
         settling, self._settling = self._settling, []
         for future in settling:
             if not future.done():
                 future.set_result(None)
 
-    async def _run_steps_later(self, waiting: Awaitable[None] | None) -> None:
-        if waiting is not None:
-            await waiting
-        else:
-            await asyncio.sleep(0)
-        self._steps.popleft()
-        self._step_task = None
+    async def _run_steps_later(self, waiting: list[Coroutine[Any, Any, None]]) -> None:
+        for result in await asyncio.gather(*waiting, return_exceptions=True):
+            if isinstance(result, KafkaError):
+                # The disk failed under it, which takes all partitions offline; the others must not be held up.
+                _LOG.error("partition not changed", error=str(result))
+            elif isinstance(result, BaseException):
+                raise result
+        await asyncio.sleep(0)
         self._run_steps()
 
-    @staticmethod
-    def _run_step(step: Step) -> Awaitable[None] | None:
-        try:
-            return step()
-        except KafkaError as error:
-            # The disk failed under it, which takes all partitions offline; the others still must not be held up.
-            _LOG.error("partition not changed", error=str(error))
-            return None
-
-    def _update(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
+    def _update(self, topic: TopicImage, index: int, image: PartitionImage) -> Coroutine[Any, Any, None] | None:
         partition = self._by_id.get(topic.topic_id, {}).get(index)
-        if partition is None:
-            partition = self._add(topic, index)
-        if partition.apply(image):
-            self._release(partition)
-
-    def _add(self, topic: TopicImage, index: int) -> Partition:
+        if partition is not None:
+            if partition.apply(image):
+                self._release(partition)
+            return None
         log = self._log_dir.logs.get((topic.name, index))
-        if log is not None and log.topic_id != topic.topic_id:
+        if log is None or log.topic_id != topic.topic_id:
+            return self._create(topic, index, image)
+        self._add(topic, index, image, log)
+        return None
+
+    async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
+        if (topic.name, index) in self._log_dir.logs:
             # Deleted, perhaps while this broker was down, and created again under the same name.
-            self._log_dir.delete_log(topic.name, index)
-            log = None
+            await self._threads.run(self._log_dir.delete_log, topic.name, index)
         config = self._log_config_of(self._image, topic)
-        if log is None:
-            log = self._log_dir.create_log(topic.name, index, topic.topic_id, config)
-        else:
-            log.config = config
+        log = await self._threads.run(self._log_dir.create_log, topic.name, index, topic.topic_id, config)
+        self._add(topic, index, image, log)
+
+    def _add(self, topic: TopicImage, index: int, image: PartitionImage, log: Log) -> None:
         partition = Partition(
             topic.name,
             topic.topic_id,
@@ -217,17 +224,18 @@ class Partitions:
             threads=self._threads,
             on_advance=self._touch,
         )
+        partition.configure(self._log_config_of(self._image, topic))
+        partition.apply(image)
         by_index = self._by_id.setdefault(topic.topic_id, {})
         by_index[index] = partition
         self._by_name[topic.name] = by_index
-        return partition
 
     def _reconfigure(self, topic: TopicImage) -> None:
         config = self._log_config_of(self._image, topic)
         for partition in self._by_id.get(topic.topic_id, {}).values():
-            partition.log.config = config
+            partition.configure(config)
 
-    def _delete(self, topic: TopicImage, index: int) -> Awaitable[None] | None:
+    def _delete(self, topic: TopicImage, index: int) -> Coroutine[Any, Any, None] | None:
         by_index = self._by_id.get(topic.topic_id, {})
         partition = by_index.pop(index, None)
         if partition is None:
@@ -239,14 +247,11 @@ class Partitions:
                 self._metrics.remove_topic(topic.name)
         partition.resign()
         self._release(partition)
-        if partition.is_busy:
-            return self._delete_when_drained(partition)
-        self._log_dir.delete_log(topic.name, index)
-        return None
+        return self._delete_log(partition)
 
-    async def _delete_when_drained(self, partition: Partition) -> None:
+    async def _delete_log(self, partition: Partition) -> None:
         await partition.drained()
-        self._log_dir.delete_log(partition.topic, partition.index)
+        await self._threads.run(self._log_dir.delete_log, partition.topic, partition.index)
 
     def _touch(self, partition: Partition) -> None:
         for purgatory in self._purgatories:

@@ -1,0 +1,128 @@
+"""The process: command line, signals, exit status, what it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.handlers.requests import batch, create, fetch_request, produce
+from tests.peers import odradek
+from tests.peers.server import Server
+from tests.wire import Wire
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "broker", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    prepared = odradek.prepare(tmp_path)
+    yield prepared
+    if hasattr(prepared, "process") and prepared.process.poll() is None:
+        prepared.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(server: Server, number: signal.Signals) -> None:
+    server.start()
+
+    server.process.send_signal(number)
+
+    assert server.process.wait(5) == 0
+    assert (server.log_dir / ".kafka_cleanshutdown").exists()
+    assert "stopped" in server.printed()
+    assert "Traceback" not in server.printed()
+
+
+def test_it_says_where_it_listens(server: Server) -> None:
+    server.start()
+
+    assert f"listening listener=PLAINTEXT address=127.0.0.1:{server.port}" in server.printed()
+
+
+async def test_what_is_in_flight_is_answered_before_it_ends(server: Server) -> None:
+    server.start()
+    async with Wire("127.0.0.1", server.port) as wire:
+        await create(wire, "t")
+        await produce(wire, "t", batch(b"a"))
+        request = fetch_request("t", 1, max_wait_ms=60_000)
+        await wire.send(request, 12)
+        async with Wire("127.0.0.1", server.port) as other:  # served after the fetch was read, so that is parked now
+            await produce(other, "u", batch(b"a"))
+
+        server.process.send_signal(signal.SIGTERM)
+        response = await asyncio.wait_for(wire.receive(request, 12), 5)
+
+    assert response.responses[0].partitions[0].high_watermark == 1
+    assert await asyncio.to_thread(server.process.wait, 5) == 0
+
+
+def test_a_port_in_use_is_one_line_and_status_1(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("--override", f"listeners=PLAINTEXT://127.0.0.1:{port}", "--override", f"log.dirs={tmp_path}")
+
+    assert done.returncode == 1
+    assert done.stderr == f"odradek: cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use\n"
+
+
+def test_a_directory_in_use_is_one_line_and_status_1(server: Server) -> None:
+    server.start()
+
+    done = run("--override", "listeners=PLAINTEXT://127.0.0.1:0", "--override", f"log.dirs={server.log_dir}")
+
+    assert done.returncode == 1
+    assert done.stderr == f"odradek: another broker is using the log directory {server.log_dir}\n"
+
+
+def test_every_mistake_in_the_configuration_is_a_line_of_its_own() -> None:
+    done = run("--override", "listners=x", "--override", "num.partitions=many")
+
+    assert done.returncode == 1
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["odradek", "odradek"]
+    assert "did you mean listeners?" in done.stderr
+
+
+def test_a_file_that_is_not_there() -> None:
+    done = run("--config", "/no/such/file")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == ["odradek: cannot read /no/such/file: No such file or directory"]
+
+
+@pytest.mark.parametrize("arguments", [["--confg", "x"], ["--override", "num.partitions"], ["--override", "=1"], ["x"]])
+def test_a_wrong_command_line_is_status_2(arguments: list[str]) -> None:
+    done = run(*arguments)
+
+    assert done.returncode == 2
+    assert "usage:" in done.stderr
+
+
+def test_overrides_go_before_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.properties").write_text(
+        f"node.id=1\nlog.dirs={tmp_path / 'log'}\nlisteners=PLAINTEXT://127.0.0.1:1\n"
+    )
+
+    done = run("--config", str(tmp_path / "a.properties"), "--override", "listeners=NONSENSE")
+
+    assert done.returncode == 1
+    assert "NONSENSE" in done.stderr
+
+
+def test_help_and_version() -> None:
+    properties = run("--help-config")
+    assert properties.returncode == 0
+    assert "log.segment.bytes" in properties.stdout
+
+    version = run("--version")
+    assert version.returncode == 0
+    assert version.stdout.startswith("odradek ")

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from broker.clock import SystemClock
+from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from broker.metrics import Metrics
+from broker.purgatory import Purgatory
+from broker.replication.disk_threads import DiskThreads
+from broker.replication.log_appender import LARGE_APPEND_BYTES
+from broker.replication.partitions import Partitions
+from broker.storage.log_config import LogConfig
+from broker.storage.log_dir import LogDir
+from broker.tasks import BackgroundTasks
+from protocol.errors import ErrorCode, KafkaError
+from tests.storage.logs import NOW, batch
+
+SELF, OTHER = 1, 2
+AN_ID, ANOTHER_ID = bytes([1] * 16), bytes([2] * 16)
+
+
+def topic(
+    name: str = "t", topic_id: bytes = AN_ID, *, count: int = 1, leader: int = SELF, epoch: int = 0, **configs: str
+) -> TopicImage:
+    partitions = [PartitionImage(leader, epoch, [leader], {leader: 1}, epoch) for _ in range(count)]
+    return TopicImage(name, topic_id, partitions, {key.replace("_", "."): value for key, value in configs.items()})
+
+
+def image(*topics: TopicImage, **fields: Any) -> MetadataImage:
+    return MetadataImage(
+        topics={each.name: each for each in topics}, topics_by_id={each.topic_id: each for each in topics}, **fields
+    )
+
+
+class Registry(Partitions):
+    def __init__(self, log_dir: LogDir, threads: DiskThreads) -> None:
+        self.purgatory: Purgatory[None] = Purgatory("Fetch", asyncio.get_running_loop())
+        self.tasks = BackgroundTasks(self._failed)
+        super().__init__(
+            node_id=SELF,
+            log_dir=log_dir,
+            log_config_of=_config,
+            purgatories=[self.purgatory],
+            threads=threads,
+            tasks=self.tasks,
+            metrics=Metrics(),
+            clock=SystemClock(),
+        )
+
+    @staticmethod
+    def _failed(name: str, error: BaseException) -> None:
+        raise AssertionError(name) from error
+
+
+def _config(of: MetadataImage, topic: TopicImage) -> LogConfig:
+    bytes_of_brokers = of.broker_configs.get(None, ({}, 0))[0].get("message.max.bytes", "1000000")
+    return LogConfig(max_message_bytes=int(topic.configs.get("max.message.bytes", bytes_of_brokers)))
+
+
+@pytest.fixture
+async def partitions(log_dir: LogDir, threads: DiskThreads) -> AsyncIterator[Registry]:
+    made = Registry(log_dir, threads)
+    yield made
+    await made.settled()
+    await made.tasks.stop()
+
+
+async def applied(partitions: Registry, image: MetadataImage) -> None:
+    partitions.apply(image)
+    await partitions.settled()
+
+
+def refusal(code: ErrorCode) -> Any:
+    return pytest.raises(KafkaError, match=code.name)
+
+
+async def test_a_topic_of_the_image_is_led_when_it_has_been_applied(partitions: Registry, log_dir: LogDir) -> None:
+    await applied(partitions, image(topic(count=2)))
+
+    assert len(partitions) == 2
+    assert partitions.get("t", 1).is_leader
+    assert partitions.get_by_id(AN_ID, 1) is partitions.get("t", 1)
+    assert log_dir.logs.keys() == {("t", 0), ("t", 1)}
+
+
+async def test_what_is_not_in_the_image_is_unknown(partitions: Registry) -> None:
+    await applied(partitions, image(topic()))
+
+    for name, index in (("missing", 0), ("t", 1), ("t", -1)):
+        with refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            partitions.get(name, index)
+    with refusal(ErrorCode.UNKNOWN_TOPIC_ID):
+        partitions.get_by_id(ANOTHER_ID, 0)
+    with refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        partitions.get_by_id(AN_ID, 1)
+
+
+async def test_what_other_brokers_have_is_not_led_here(partitions: Registry, log_dir: LogDir) -> None:
+    await applied(partitions, image(topic(leader=OTHER)))
+
+    with refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        partitions.get("t", 0)
+    with refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        partitions.get_by_id(AN_ID, 0)
+    assert not log_dir.logs
+
+
+async def test_a_topic_that_left_the_image_is_gone_with_its_logs(partitions: Registry, log_dir: LogDir) -> None:
+    await applied(partitions, image(topic(count=2)))
+    await applied(partitions, image())
+
+    assert len(partitions) == 0
+    assert not log_dir.logs
+    assert len(log_dir.deletions) == 2
+
+
+async def test_a_partition_that_moved_to_another_broker_is_gone_too(partitions: Registry, log_dir: LogDir) -> None:
+    await applied(partitions, image(topic()))
+    await applied(partitions, image(topic(leader=OTHER, epoch=1)))
+
+    with refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        partitions.get("t", 0)
+    assert not log_dir.logs
+
+
+async def test_a_topic_made_again_under_its_name_has_another_log(partitions: Registry, log_dir: LogDir) -> None:
+    await applied(partitions, image(topic()))
+    partitions.get("t", 0).append_as_leader(batch(b"old"), 1, NOW, 13)
+
+    await applied(partitions, image(topic(topic_id=ANOTHER_ID)))
+
+    assert partitions.get("t", 0).log.log_end_offset == 0
+    assert log_dir.logs["t", 0].topic_id == ANOTHER_ID
+    with refusal(ErrorCode.UNKNOWN_TOPIC_ID):
+        partitions.get_by_id(AN_ID, 0)
+
+
+async def test_the_old_log_is_gone_before_the_new_one_comes(partitions: Registry) -> None:
+    await applied(partitions, image(topic()))
+    old = partitions.get("t", 0)
+    appending = old.append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW, 13)
+    assert isinstance(appending, asyncio.Future)
+
+    partitions.apply(image(topic(topic_id=ANOTHER_ID)))
+    with refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        partitions.get("t", 0)
+    await partitions.settled()
+
+    assert (await appending).base_offset == 0
+    assert partitions.get("t", 0).log.log_end_offset == 0
+
+
+async def test_images_take_effect_in_order_though_one_must_wait(partitions: Registry) -> None:
+    await applied(partitions, image(topic()))
+    partitions.get("t", 0).append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW, 13)
+
+    partitions.apply(image())
+    partitions.apply(image(topic(topic_id=ANOTHER_ID), topic("u", bytes([3] * 16))))
+    partitions.apply(image(topic("u", bytes([3] * 16))))
+    await partitions.settled()
+
+    assert [(partition.topic, partition.index) for partition in partitions] == [("u", 0)]
+
+
+async def test_a_leader_learns_of_its_epoch(partitions: Registry) -> None:
+    await applied(partitions, image(topic()))
+    await applied(partitions, image(topic(epoch=4)))
+
+    assert partitions.get("t", 0).leader_epoch == 4
+
+
+async def test_a_topics_configs_reach_its_logs(partitions: Registry) -> None:
+    await applied(partitions, image(topic(max_message_bytes="500")))
+    assert partitions.get("t", 0).log.config.max_message_bytes == 500
+
+    await applied(partitions, image(topic(max_message_bytes="700")))
+    assert partitions.get("t", 0).log.config.max_message_bytes == 700
+
+
+async def test_the_brokers_configs_reach_all_logs(partitions: Registry) -> None:
+    await applied(partitions, image(topic()))
+    await applied(partitions, image(topic(), broker_configs={None: ({"message.max.bytes": "900"}, 1)}))
+
+    assert partitions.get("t", 0).log.config.max_message_bytes == 900
+
+
+async def test_many_partitions_are_made_some_at_a_time(partitions: Registry) -> None:
+    partitions.apply(image(topic(count=300)))
+    assert len(partitions) == 0
+    await partitions.settled()
+
+    assert sorted(partition.index for partition in partitions) == list(range(300))
+
+
+async def test_partitions_whose_logs_are_there_are_led_at_once(partitions: Registry, log_dir: LogDir) -> None:
+    log_dir.create_log("t", 0, AN_ID, LogConfig())
+
+    partitions.apply(image(topic()))
+
+    assert partitions.get("t", 0).is_leader
+
+
+async def test_a_log_of_an_older_topic_of_the_name_goes_first(partitions: Registry, log_dir: LogDir) -> None:
+    log_dir.create_log("t", 0, ANOTHER_ID, LogConfig())
+
+    await applied(partitions, image(topic()))
+
+    assert log_dir.logs["t", 0].topic_id == AN_ID
+    assert len(log_dir.deletions) == 1
+
+
+async def test_after_the_disk_failed_the_others_are_refused_too(partitions: Registry, log_dir: LogDir) -> None:
+    await applied(partitions, image(topic()))
+    log_dir.failure.fail("testing", OSError(5, "Input/output error"))
+    partitions.log_dir_failed()
+
+    await applied(partitions, image(topic(), topic("u", ANOTHER_ID)))
+
+    with refusal(ErrorCode.KAFKA_STORAGE_ERROR):
+        partitions.get("u", 0)
+    with refusal(ErrorCode.KAFKA_STORAGE_ERROR):
+        partitions.get("t", 0).check_leader()
