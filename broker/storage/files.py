@@ -204,18 +204,31 @@ def make_directories(files: Files, path: str) -> None:
         files.fsync_directory(parent)
 
 
-def replace_file(files: Files, path: str, data: bytes) -> None:
+def replace_file(files: Files, path: str, data: bytes, *, synced: bool = True) -> None:
     """Make `data` the contents of `path`, so that a crash at any point leaves the old contents or the new.
 
-    As Kafka's checkpoints: `path.tmp` is written and synced, renamed over `path`, and the directory synced.
+    As Kafka's checkpoints: `path.tmp` is written and synced, renamed over `path`, and the directory synced. With
+    `synced` false that is left to `sync_file`; a power cut before it may leave an empty file.
     """
     temporary = f"{path}.tmp"
     files.remove(temporary)
     descriptor = files.open(temporary, create=True)
     try:
         files.pwrite(descriptor, data, 0)
-        files.fsync(descriptor)
+        if synced:
+            files.fsync(descriptor)
     finally:
         files.close(descriptor)
     files.rename(temporary, path)
+    if synced:
+        files.fsync_directory(parent_of(path))
+
+
+def sync_file(files: Files, path: str) -> None:
+    """Make the contents and the name of `path` survive a power cut."""
+    descriptor = files.open(path)
+    try:
+        files.fsync(descriptor)
+    finally:
+        files.close(descriptor)
     files.fsync_directory(parent_of(path))

@@ -22,7 +22,7 @@ import struct
 
 from broker.storage.descriptors import DescriptorCache
 
-_BLOCK_BYTES = 4096  # one page: the read that ends a search
+_BLOCK_BYTES = 8192  # two pages: the read that ends a search; two steps of it would cost more than the second page
 
 
 class CorruptIndexError(Exception):
@@ -113,24 +113,35 @@ class IndexFile:
 
     def floor_slot(self, target: int, key: struct.Struct, key_position: int = 0) -> int:
         """The last slot whose key is at most `target`, or -1; `key` is unpacked at `key_position` of each entry."""
+        return self.floor_entry(target, key, key_position)[0]
+
+    def floor_entry(self, target: int, key: struct.Struct, key_position: int = 0) -> tuple[int, bytes]:
+        """The same slot and the entry in it, or -1 and nothing."""
         low, high = 0, self.count  # the first slot with a greater key is in [low, high]
-        block = _BLOCK_BYTES // self.entry_size
-        while high - low > block:
-            middle = (low + high) // 2
-            if key.unpack_from(self._read(middle, 1), key_position)[0] <= target:
-                low = middle + 1
-            else:
-                high = middle
-        if low == high:
-            return low - 1
-        start, data = low, self._read(low, high - low)
+        size, unpack, pread = self.entry_size, key.unpack_from, self._descriptors.files.pread
+        if not high:
+            return -1, b""
+        descriptor = self._descriptors.pin(self.path)
+        try:
+            number = descriptor.number
+            while high - low > _BLOCK_BYTES // size:
+                middle = (low + high) // 2
+                if unpack(self._whole(pread(number, size, middle * size), middle, 1), key_position)[0] <= target:
+                    low = middle + 1
+                else:
+                    high = middle
+            start = max(low - 1, 0)  # the entry before may be the answer
+            data = self._whole(pread(number, (high - start) * size, start * size), start, high - start)
+        finally:
+            self._descriptors.unpin(descriptor)
         while low < high:
             middle = (low + high) // 2
-            if key.unpack_from(data, (middle - start) * self.entry_size + key_position)[0] <= target:
+            if unpack(data, (middle - start) * size + key_position)[0] <= target:
                 low = middle + 1
             else:
                 high = middle
-        return low - 1
+        at = (low - 1 - start) * size
+        return low - 1, data[at : at + size] if low else b""
 
     def _read(self, slot: int, count: int) -> bytes:
         descriptor = self._descriptors.pin(self.path)
@@ -139,7 +150,10 @@ class IndexFile:
             data = self._descriptors.files.pread(descriptor.number, length, slot * self.entry_size)
         finally:
             self._descriptors.unpin(descriptor)
-        if len(data) != length:
+        return self._whole(data, slot, count)
+
+    def _whole(self, data: bytes, slot: int, count: int) -> bytes:
+        if len(data) != count * self.entry_size:
             raise CorruptIndexError(f"{self.path} ends before its entry {slot + count - 1}")
         return data
 

@@ -8,9 +8,11 @@
 ```
 
 A follower, or a consumer that kept its position over a change of leader, asks where an epoch ended; where the answer
-lies below its own end, the two logs differ from there on. The file is written (and synced) before the first batch of a
-new epoch is, so it never lacks an epoch that the log has. It may have too much after a crash; opening the log cuts that
-off.
+lies below its own end, the two logs differ from there on.
+
+The file is written before the first batch of a new epoch is, and synced (`sync`) before that batch is promised to be.
+So it never lacks an epoch below the recovery point; recovery learns those above it from the batches. It may have too
+much after a crash; opening the log cuts that off. Kafka syncs at once, and makes the append wait for it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from bisect import bisect_right
 from operator import attrgetter
 from typing import NamedTuple
 
-from broker.storage.files import Files, replace_file
+from broker.storage.files import Files, replace_file, sync_file
 from broker.storage.text_file import MalformedFileError, encode_rows, parse_rows
 
 NO_EPOCH = -1
@@ -42,6 +44,7 @@ class LeaderEpochs:
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
         self._path = path
+        self._is_synced = True
         self.entries: list[EpochStart] = []  # oldest first
         self.latest = NO_EPOCH  # the epoch of the log's end; a field, because every append looks at it
 
@@ -65,27 +68,23 @@ class LeaderEpochs:
         if entries and entries[-1].epoch == epoch and entries[-1].start_offset <= start_offset:
             return
         kept = [entry for entry in entries if entry.epoch < epoch and entry.start_offset < start_offset]
-        self._take([*kept, EpochStart(epoch, start_offset)])
-        self.flush()
+        self._replace([*kept, EpochStart(epoch, start_offset)])
 
     def truncate_from_end(self, end_offset: int) -> None:
         """The log was cut to end at `end_offset` (exclusive): drop the epochs that begin there or later."""
         kept = [entry for entry in self.entries if entry.start_offset < end_offset]
         if len(kept) < len(self.entries):
-            self._take(kept)
-            self.flush()
+            self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log starts at `start_offset` now: the epoch of that offset begins there, and the ones before are gone."""
         covered = bisect_right(self.entries, start_offset, key=_start_offset)
         if covered and self.entries[covered - 1].start_offset < start_offset:
-            self._take([EpochStart(self.entries[covered - 1].epoch, start_offset), *self.entries[covered:]])
-            self.flush()
+            self._replace([EpochStart(self.entries[covered - 1].epoch, start_offset), *self.entries[covered:]])
 
     def clear(self) -> None:
         if self.entries:
-            self._take([])
-            self.flush()
+            self._replace([])
 
     def epoch_for(self, offset: int) -> int:
         """The epoch whose leader wrote `offset`, or -1 if that is not known."""
@@ -108,10 +107,17 @@ class LeaderEpochs:
             return NO_EPOCH, NO_OFFSET
         return (entries[after - 1].epoch if after else epoch), entries[after].start_offset
 
-    def flush(self) -> None:
-        """Write the file."""
-        rows = [f"{epoch} {start_offset}" for epoch, start_offset in self.entries]
-        replace_file(self._files, self._path, encode_rows(0, rows))
+    def sync(self) -> None:
+        """Make what was written survive a power cut; may be called beside the writer."""
+        if not self._is_synced:
+            self._is_synced = True  # first: what is written from here on is for the next time
+            sync_file(self._files, self._path)
+
+    def _replace(self, entries: list[EpochStart]) -> None:
+        self._take(entries)
+        rows = [f"{epoch} {start_offset}" for epoch, start_offset in entries]
+        replace_file(self._files, self._path, encode_rows(0, rows), synced=False)
+        self._is_synced = False
 
     def _take(self, entries: list[EpochStart]) -> None:
         self.entries = entries

@@ -35,6 +35,7 @@ from broker.storage.follower_batches import follower_batches
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import LogSlice
+from broker.storage.partition_metadata import sync_topic_id, write_topic_id
 from broker.storage.partition_producers import PartitionProducers
 from broker.storage.producer_entry import AppendedBatch
 from broker.storage.producer_state import ProducerState
@@ -65,6 +66,7 @@ class Log:
         log_start_offset: int,
         resources: LogResources,
         tail_is_checked: bool = True,
+        identity_is_synced: bool = True,
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -80,6 +82,7 @@ class Log:
         self._failure = resources.failure
         self._validator = BatchValidator(segmented.config)
         self._last_flush_ms = resources.clock.time_ms()
+        self._identity_is_synced = identity_is_synced
         self._tail_is_checked = tail_is_checked
         self._tail_lock = Lock()
 
@@ -392,9 +395,24 @@ class Log:
         """Sync everything below `up_to` (exclusive), by default all there is now. Blocks: call it from a thread."""
         self._failure.check()
         with self._disk("syncing"):
+            self._sync_small_files()
             self._segmented.flush(self.log_end_offset if up_to is None else up_to)
-            self._producers.flush()
         self._last_flush_ms = self._resources.clock.time_ms()
+
+    def _sync_small_files(self) -> None:
+        """What must be on the disk before the recovery point rises."""
+        if not self._identity_is_synced:
+            sync_topic_id(self._resources.files, str(self.directory))
+            self._identity_is_synced = True
+        self._leader_epochs.sync()
+        self._producers.flush()
+
+    def adopt(self, topic_id: bytes) -> None:
+        """Take `topic_id`, where a power cut right after the log's creation has lost it."""
+        with self._disk("naming"):
+            write_topic_id(self._resources.files, str(self.directory), topic_id)
+        self.topic_id = topic_id
+        self._identity_is_synced = False
 
     def remove_expired_producers(self) -> int:
         """Forget producers that were idle for too long; return how many."""
@@ -408,7 +426,7 @@ class Log:
         with self._disk("closing"):
             if self._segmented.changed:
                 self._producers.snapshot_at(self.log_end_offset)
-                self._producers.flush()
+                self._sync_small_files()
             self._segmented.close()
 
     def release(self) -> None:

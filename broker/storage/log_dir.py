@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from broker.clock import Clock
@@ -29,7 +30,7 @@ from broker.storage.disk_failure import DiskFailure
 from broker.storage.files import Files, OsFiles, make_directories
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
-from broker.storage.log_opening import Checkpointed, LogOpener, Progress, create_log
+from broker.storage.log_opening import ZERO_TOPIC_ID, Checkpointed, LogOpener, Progress, create_log
 from broker.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from broker.storage.names import (
     CLEANER_OFFSETS,
@@ -49,6 +50,8 @@ from protocol.primitives import uuid_to_text
 _log = logging.getLogger(__name__)
 
 _RAFT_METADATA = "__cluster_metadata"  # of a Kafka controller in the same directory; not a log that brokers serve
+
+_CLOSING_THREADS = 8  # closing is waiting for syncs, and file systems commit those of several threads together
 
 ConfigForTopic = Callable[[str], LogConfig]
 
@@ -164,20 +167,21 @@ class LogDir:
     # ------------------------------------------------------------------------------------------------------- partitions
 
     def create_log(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
-        """Make the log of a new partition, or return the one there is if its topic id is the same.
+        """Make the log of a new partition, or return the one there is if its topic id is the same, or lost.
 
         Raises INCONSISTENT_TOPIC_ID for a log of an older topic of that name: it must be deleted first.
         """
         self.failure.check()
         existing = self.logs.get((topic, partition))
         if existing is not None:
+            if existing.topic_id == ZERO_TOPIC_ID:
+                existing.adopt(topic_id)
             if existing.topic_id != topic_id:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{existing} is of another topic of the same name")
             return existing
         directory = f"{self._path}/{partition_directory(topic, partition)}"
         try:
             log = create_log(directory, topic, partition, topic_id, config, self._resources)
-            self._files.fsync_directory(self._path)
         except OSError as error:
             raise self.failure.fail(f"creating {directory}", error) from error
         self.logs[topic, partition] = log
@@ -240,8 +244,8 @@ class LogDir:
             return
         try:
             if clean and self.failure.error is None:
-                for log in self.logs.values():
-                    log.close()
+                with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
+                    list(pool.map(Log.close, self.logs.values()))
                 self.checkpoint()
                 write_clean_shutdown(self._files, self._path, self.broker_epoch)
         except KafkaError as error:

@@ -56,14 +56,16 @@ class Checkpointed(NamedTuple):
 def create_log(
     directory: str, topic: str, partition: int, topic_id: bytes, config: LogConfig, resources: LogResources
 ) -> Log:
-    """Make the directory of a new partition, and its log, empty, from offset 0."""
+    """Make the directory of a new partition, and its log, empty, from offset 0.
+
+    Nothing is synced: what survives a power cut is promised by the first flush, and that syncs all of it.
+    """
     files = resources.files
     files.make_directory(directory)
     write_topic_id(files, directory, topic_id)
     segments = Segments([create_segment(directory, 0, config, resources)])
     segmented = SegmentedLog(directory, config, resources, segments, end_offset=0, recovery_point=0)
     segmented.changed = True
-    files.fsync_directory(directory)
     return Log(
         topic,
         partition,
@@ -73,6 +75,7 @@ def create_log(
         producers=PartitionProducers(ProducerState(), ProducerSnapshots(directory, resources.descriptors)),
         log_start_offset=0,
         resources=resources,
+        identity_is_synced=False,
     )
 
 

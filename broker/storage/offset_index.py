@@ -48,13 +48,16 @@ class OffsetIndex(IndexFile):
                 raise CorruptIndexError(f"{self.path} goes from {first} to {last} in a log of {log_size} bytes")
 
     def entry(self, slot: int) -> OffsetPosition:
-        relative_offset, position = _ENTRY.unpack(self.read_entry(slot))
+        return self._decode(self.read_entry(slot))
+
+    def _decode(self, entry: bytes) -> OffsetPosition:
+        relative_offset, position = _ENTRY.unpack(entry)
         return OffsetPosition(self.base_offset + relative_offset, position)
 
     def lookup(self, offset: int) -> OffsetPosition:
         """The last entry whose offset is at most `offset`; the start of the segment if there is none."""
-        slot = self.floor_slot(offset - self.base_offset, _OFFSET)
-        return OffsetPosition(self.base_offset, 0) if slot < 0 else self.entry(slot)
+        slot, entry = self.floor_entry(offset - self.base_offset, _OFFSET)
+        return OffsetPosition(self.base_offset, 0) if slot < 0 else self._decode(entry)
 
     def first_at_position(self, position: int) -> OffsetPosition | None:
         """The first entry whose batch starts at `position` or behind it; None if there is none."""

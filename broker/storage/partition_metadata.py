@@ -8,7 +8,7 @@ topic_id: 2eUHgRqfStWy-DpSiN8B4w
 
 from __future__ import annotations
 
-from broker.storage.files import Files, replace_file
+from broker.storage.files import Files, parent_of, replace_file, sync_file
 from broker.storage.names import PARTITION_METADATA
 from broker.storage.text_file import MalformedFileError
 from protocol.primitives import uuid_from_text, uuid_to_text
@@ -17,8 +17,15 @@ _VERSION = 0
 
 
 def write_topic_id(files: Files, directory: str, topic_id: bytes) -> None:
+    """Write down the topic id, for now; `sync_topic_id` before any of the log is promised to survive a power cut."""
     text = f"version: {_VERSION}\ntopic_id: {uuid_to_text(topic_id)}"  # without a line end, as Kafka has it
-    replace_file(files, f"{directory}/{PARTITION_METADATA}", text.encode())
+    replace_file(files, f"{directory}/{PARTITION_METADATA}", text.encode(), synced=False)
+
+
+def sync_topic_id(files: Files, directory: str) -> None:
+    """Sync the topic id, and the name of the partition's directory."""
+    sync_file(files, f"{directory}/{PARTITION_METADATA}")
+    files.fsync_directory(parent_of(directory))
 
 
 def read_topic_id(files: Files, directory: str) -> bytes:

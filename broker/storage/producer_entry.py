@@ -55,6 +55,11 @@ class ProducerEntry:
         """Offset of the last record of the last batch kept, or -1."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
+    def is_followed_by(self, first_sequence: int) -> bool:
+        """Whether a batch that begins with this sequence goes on where the last one ended."""
+        last_sequence = self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+        return first_sequence == (last_sequence + 1) & MAX_SEQUENCE
+
     def find_duplicate(self, epoch: int, first_sequence: int, last_sequence: int) -> AppendedBatch | None:
         """The kept batch with exactly these sequences, if any."""
         if epoch == self.epoch:
@@ -73,10 +78,6 @@ class ProducerEntry:
         if epoch != self.epoch:
             self.batches.clear()
             self.epoch = epoch
-
-
-def following_sequence(sequence: int) -> int:
-    return 0 if sequence == MAX_SEQUENCE else sequence + 1
 
 
 def preceding_sequence(sequence: int, distance: int) -> int:

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from broker.storage.producer_entry import NO_EPOCH, NO_OFFSET, AppendedBatch, ProducerEntry, following_sequence
+from broker.storage.producer_entry import NO_EPOCH, NO_OFFSET, AppendedBatch, ProducerEntry
 from protocol.control_records import ControlRecordType, EndTxnMarker
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import BatchHeader
@@ -79,14 +79,14 @@ class ProducerState:
         if entry is None:
             return None
         epoch = header.producer_epoch
-        if from_client:
+        if from_client and not (epoch == entry.epoch and entry.is_followed_by(header.base_sequence)):
             duplicate = entry.find_duplicate(epoch, header.base_sequence, header.last_sequence)
             if duplicate is not None:
                 return duplicate
+            if epoch >= entry.epoch:
+                _check_new_sequence(entry, epoch, header.base_sequence)
         if epoch < entry.epoch:
             raise _fenced(header.producer_id, epoch, entry.epoch)
-        if from_client:
-            _check_sequence(entry, epoch, header.base_sequence)
         if entry.transaction_first_offset != NO_OFFSET and not header.is_transactional:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE, f"producer {header.producer_id} is in a transaction, the batch is not"
@@ -184,17 +184,17 @@ class ProducerState:
         return len(expired)
 
 
-def _check_sequence(entry: ProducerEntry, epoch: int, first_sequence: int) -> None:
-    if epoch != entry.epoch:
-        if first_sequence != 0 and entry.epoch != NO_EPOCH:
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {entry.producer_id} starts epoch {epoch} with sequence {first_sequence}, not 0",
-            )
-    elif first_sequence != following_sequence(entry.last_sequence):
+def _check_new_sequence(entry: ProducerEntry, epoch: int, first_sequence: int) -> None:
+    """What does not go on where the last batch of the same epoch ended must begin a new epoch."""
+    if epoch == entry.epoch:
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"producer {entry.producer_id} sent sequence {first_sequence} after {entry.last_sequence}",
+        )
+    if first_sequence != 0 and entry.epoch != NO_EPOCH:
+        raise KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {entry.producer_id} starts epoch {epoch} with sequence {first_sequence}, not 0",
         )
 
 

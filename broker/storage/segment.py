@@ -22,7 +22,14 @@ import logging
 from collections.abc import Iterator
 from threading import RLock
 
-from broker.storage.batch_scan import CorruptBatchError, StoredBatch, read_whole_batches, scan_batches, scan_headers
+from broker.storage.batch_scan import (
+    CorruptBatchError,
+    StoredBatch,
+    find_batch,
+    read_whole_batches,
+    scan_batches,
+    scan_headers,
+)
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.files import BytesLike
 from broker.storage.index_file import CorruptIndexError
@@ -108,21 +115,23 @@ class Segment:
         self._time_index.create()
         self._indexes_checked = True
 
-    def should_roll(self, size: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int) -> bool:
+    def should_roll(
+        self, size: int, max_timestamp: int, last_offset: int, max_bytes: int, max_ms: int, now_ms: int
+    ) -> bool:
         """Whether a batch of `size` bytes, with these largest timestamp and last offset, belongs into a new segment.
 
         Time counts from the first batch's timestamp to the new one's, not by the clock (Kafka `LogSegment.shouldRoll`);
         the clock decides only where records have no timestamps.
         """
-        if self.size > config.segment_bytes - size or self.index_full:
-            return True
-        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+        if self.size + size > max_bytes or self.index_full or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
         if not self.size:
             return False
-        first = self.first_timestamp()
+        first = self._first_timestamp
+        if first is None:
+            first = self.first_timestamp()
         waited = max_timestamp - first if first >= 0 else now_ms - self._created_ms
-        return waited > config.max_segment_ms - self.jitter_ms
+        return waited > max_ms - self.jitter_ms
 
     def write(self, data: BytesLike) -> int:
         """Put `data`, whole batches, behind the last batch and return where; `note_batch` each of them then."""
@@ -254,13 +263,14 @@ class Segment:
 
     def _locate_by_index(self, offset: int) -> tuple[int, int] | None:
         entry = self.offset_index.lookup(offset)
-        for batch in self.batches_from(entry.position):
-            # Brokers before Kafka 4 noted the last offset of all batches of an append, so it may lie beyond the batch.
-            if batch.position == entry.position > 0 and batch.base_offset > entry.offset:
-                raise CorruptIndexError(f"the index says offset {entry.offset} where {self.path} has {batch}")
-            if batch.last_offset >= offset:
-                return batch.position, batch.size
-        return None
+        found = find_batch(self._descriptors, self.path, entry.position, self.size, offset)
+        if found is None:
+            return None
+        position, size, base_offset = found
+        # Brokers before Kafka 4 noted the last offset of all batches of an append, so it may lie beyond the batch.
+        if position == entry.position > 0 and base_offset > entry.offset:
+            raise CorruptIndexError(f"the index says offset {entry.offset} where {self.path} has {base_offset}")
+        return position, size
 
     def batches_from(self, position: int) -> Iterator[StoredBatch]:
         """The batches from `position`, a boundary, to the end; `CorruptBatchError` where there is none."""

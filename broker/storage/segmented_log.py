@@ -64,13 +64,23 @@ class SegmentedLog:
         self._resources = resources
         self._flush_lock = Lock()
 
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._segment_bytes = config.segment_bytes  # every append asks for these two
+        self._segment_ms = config.max_segment_ms
+
     # ------------------------------------------------------------------------------------------------------- appending
 
     def append(self, data: BytesLike, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """Append one batch with these offsets; return the segment that took it."""
         size = len(data)
         segment = self.segments.active
-        if segment.should_roll(size, max_timestamp, last_offset, self.config, now_ms):
+        if segment.should_roll(size, max_timestamp, last_offset, self._segment_bytes, self._segment_ms, now_ms):
             segment = self.roll(base_offset)
         self.changed = True
         position = segment.write(data)
@@ -83,7 +93,9 @@ class SegmentedLog:
         first, last = headers[0][1], headers[-1][1]
         max_timestamp = max(header.max_timestamp for _, header in headers)
         segment = self.segments.active
-        if segment.should_roll(len(data), max_timestamp, last.last_offset, self.config, now_ms):
+        if segment.should_roll(
+            len(data), max_timestamp, last.last_offset, self._segment_bytes, self._segment_ms, now_ms
+        ):
             segment = self.roll(first.base_offset)
         self.changed = True
         start = segment.write(data)
@@ -117,9 +129,13 @@ class SegmentedLog:
 
     def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
         """The slice from the batch that holds `offset`, or the next one, up to `end_offset`, within one segment."""
-        return self.look(
-            lambda segments: self._read(segments, offset, max_bytes, end_offset, minimum_one_batch), offset
-        )
+        while True:  # as in `look`, without the closure: this is every Fetch
+            segments = self.segments.from_offset(offset)
+            try:
+                return self._read(segments, offset, max_bytes, end_offset, minimum_one_batch)
+            except FileNotFoundError:
+                if self.segments.from_offset(offset) == segments:
+                    raise
 
     def _read(
         self, segments: list[Segment], offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool

@@ -46,6 +46,7 @@ class Scenario:
     def __init__(self, files: SimulatedFiles) -> None:
         self.files = files
         self.appended: list[bytes] = []
+        self.epochs: list[int] = []
         self.acknowledged = 0
         self.synced = 0
         self.is_created = False
@@ -82,6 +83,7 @@ class Scenario:
             value = b"value %d" % self.counter
             self.counter += 1
             self.appended.append(value)
+            self.epochs.append(leader_epoch)
             data = batch(value, producer_id=PRODUCER, producer_epoch=0, base_sequence=len(self.appended) - 1)
             assert log.append_as_leader(data, leader_epoch, NOW).base_offset == len(self.appended) - 1
             self.acknowledged = len(self.appended)
@@ -93,7 +95,7 @@ class Scenario:
     def truncate(self, log_dir: LogDir, log: Log, to: int) -> None:
         self.acknowledged, self.synced = min(self.acknowledged, to), min(self.synced, to)
         log.truncate_to(to)
-        del self.appended[to:]
+        del self.appended[to:], self.epochs[to:]
         log_dir.checkpoint_recovery_points()
 
 
@@ -110,6 +112,7 @@ def check(root: Directory, scenario: Scenario, promised: int, *, may_have_holes:
     assert [offset for offset, _ in found[:promised]] == list(range(promised))
     assert may_have_holes or len(found) == end
     assert log.topic_id == TOPIC_ID or not promised
+    assert [log.epoch_for_offset(offset) for offset, _ in found] == [scenario.epochs[offset] for offset, _ in found]
     if found:
         last, value = found[-1]
         again = batch(value, producer_id=PRODUCER, producer_epoch=0, base_sequence=last)
