@@ -1,0 +1,51 @@
+"""What `pip install` brings: every module, the typing markers and the command, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.peers.availability import unavailable
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGES = ("protocol", "broker", "client")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    directory = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(directory)]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
+    source = tmp_path_factory.mktemp("source")  # a build leaves traces in its source
+    for name in filter(None, listed.split("\0")):
+        if name.startswith((*(f"{package}/" for package in PACKAGES), "pyproject", "README", "LICENSE")):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((REPOSITORY / name).read_bytes())
+    built = subprocess.run([*command, str(source)], capture_output=True, text=True, timeout=120, check=False)
+    if built.returncode:
+        unavailable(f"the wheel could not be built: {built.stderr.strip()[-1000:]}")
+    return zipfile.ZipFile(next(directory.glob("*.whl")))
+
+
+def test_the_wheel_runs_on_any_platform(wheel: zipfile.ZipFile) -> None:
+    assert Path(str(wheel.filename)).name.endswith("-py3-none-any.whl")
+
+
+def test_every_module_is_in_it_and_no_test(wheel: zipfile.ZipFile) -> None:
+    packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    listed = subprocess.run(["git", "ls-files", *PACKAGES], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert packed == set(listed.stdout.split())
+
+
+def test_the_command_and_the_license_are_in_it(wheel: zipfile.ZipFile) -> None:
+    [entry_points] = [name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt")]
+    script = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["scripts"]["odradek"]
+    assert f"odradek = {script}" in wheel.read(entry_points).decode()
+    assert any(name.endswith("/LICENSE") for name in wheel.namelist())
