@@ -84,7 +84,6 @@ class Consumer:
         self._timeout_ms = default_api_timeout_ms
         self._subscription = Subscription()
         self._current: PartitionState | None = None
-        self._is_fetching = False
         self._is_closed = True
         self._cluster: Cluster
         self._lookup: OffsetLookup
@@ -126,7 +125,7 @@ class Consumer:
         self._subscription.assign(TopicPartition(*partition) for partition in partitions)
         self._cluster.track(self._subscription.topics())
         self._current = None
-        self._rearrange()
+        self._fetcher.arrange()
 
     def assignment(self) -> list[TopicPartition]:
         """The assigned partitions, sorted."""
@@ -162,7 +161,7 @@ class Consumer:
         if offset < 0:
             raise ConfigurationError("seek", f"offset {offset} is negative", "Use seek_to_beginning or seek_to_end")
         self._seek(self._subscription.state(TopicPartition(*partition)), offset)
-        self._rearrange()
+        self._fetcher.arrange()
 
     async def seek_to_beginning(self, *partitions: Partition) -> None:
         """Go on at the first record of these partitions, or of all. Raises ClientError."""
@@ -205,17 +204,18 @@ class Consumer:
         self._start_fetching()
         limit = max_records or self._config.max_poll_records
         arrived = self._fetcher.arrived
-        try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-                while True:
-                    arrived.clear()
-                    if records := self._take(limit):
-                        return records
-                    self._raise_error()
+        deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
+        while True:
+            arrived.clear()
+            if records := self._take(limit):
+                return records
+            self._raise_error()
+            try:
+                async with asyncio.timeout_at(deadline):
                     await arrived.wait()
-                    self._check_open()
-        except TimeoutError:
-            return []
+            except TimeoutError:
+                return []
+            self._check_open()
 
     def __aiter__(self) -> Self:
         return self
@@ -266,13 +266,7 @@ class Consumer:
 
     def _start_fetching(self) -> None:
         self._check_open()
-        if not self._is_fetching:
-            self._is_fetching = True
-            self._fetcher.arrange()
-
-    def _rearrange(self) -> None:
-        if self._is_fetching:
-            self._fetcher.arrange()
+        self._fetcher.start()
 
     def _raise_error(self) -> None:
         for state in self._subscription.states.values():
@@ -294,7 +288,7 @@ class Consumer:
         for state in self._states(partitions):
             state.is_paused = is_paused
         self._current = None
-        self._rearrange()
+        self._fetcher.arrange()
         self._fetcher.arrived.set()
 
     def _seek(self, state: PartitionState, offset: int) -> None:
@@ -311,7 +305,7 @@ class Consumer:
             found |= await self._lookup.find(dict.fromkeys(beyond, LATEST), self._timeout_ms)
         for state in states:
             self._seek(state, found[state.partition].offset)
-        self._rearrange()
+        self._fetcher.arrange()
 
     async def _offsets(self, partitions: Iterable[Partition], time: int) -> dict[TopicPartition, int]:
         self._check_open()

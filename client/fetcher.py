@@ -50,7 +50,7 @@ slower than the broker anyway; one who is faster waits for this once."""
 
 
 class Fetcher:
-    """Keeps the partitions of one subscription supplied, from the first `arrange` to `close`.
+    """Keeps the partitions of one subscription supplied, from `start` to `close`.
 
     `arrived` is set whenever there may be news for the user: records, or an error.
     """
@@ -67,12 +67,18 @@ class Fetcher:
         self._brokers: dict[int, asyncio.Task[None]] = {}
         self._news: dict[int, asyncio.Event] = {}
         self._in_flight: dict[int, tuple[Connection, PartitionFetch]] = {}
-        self._is_closed = False
+        self._is_running = False
         cluster.on_change.append(self.arrange)
+
+    def start(self) -> None:
+        """Begin to fetch; again, it does nothing."""
+        if not self._is_running:
+            self._is_running = True
+            self.arrange()
 
     async def close(self) -> None:
         """Stop fetching; nothing is left running."""
-        self._is_closed = True
+        self._is_running = False
         await self.positions.close()
         for task in self._brokers.values():
             task.cancel()
@@ -81,7 +87,7 @@ class Fetcher:
 
     def arrange(self) -> None:
         """Look again at what is to be done: assignment, positions, metadata or errors have changed."""
-        if self._is_closed:
+        if not self._is_running:
             return
         self.positions.look_up_missing()
         for partition, state in self._subscription.states.items():

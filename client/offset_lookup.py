@@ -41,15 +41,15 @@ class OffsetLookup:
     async def find(self, times: Mapping[TopicPartition, int], timeout_ms: int) -> Found:
         """The first offset at or after each time (ms, or LATEST, EARLIEST); offset -1 where there is none.
 
-        Asks again, on retriable errors, until every partition has its answer. Raises BrokerError, or after
-        `timeout_ms` the error that was in the way.
+        Finds the topics, then asks, and asks again on retriable errors, until every partition has its answer; each of
+        the two for `timeout_ms` at most. Raises BrokerError, or after that time the error that was in the way.
         """
         found: Found = {}
         failure: ClientError | None = None
         backoff = Backoff(self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000)
+        await self._find_topics(times, timeout_ms)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._find_topics(times, timeout_ms)
                 while missing := {partition: times[partition] for partition in times if partition not in found}:
                     if failure is not None:
                         await asyncio.sleep(backoff.next())

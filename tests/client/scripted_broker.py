@@ -174,6 +174,7 @@ class Broker:
                         row.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
                     else:
                         row.records = log.read(asked.fetch_offset, asked.partition_max_bytes)
+                        row.aborted_transactions = log.aborted if request.isolation_level else None
                 rows.append(row)
             answer.responses.append(FetchableTopicResponse(topic.topic, topic.topic_id, rows))
         return answer

@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 
 from protocol.batch_header import MAX_SEQUENCE, BatchHeader, assign_offsets, batch_headers, crc_is_valid
 from protocol.errors import ErrorCode
+from protocol.messages.fetch import AbortedTransaction
 from protocol.record_iterator import Record, iter_records
 
 
@@ -24,6 +25,7 @@ class Log:
         self.end_offset = 0
         self.max_message_bytes = 1 << 30
         self.data = bytearray()
+        self.aborted: list[AbortedTransaction] = []
         self.appended = asyncio.Event()  # set at the next append, and replaced
         # By producer id: epoch, first and last sequence, base offset of its last batches.
         self._producers: dict[int, deque[tuple[int, int, int, int]]] = defaultdict(lambda: deque(maxlen=5))

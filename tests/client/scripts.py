@@ -1,0 +1,63 @@
+"""Answers for `Broker.script` that more than one test module needs, and batches to put into logs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from protocol.batch_builder import BatchBuilder
+from protocol.compression import Codec
+from tests.client.scripted_broker import DROP, Broker
+
+
+def now() -> float:
+    """Seconds of virtual time."""
+    return asyncio.get_running_loop().time()
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+async def drop_unread(broker: Broker, request: Any) -> object:
+    """The request was lost."""
+    return DROP
+
+
+async def serve_and_drop(broker: Broker, request: Any) -> object:
+    """The answer was lost."""
+    await broker.serve(request)
+    return DROP
+
+
+class Gate:
+    """Holds a request until it is opened, and lets the broker serve it then."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self._opened = asyncio.Event()
+
+    async def __call__(self, broker: Broker, request: Any) -> Any:
+        self.reached.set()
+        await self._opened.wait()
+        return await broker.serve(request)
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+def batch(
+    values: Sequence[bytes | None],
+    base_offset: int = 0,
+    *,
+    timestamp: int = 0,
+    codec: Codec = Codec.NONE,
+    producer_id: int = -1,
+    is_transactional: bool = False,
+) -> bytearray:
+    """A batch; the timestamp goes up by one from record to record."""
+    builder = BatchBuilder(codec, producer_id=producer_id, producer_epoch=0, is_transactional=is_transactional)
+    for index, value in enumerate(values):
+        builder.append(timestamp + index, None, value)
+    return builder.build(base_offset, 0)
