@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from broker.config import ConfigError
+from broker.storage.log_dir import LogDirRefusedError
+from broker.testing.plugin import kafka_broker, kafka_session_broker
+from broker.testing.threaded import ThreadedBroker
+
+__all__ = ["kafka_broker", "kafka_session_broker"]
+
+
+@pytest.fixture(scope="session")
+def kafka_properties() -> Mapping[str, str]:
+    return {"num.partitions": "2"}
+
+
+def values_of(broker: ThreadedBroker, topic: str, count: int) -> list[bytes | None]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[bytes | None] = []
+    while len(values) < count:
+        values += [message.value() for message in consumer.consume(count, 1) if not message.error()]
+    consumer.close()
+    return values
+
+
+def test_a_test_has_a_broker_of_its_own(kafka_broker: ThreadedBroker) -> None:
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
+    producer.produce("t", b"a", partition=0)
+    assert producer.flush(10) == 0
+
+    assert values_of(kafka_broker, "t", 1) == [b"a"]
+    assert list(producer.list_topics(timeout=10).topics) == ["t"]
+    assert len(producer.list_topics(timeout=10).topics["t"].partitions) == 2
+
+
+def test_the_next_test_has_another_one(kafka_broker: ThreadedBroker, kafka_session_broker: ThreadedBroker) -> None:
+    for broker in (kafka_broker, kafka_session_broker):
+        assert list(Producer({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics) == []
+    assert kafka_broker.port != kafka_session_broker.port
+
+
+def test_its_thread_ends_with_it() -> None:
+    before = set(threading.enumerate())
+
+    with ThreadedBroker():
+        assert set(threading.enumerate()) > before
+
+    assert set(threading.enumerate()) == before
+
+
+def test_a_start_that_fails_raises_where_it_was_asked_for(tmp_path: object) -> None:
+    with ThreadedBroker({"log.dirs": str(tmp_path)}), pytest.raises(LogDirRefusedError):
+        ThreadedBroker({"log.dirs": str(tmp_path)}).start()
+
+    with pytest.raises(ConfigError):
+        ThreadedBroker({"no.such": "property"}).start()
