@@ -1,0 +1,86 @@
+"""A real broker for the client: ours, or Apache Kafka with `--server apache`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.broker import Broker
+from client.cluster import Cluster
+from client.config import ClientConfig, parse_bootstrap_servers
+from client.connection import TcpNetwork
+from client.topics import create_topic
+from tests.peers import apache, odradek
+from tests.peers.server import Server
+
+PROPERTIES = {"auto.create.topics.enable": "true", "num.partitions": "3", "log.retention.ms": "-1"}
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def apache_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = apache.prepare(tmp_path_factory.mktemp("apache"), PROPERTIES)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def bootstrap(request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """The address of a broker that creates topics of three partitions by itself."""
+    if request.config.getoption("--server") == "apache":
+        yield request.getfixturevalue("apache_server").bootstrap
+    else:
+        async with Broker(PROPERTIES) as broker:
+            yield broker.bootstrap
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    """A broker process of the test's own, not started yet."""
+    prepare = apache.prepare if request.config.getoption("--server") == "apache" else odradek.prepare
+    server = prepare(tmp_path, PROPERTIES | {"num.partitions": "2"})
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test uses."""
+    return f"topic-{next(_numbers)}"
+
+
+MakeTopic = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+def make_topic(bootstrap: str, topic: str) -> MakeTopic:
+    async def make(partitions: int = 1, **properties: Any) -> str:
+        """Create the topic; `properties` with underscores for dots."""
+        config = ClientConfig(
+            bootstrap_servers=parse_bootstrap_servers(bootstrap),
+            client_id="tests",
+            request_timeout_ms=30000,
+            connect_timeout_ms=10000,
+            metadata_max_age_ms=300000,
+            retry_backoff_ms=100,
+            retry_backoff_max_ms=1000,
+            reconnect_backoff_ms=50,
+            reconnect_backoff_max_ms=1000,
+        )
+        cluster = Cluster(config, TcpNetwork())
+        try:
+            await cluster.start()
+            named = {name.replace("_", "."): str(value) for name, value in properties.items()}
+            created = await create_topic(cluster, config, topic, partitions=partitions, configs=named)
+            assert len(created.partitions) == partitions
+        finally:
+            await cluster.close()
+        return topic
+
+    return make

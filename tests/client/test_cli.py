@@ -1,0 +1,184 @@
+"""`python -m client` as it is typed: what it prints, and with which status it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from client import Producer
+from client.cli import INTERRUPTED, PIPE_CLOSED
+from tests.client.conftest import MakeTopic
+
+
+async def start(
+    *arguments: str, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE
+) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "client", *arguments, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
+    )
+
+
+async def run(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[list[bytes], str]:
+    """Run a command; the lines of its output, and what it said on standard error."""
+    process = await start(*arguments, stdin=subprocess.PIPE)
+    out, err = await process.communicate(stdin)
+    assert process.returncode == status, err.decode()
+    return out.splitlines(), err.decode()
+
+
+def consume(bootstrap: str, topic: str, *arguments: str) -> Sequence[str]:
+    return ("consume", "--bootstrap-server", bootstrap, "--topic", topic, *arguments)
+
+
+def produce(bootstrap: str, topic: str, *arguments: str) -> Sequence[str]:
+    return ("produce", "--bootstrap-server", bootstrap, "--topic", topic, *arguments)
+
+
+def lines(count: int) -> list[bytes]:
+    return [b"hello odradek %d" % number for number in range(count)]
+
+
+async def test_lines_of_standard_input_come_out_again(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    await run(*produce(bootstrap, topic), stdin=b"\n".join(lines(20000)))
+    out, err = await run(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "20000"))
+    assert out == lines(20000)
+    assert err == "Processed a total of 20000 messages\n"
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+async def test_lines_of_a_file_come_out_again(
+    bootstrap: str, make_topic: MakeTopic, tmp_path: Path, codec: str
+) -> None:
+    topic = await make_topic()
+    file = tmp_path / "lines"
+    file.write_bytes(b"\r\n".join([*lines(100), b"", b"last"]))
+    await run(*produce(bootstrap, topic, "--file", str(file), "--compression-type", codec, "--acks", "1"))
+    out, _ = await run(*consume(bootstrap, topic, "--from-beginning", "--timeout-ms", "1000"))
+    assert out == [*lines(100), b"", b"last"]
+
+
+async def test_lines_with_equal_keys_stay_in_order(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(3)
+    typed = b"".join(b"key%d=%d=x\n" % (number % 5, number) for number in range(1000))
+    await run(*produce(bootstrap, topic, "--key-separator", "="), stdin=typed)
+    out, _ = await run(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "1000"))
+    for key in range(5):
+        assert [line for line in out if int(line[:-2]) % 5 == key] == [
+            b"%d=x" % number for number in range(key, 1000, 5)
+        ]
+
+
+async def test_a_line_without_its_key_is_told_after_those_before_it_were_sent(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic()
+    _, err = await run(*produce(bootstrap, topic, "--key-separator", "\t"), stdin=b"a\t1\nb2\n", status=1)
+    assert err == "error: line 2 has no key: '\\t' is not in it\n"
+    assert (await run(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "1")))[0] == [b"1"]
+
+
+async def test_where_reading_begins_and_ends(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    async with Producer(bootstrap) as producer:
+        for number in range(10):
+            await producer.send(topic, b"%d" % number, partition=number % 2)
+        await producer.send(topic, None, partition=1)
+
+    async def read(*arguments: str) -> list[bytes]:
+        return (await run(*consume(bootstrap, topic, "--timeout-ms", "700", *arguments)))[0]
+
+    assert sorted(await read("--from-beginning")) == [*(b"%d" % number for number in range(10)), b"null"]
+    assert await read("--partition", "1", "--offset", "earliest") == [b"1", b"3", b"5", b"7", b"9", b"null"]
+    assert await read("--partition", "0", "--offset", "3", "--max-messages", "1") == [b"6"]
+    assert await read() == []
+    assert await read("--partition", "0", "--offset", "latest") == []
+
+
+async def test_reading_goes_on_until_ctrl_c(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    await run(*produce(bootstrap, topic), stdin=b"first\n")
+    process = await start(*consume(bootstrap, topic, "--from-beginning"))
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"first\n"
+    await run(*produce(bootstrap, topic), stdin=b"second\n")
+    assert await process.stdout.readline() == b"second\n"
+    process.send_signal(signal.SIGINT)
+    _, err = await process.communicate()
+    assert (process.returncode, err) == (INTERRUPTED, b"Processed a total of 2 messages\n")
+
+
+async def test_ctrl_c_does_not_lose_lines_that_were_read(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    reader = await start(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "2"))
+    writer = await start(*produce(bootstrap, topic), stdin=subprocess.PIPE)
+    assert writer.stdin is not None
+    writer.stdin.write(b"first\nsecond\nthird without an end")
+    out, _ = await reader.communicate()
+    assert out == b"first\nsecond\n"
+    writer.send_signal(signal.SIGINT)
+    _, err = await writer.communicate()
+    assert (writer.returncode, err) == (INTERRUPTED, b"")
+
+
+async def test_a_reader_of_the_output_may_leave(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    await run(*produce(bootstrap, topic), stdin=b"\n".join(lines(20000)))
+    read_end, write_end = os.pipe()
+    process = await start(*consume(bootstrap, topic, "--from-beginning"), stdout=write_end)
+    os.close(write_end)
+    os.close(read_end)
+    _, err = await process.communicate()
+    assert process.returncode == PIPE_CLOSED
+    assert b"Traceback" not in err
+
+
+async def test_what_cannot_be_done_is_told_in_one_line(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    _, err = await run(*consume(bootstrap, "nowhere"), status=1)
+    assert err.startswith("error: find a topic on nowhere: UNKNOWN_TOPIC_OR_PARTITION. Create the topic")
+    _, err = await run(*consume(bootstrap, topic, "--partition", "7"), status=1)
+    assert err == f"error: topic {topic} has no partition 7\n"
+    _, err = await run(*produce(bootstrap, topic, "--file", "/no/such/file"), status=1)
+    assert err == "error: [Errno 2] No such file or directory: '/no/such/file'\n"
+    _, err = await run(*consume("127.0.0.1:1", topic), status=1)
+    assert err.startswith("error: find the cluster: 127.0.0.1:1: connection refused. Check bootstrap_servers")
+    _, err = await run(*consume("nowhere:x", topic), status=1)
+    assert err.startswith("error: configure the client: bootstrap_servers is 'nowhere:x'")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("brew",),
+        ("consume",),
+        ("consume", "--topic", "t", "--offset", "soon"),
+        ("consume", "--topic", "t", "--offset", "-3"),
+        ("consume", "--topic", "t", "--max-messages", "0"),
+        ("consume", "--topic", "t", "--from-beginning", "--offset", "3"),
+        ("produce", "--topic", "t", "--acks", "2"),
+    ],
+)
+async def test_a_command_line_that_cannot_be_is_refused_with_its_usage(arguments: Sequence[str]) -> None:
+    _, err = await run(*arguments, status=2)
+    assert err.startswith("usage: python -m client")
+
+
+async def test_help_names_the_commands_and_loads_next_to_nothing() -> None:
+    program = "import sys, client.cli\ntry: client.cli.run(['--help'])\nfinally: print(*sys.modules)"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    out, _ = await process.communicate()
+    *usage, modules = out.decode().splitlines()
+    assert any(line.split()[:1] == ["produce"] for line in usage)
+    assert any(line.split()[:1] == ["consume"] for line in usage)
+    assert not {"asyncio", "msgspec", "client.producer"} & set(modules.split())
