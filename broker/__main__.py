@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
 from broker.broker import Broker
@@ -37,6 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
         from broker.config.docs import help_text
 
         print(help_text())
+        return 0
+    if options.version:
+        print(f"odradek {_version()}")
         return 0
     try:
         config = BrokerConfig.load(options.config, dict(options.override))
@@ -67,6 +70,8 @@ async def serve(config: BrokerConfig) -> int:
         await asyncio.wait({starting})
     else:
         starting.result()
+        # What is alive now stays: the collector need not look at it again. Embedded brokers end sooner.
+        gc.freeze()
         await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
         _LOG.info("stopping", reason="it was told to" if stop.is_set() else "it failed")
         await broker.stop()
@@ -99,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a property that goes before the file's; as often as wanted",
     )
     parser.add_argument("--help-config", action="store_true", help="print every property and what it means")
-    parser.add_argument("--version", action="version", version=f"odradek {_version()}")
+    parser.add_argument("--version", action="store_true", help="print the version")
     return parser
 
 
@@ -111,6 +116,8 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("odradek")
     except PackageNotFoundError:  # run from the source tree

@@ -15,7 +15,6 @@ then marked clean.
 from __future__ import annotations
 
 import asyncio
-import gc
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -127,8 +126,6 @@ class Broker:
         except BaseException:
             await self._stack.aclose()
             raise
-        # What is alive now stays: the collector need not look at it again.
-        gc.freeze()
 
     async def stop(self) -> None:
         """Answer what was received, leave nothing to recover, let go of everything."""

@@ -8,13 +8,15 @@ from broker.broker import Broker
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import (
+    AbortedTransaction,
     FetchPartition,
     FetchRequest,
     FetchTopic,
     ForgottenTopic,
     ReplicaState,
 )
-from tests.handlers.requests import batch, create, fetch, fetch_request, produce, produce_request, values_in
+from tests.handlers.requests import NOW, batch, create, fetch, fetch_request, produce, produce_request, values_in
+from tests.storage.logs import marker
 from tests.wire import Wire
 
 LONG_MS = 60_000
@@ -297,11 +299,43 @@ async def test_a_session_error_is_one_of_the_whole_request(
     assert (response.error_code, response.session_id, response.responses) == (code, 0, [])
 
 
-async def test_a_read_committed_fetch_lists_aborted_transactions(wire: Wire) -> None:
+async def test_a_read_committed_fetch_lists_aborted_transactions(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
-    await produce(wire, "t", batch(b"a"))
+    partition = broker.services.partitions.get("t", 0)
 
-    row = await fetch(wire, "t", isolation_level=1)
+    def append(records: bytes | memoryview, *, from_client: bool = True) -> None:
+        info = partition.log.append_as_leader(memoryview(bytearray(records)), 0, NOW, from_client=from_client)
+        partition._appended(info)
 
-    assert row.aborted_transactions == []
-    assert values_in(row) == [b"a"]
+    append(batch(b"before"))
+    append(batch(b"lost", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True))
+    append(marker(5, 0, commit=False), from_client=False)
+    append(batch(b"open", producer_id=6, producer_epoch=0, base_sequence=0, is_transactional=True))
+
+    committed = await fetch(wire, "t", isolation_level=1)
+    everything = await fetch(wire, "t")
+
+    assert (committed.high_watermark, committed.last_stable_offset) == (4, 3)
+    assert committed.aborted_transactions == [AbortedTransaction(5, 1)]
+    assert len(values_in(committed)) == 3
+    assert everything.aborted_transactions is None
+    assert len(values_in(everything)) == 4
+    assert (await fetch(wire, "t", 3, isolation_level=1)).aborted_transactions == []
+
+
+async def test_a_read_committed_fetch_is_not_woken_by_an_open_transaction(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    partition = broker.services.partitions.get("t", 0)
+    request = fetch_request("t", isolation_level=1, max_wait_ms=LONG_MS)
+    await wire.send(request, 12)
+    await parked(broker)
+
+    opening = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    partition.append_as_leader(memoryview(bytearray(opening)), 1, NOW, 13)
+    await asyncio.sleep(0)
+    assert len(broker.services.fetch_purgatory) == 1
+    ending = memoryview(bytearray(marker(5, 0, commit=True)))
+    partition._appended(partition.log.append_as_leader(ending, 0, NOW, from_client=False))
+
+    [topic] = (await wire.receive(request, 12)).responses
+    assert topic.partitions[0].high_watermark == 2

@@ -1,0 +1,32 @@
+"""What one broker sees of a cluster that it is not alone in: images as the metadata store would bring them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from broker.broker import Broker
+from broker.metadata.image import BrokerImage, PartitionImage
+from broker.metadata.values import RUNNING, Listener
+
+SELF, OTHER = 1, 2
+OTHER_BROKER = BrokerImage(OTHER, 9, [Listener("PLAINTEXT", "PLAINTEXT", "other", 9093)], "south", RUNNING, "x", 9)
+
+
+def publish(broker: Broker, topic: str, **state: Any) -> None:
+    """Publish an image with another broker in it, and with the topic's partition 0 changed; its epochs grow."""
+    metadata = broker.services.metadata
+    image, old = metadata.image, metadata.image.topics[topic]
+    before = old.partitions[0]
+    epochs = {"leader_epoch": before.leader_epoch + ("leader" in state), "partition_epoch": before.partition_epoch + 1}
+    partition: PartitionImage = msgspec.structs.replace(before, replicas=[SELF, OTHER], **epochs, **state)
+    new = msgspec.structs.replace(old, partitions=[partition, *old.partitions[1:]])
+    # Not through the metadata's own door: behind that is a controller, who would put things right.
+    metadata.image = msgspec.structs.replace(
+        image,
+        topics={**image.topics, topic: new},
+        topics_by_id={**image.topics_by_id, new.topic_id: new},
+        brokers={**image.brokers, OTHER: OTHER_BROKER},
+    )
+    broker.services.partitions.apply(metadata.image)
