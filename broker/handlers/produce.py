@@ -70,6 +70,7 @@ class _Appending(NamedTuple):
 class _Unacknowledged(NamedTuple):
     """An append that has ended here, but perhaps not in the other in-sync replicas."""
 
+    topic: TopicProduceData
     row: PartitionProduceResponse
     partition: Partition
     leader_epoch: int
@@ -150,7 +151,7 @@ class _Produce:
             self._fail(topic, row, error)
         else:
             if isinstance(append, AppendInfo):
-                self._appended(row, partition, leader_epoch, append)
+                self._appended(topic, row, partition, leader_epoch, append)
             else:
                 self.appending.append(_Appending(topic, row, partition, leader_epoch, append))
         return row
@@ -173,7 +174,7 @@ class _Produce:
             except KafkaError as error:
                 self._fail(topic, row, error)
             else:
-                self._appended(row, partition, leader_epoch, info)
+                self._appended(topic, row, partition, leader_epoch, info)
         answer = self.answer()
         return await answer if isinstance(answer, asyncio.Future) else answer
 
@@ -184,14 +185,19 @@ class _Produce:
                 raise self._failure
             return None
         if self._unacknowledged:
-            delayed = DelayedProduce(self.response, self._unacknowledged)
+            delayed = DelayedProduce(self, self._unacknowledged)
             if not delayed.all_acknowledged():
                 keys = [pending.partition for pending in self._unacknowledged]
                 return self._services.produce_purgatory.park(delayed, keys, self._timeout_ms)
         return self.response
 
     def _appended(
-        self, row: PartitionProduceResponse, partition: Partition, leader_epoch: int, info: AppendInfo
+        self,
+        topic: TopicProduceData,
+        row: PartitionProduceResponse,
+        partition: Partition,
+        leader_epoch: int,
+        info: AppendInfo,
     ) -> None:
         if not info.duplicate:
             metrics = partition.metrics
@@ -201,20 +207,20 @@ class _Produce:
         row.log_append_time_ms = info.log_append_time
         row.log_start_offset = info.log_start_offset
         if self._acks == ACKS_ALL:
-            self._unacknowledged.append(_Unacknowledged(row, partition, leader_epoch, info.last_offset + 1))
+            self._unacknowledged.append(_Unacknowledged(topic, row, partition, leader_epoch, info.last_offset + 1))
 
     def _fail(self, topic: TopicProduceData, row: PartitionProduceResponse, error: KafkaError) -> None:
         self._failure = error
-        row.error_code = error.code
+        self.refuse(topic, row, error.code)
         row.error_message = error.detail or None
         if isinstance(error, InvalidRecordsError):
             row.record_errors = [BatchIndexAndErrorMessage(*record) for record in error.record_errors]
-        elif (
-            error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and self._context.api_version >= _FIRST_VERSION_WITH_LEADERS
-        ):
-            self._tell_leader(topic, row)
 
-    def _tell_leader(self, topic: TopicProduceData, row: PartitionProduceResponse) -> None:
+    def refuse(self, topic: TopicProduceData, row: PartitionProduceResponse, code: ErrorCode) -> None:
+        """Put an error (or none) into a row, and with NOT_LEADER_OR_FOLLOWER who leads, if the version can say it."""
+        row.error_code = code
+        if code is not ErrorCode.NOT_LEADER_OR_FOLLOWER or self._context.api_version < _FIRST_VERSION_WITH_LEADERS:
+            return
         leader = current_leader(self._services, self._context, topic.name, topic.topic_id, row.index)
         row.current_leader = LeaderIdAndEpoch(leader.node_id, leader.leader_epoch)
         endpoints = self.response.node_endpoints
@@ -240,8 +246,8 @@ def _checked(records: memoryview | None, transactional_id: str | None) -> memory
 class DelayedProduce(DelayedOperation[ProduceResponse]):
     """A response that waits until every in-sync replica has the records of every row, or its time is up."""
 
-    def __init__(self, response: ProduceResponse, unacknowledged: list[_Unacknowledged]) -> None:
-        self._response = response
+    def __init__(self, work: _Produce, unacknowledged: list[_Unacknowledged]) -> None:
+        self._work = work
         self._unacknowledged = unacknowledged
 
     def all_acknowledged(self) -> bool:
@@ -252,7 +258,7 @@ class DelayedProduce(DelayedOperation[ProduceResponse]):
             if code is None:
                 waiting.append(pending)
             else:
-                pending.row.error_code = code
+                self._work.refuse(pending.topic, pending.row, code)
         self._unacknowledged = waiting
         return not waiting
 
@@ -263,4 +269,4 @@ class DelayedProduce(DelayedOperation[ProduceResponse]):
         if not self.all_acknowledged():
             for pending in self._unacknowledged:
                 pending.row.error_code = ErrorCode.REQUEST_TIMED_OUT
-        return self._response
+        return self._work.response

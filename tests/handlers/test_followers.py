@@ -58,13 +58,15 @@ async def test_acks_all_learns_of_another_leader(broker: Broker, wire: Wire) -> 
     await create(wire, "t")
     publish(broker, "t", isr=BOTH)
     request = produce_request("t", batch(b"a"), acks=-1)
-    await wire.send(request, 9)
+    await wire.send(request, 10)
     await waiting(broker)
 
     publish(broker, "t", isr=BOTH, leader=OTHER)
-    [topic] = (await wire.receive(request, 9)).responses
+    response = await wire.receive(request, 10)
 
-    assert topic.partition_responses[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    row = response.responses[0].partition_responses[0]
+    assert (row.error_code, row.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, OTHER)
+    assert [node.node_id for node in response.node_endpoints] == [OTHER]
 
 
 async def test_acks_1_does_not_wait(broker: Broker, wire: Wire) -> None:
