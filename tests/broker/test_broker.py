@@ -213,6 +213,7 @@ async def test_its_state_is_served_over_http() -> None:
     assert samples["kafka_server_replicamanager_leadercount"] == "3.0"
     assert samples['kafka_server_brokertopicmetrics_messagesin_total{topic="t"}'] == "2.0"
     assert samples['kafka_log_log_logendoffset{partition="0",topic="t"}'] == "2.0"
+    assert float(samples["process_open_fds"]) > 0
     assert samples["kafka_controller_kafkacontroller_activecontrollercount"] == "1.0"
 
 
