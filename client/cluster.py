@@ -2,8 +2,8 @@
 
 A client of its own (a producer, a consumer) owns one Cluster. It holds the image of the last metadata (`image`), asks
 for new ones when they are old, when somebody found them wrong (`refresh_soon`) or needs a topic that they do not name
-(`topic`), and hands out connections by node id. One request for metadata is under way at any time, and two follow each
-other by `retry_backoff_ms` at least, so that a cluster in trouble is not asked in a circle.
+(`topic`), and hands out connections by node id. One request for metadata is under way at any time, and two for the same
+topics have a pause between them, which grows while the answers bring no news.
 
 Metadata are asked of any broker: one that is connected, else one that is known, else the bootstrap servers again, so
 that a cluster whose addresses all changed is found again (KIP-899).
@@ -154,6 +154,7 @@ class Cluster:
                         raise failure
                 return known
         except TimeoutError:
+            failure = failure or self._topic_failure(name)
             raise failure or TimeLimitError("find a topic", f"no metadata within {timeout_ms} ms", topic=name) from None
         finally:
             if name not in self.image.topics and not was_tracked:
@@ -173,6 +174,8 @@ class Cluster:
 
     async def _get_metadata(self) -> None:
         loop = asyncio.get_running_loop()
+        if loop.time() - self._asked_at > 2 * self._config.retry_backoff_max_ms / 1000:
+            self._backoff.reset()  # that was another story
         if self._topics <= self._asked:
             await asyncio.sleep(max(0, self._asked_at + self._backoff.next() - loop.time()))
         self._asked_at = loop.time()
@@ -183,8 +186,9 @@ class Cluster:
         answer = await connection.send(request, MetadataResponse)
         if answer.error_code:
             raise broker_error(answer.error_code, "ask for metadata", broker=connection.name)
+        before = self.image
         self._merge(answer)
-        if not answer.topics or any(not topic.error_code for topic in answer.topics):
+        if self.image != before:
             self._backoff.reset()
 
     def _merge(self, answer: MetadataResponse) -> None:

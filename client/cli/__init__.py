@@ -1,7 +1,7 @@
 """The command line: one module a command, its flags named as in Kafka's tools.
 
-A module of this package that is named in COMMANDS has `add_arguments(parser)` and `async run(arguments) -> int`, whose
-result is the exit status. Modules are imported when their command is the one that was typed, and they import the client
+The module of a command has `add_arguments(parser)` and `run(arguments)`, which returns the exit status; an async `run`
+goes on an event loop. Modules are imported when their command is the one that was typed, and they import the client
 inside `run`, so that `--help` and mistakes answer at once.
 
 | exit status | meaning |
@@ -20,6 +20,7 @@ import os
 import sys
 from collections.abc import Coroutine, Sequence
 from importlib import import_module
+from typing import Any
 
 COMMANDS = {
     "produce": "Send lines of standard input or of a file",
@@ -39,16 +40,20 @@ def run(arguments: Sequence[str]) -> int:
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=f"{summary}.")
         if name == wanted:
-            import_module(f"client.cli.{name}").add_arguments(command)
+            _module(name).add_arguments(command)
     parsed = parser.parse_args(arguments)
     try:
-        status: int = _on_loop(import_module(f"client.cli.{parsed.command}").run(parsed))
+        status: int | Coroutine[None, None, int] = _module(parsed.command).run(parsed)
+        return status if isinstance(status, int) else _on_loop(status)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it once more at exit
         return PIPE_CLOSED
-    return status
+
+
+def _module(command: str) -> Any:
+    return import_module(f"client.cli.{command.replace('-', '_')}")
 
 
 def _on_loop(command: Coroutine[None, None, int]) -> int:

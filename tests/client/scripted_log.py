@@ -30,7 +30,7 @@ class Log:
         # By producer id: epoch, first and last sequence, base offset of its last batches.
         self._producers: dict[int, deque[tuple[int, int, int, int]]] = defaultdict(lambda: deque(maxlen=5))
 
-    def append(self, records: bytes) -> tuple[ErrorCode, int]:
+    def append(self, records: bytes | bytearray) -> tuple[ErrorCode, int]:
         """Append a batch as a leader does; return the error and the base offset."""
         data = bytearray(records)
         [(position, header)] = batch_headers(data)

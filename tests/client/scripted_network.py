@@ -16,7 +16,7 @@ from protocol.codec import decode
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.header import API_VERSIONS_KEY, decode_request_header, encode_response
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from protocol.schema import ZERO_UUID
+from protocol.schema import ZERO_UUID, Message
 from tests.client.scripted_broker import DROP, Broker
 from tests.client.scripted_log import Log
 
@@ -29,6 +29,7 @@ class ScriptedNetwork:
     def __init__(self, brokers: int = 1, *, piece_size: int = 1 << 20, with_topic_ids: bool = True) -> None:
         self.brokers = {node_id: Broker(self, node_id) for node_id in range(1, brokers + 1)}
         self.logs: dict[tuple[str, int], Log] = {}
+        self.aliases: dict[Address, Broker] = {}  # where brokers can be reached without advertising it
         self.piece_size = piece_size
         self.written: list[tuple[Any, bytes]] = []
         self._with_topic_ids = with_topic_ids
@@ -39,10 +40,11 @@ class ScriptedNetwork:
         return [str(broker.address) for broker in self.brokers.values()]
 
     async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
-        broker = next((broker for broker in self.brokers.values() if broker.address == address), None)
+        advertised = {broker.address: broker for broker in self.brokers.values()}
+        broker = advertised.get(address) or self.aliases.get(address)
         if broker is None or not broker.is_up:
             raise ConnectionRefusedError(111, "Connection refused")
-        transport = MemoryTransport(broker, protocol)
+        transport = MemoryTransport(broker, protocol, address)
         protocol.connection_made(transport)
         return transport
 
@@ -78,8 +80,9 @@ class ScriptedNetwork:
 class MemoryTransport(asyncio.Transport):
     """A connection: the client writes into it, and a task answers for the broker, one request after the other."""
 
-    def __init__(self, broker: Broker, protocol: asyncio.BufferedProtocol) -> None:
+    def __init__(self, broker: Broker, protocol: asyncio.BufferedProtocol, dialled: Address) -> None:
         super().__init__()
+        self.dialled = dialled
         self._broker = broker
         self._protocol = protocol
         self._received = bytearray()
@@ -159,8 +162,7 @@ class MemoryTransport(asyncio.Transport):
             if answer is DROP:
                 self.lose()
                 return
-            if answer is not None:
-                assert answer is not DROP
+            if isinstance(answer, Message):
                 self._answer(encode_response(header.api_key, header.api_version, header.correlation_id, answer))
 
     def _answer(self, frame: bytes | bytearray) -> None:

@@ -21,7 +21,7 @@ from client import (
 )
 from protocol.batch_builder import BatchBuilder
 from protocol.errors import ErrorCode
-from protocol.messages.produce import LeaderIdAndEpoch, ProduceRequest
+from protocol.messages.produce import LeaderIdAndEpoch, ProduceRequest, ProduceResponse
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_log import Log
 from tests.client.scripted_network import ScriptedNetwork
@@ -33,11 +33,10 @@ def refuse(code: ErrorCode) -> Any:
     """Answer every partition of a Produce with this error, append nothing."""
 
     async def answer(broker: Broker, request: ProduceRequest) -> Any:
-        leaders = {key: log.leader for key, log in broker.network.logs.items()}
         broker.network.logs, logs = {}, broker.network.logs
         answer = await broker.serve(request)
         broker.network.logs = logs
-        assert leaders
+        assert isinstance(answer, ProduceResponse)
         for topic in answer.responses:
             for row in topic.partition_responses:
                 row.error_code = code
@@ -291,6 +290,7 @@ async def test_a_refusal_that_names_the_new_leader_costs_no_pause() -> None:
 
     async def name_the_leader(broker: Broker, request: ProduceRequest) -> Any:
         answer = await broker.serve(request)
+        assert isinstance(answer, ProduceResponse)
         row = answer.responses[0].partition_responses[0]
         assert row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         row.current_leader = LeaderIdAndEpoch(log.leader, log.leader_epoch)

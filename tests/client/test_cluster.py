@@ -1,0 +1,132 @@
+"""Finding the cluster, and finding it again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from client import BootstrapError, Consumer, Producer
+from client.config import Address
+from protocol.messages.metadata import MetadataRequest
+from tests.client.scripted_network import ScriptedNetwork
+from tests.client.scripts import now
+from tests.client.virtual_time import simulated
+
+ALIAS = Address("alias", 9092)
+
+
+@simulated
+async def test_one_bootstrap_server_that_answers_is_enough() -> None:
+    network = ScriptedNetwork(brokers=3)
+    network.create("t", 3)
+    network.brokers[1].go_down()
+    servers = [*network.bootstrap[:1], "elsewhere:9092", *network.bootstrap[1:2]]
+    for _ in range(5):  # they are tried in random order
+        async with Producer(servers, network=network) as producer:
+            assert (await (await producer.send("t", b"", partition=1))).partition == 1
+
+
+@simulated
+async def test_when_none_answers_all_that_was_tried_is_told() -> None:
+    network = ScriptedNetwork(brokers=2)
+    network.brokers[1].go_down()
+    network.brokers[2].go_down()
+    with pytest.raises(BootstrapError) as told:
+        async with Producer(network.bootstrap, network=network):
+            pass
+    assert "broker1:9092: connection refused" in str(told.value)
+    assert "broker2:9092: connection refused" in str(told.value)
+    assert told.value.retriable
+    assert len(asyncio.all_tasks()) == 1
+
+
+@simulated
+async def test_the_bootstrap_connection_serves_on_if_the_broker_advertises_it() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Producer(network.bootstrap, network=network) as producer:
+        await (await producer.send("t", b""))
+        assert len(network.brokers[1].transports) == 1
+
+
+@simulated
+async def test_brokers_are_spoken_to_by_the_address_that_they_advertise() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    network.aliases[ALIAS] = network.brokers[1]
+    async with Producer(str(ALIAS), network=network) as producer:
+        await (await producer.send("t", b""))
+        [transport] = network.brokers[1].transports
+        assert transport.dialled == network.brokers[1].address
+
+
+@simulated
+async def test_a_cluster_whose_addresses_all_changed_is_found_through_the_bootstrap_servers() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    broker = network.brokers[1]
+    network.aliases[ALIAS] = broker
+    async with Producer(str(ALIAS), network=network) as producer:
+        await (await producer.send("t", b"1"))
+        broker.address = Address("moved", 9092)
+        broker.drop_connections()
+        assert (await (await producer.send("t", b"2"))).offset == 1
+    assert log.values() == [b"1", b"2"]
+
+
+@simulated
+async def test_a_cluster_in_trouble_is_not_asked_in_a_circle() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(
+        network.bootstrap, network=network, retry_backoff_ms=100, retry_backoff_max_ms=1000
+    ) as producer:
+        await (await producer.send("t", b"1"))
+        log.leader = -1
+        before = len(network.brokers[1].received(MetadataRequest))
+        start = now()
+        sent = await producer.send("t", b"2")
+        await asyncio.sleep(10)
+        asked = len(network.brokers[1].received(MetadataRequest)) - before
+        assert 5 <= asked <= 25
+        network.move(log, to=1)
+        await sent
+        assert now() - start < 13
+
+
+@simulated
+async def test_metadata_are_asked_for_again_when_they_are_old() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Consumer(network.bootstrap, network=network, metadata_max_age_ms=10000) as consumer:
+        await consumer.partitions_for("t")
+        before = len(network.brokers[1].received(MetadataRequest))
+        await asyncio.sleep(35)
+        assert len(network.brokers[1].received(MetadataRequest)) - before == 3
+
+
+@simulated
+async def test_many_who_need_the_same_topic_ask_once() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Consumer(network.bootstrap, network=network) as consumer:
+        before = len(network.brokers[1].received(MetadataRequest))
+        await asyncio.gather(*(consumer.partitions_for("t") for _ in range(20)))
+        assert len(network.brokers[1].received(MetadataRequest)) - before == 1
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer])
+@simulated
+async def test_nothing_is_left_running_after_close(kind: Any) -> None:
+    network = ScriptedNetwork(brokers=2)
+    network.create("t", 2)
+    async with kind(network.bootstrap, network=network) as user:
+        if isinstance(user, Producer):
+            await user.send("t", b"")
+        else:
+            user.assign(await user.partitions_for("t"))
+            await user.poll(timeout_ms=1000)
+    assert not any(broker.transports for broker in network.brokers.values())
+    assert len(asyncio.all_tasks()) == 1
