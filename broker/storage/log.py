@@ -19,6 +19,9 @@ whom `log_end_offset` moves after everything below it can be read; `flush` besid
 Errors: `KafkaError` for what a client or follower is to be told. An `OSError` takes the log directory offline: it and
 everything later is KAFKA_STORAGE_ERROR (`disk_failure`). A failed append leaves at most bytes behind the end of the
 segment, which the log does not count, and which recovery cuts off.
+
+`append_as_leader` and `read` are the broker's hot paths: 6 µs for a small batch, 7 with idempotence, 3 for a read at the
+tail (`benchmarks.storage`; a fifth of it is the system call). Attributes that they use are plain, and looked up once.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from threading import Lock
 from broker.storage.append_info import AppendInfo
 from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.follower_batches import follower_batches
+from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import LogSlice
@@ -44,7 +48,7 @@ from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog
 from broker.storage.timestamp_lookup import RecordPosition, find_by_timestamp, find_largest_timestamp
 from broker.storage.transaction_index import aborted_transactions
-from broker.storage.validation import BatchValidator, WritableBatch
+from broker.storage.validation import WritableBatch, validator_for
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import assign_offsets
 
@@ -80,7 +84,7 @@ class Log:
         self._producers = producers
         self._resources = resources
         self._failure = resources.failure
-        self._validator = BatchValidator(segmented.config)
+        self._validator = validator_for(segmented.config)
         self._last_flush_ms = resources.clock.time_ms()
         self._identity_is_synced = identity_is_synced
         self._tail_is_checked = tail_is_checked
@@ -98,7 +102,7 @@ class Log:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._segmented.config = config
-        self._validator = BatchValidator(config)
+        self._validator = validator_for(config)
 
     @property
     def producers(self) -> ProducerState:
@@ -439,5 +443,5 @@ class Log:
             yield
         except OSError as error:
             raise self._failure.fail(f"{doing} {self}", error) from error
-        except CorruptBatchError as error:
+        except (CorruptBatchError, CorruptIndexError) as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error

@@ -87,7 +87,6 @@ def _entry(
     )
     if last_offset > NO_OFFSET:
         first_sequence = preceding_sequence(last_sequence, offset_delta)
-        entry.batches.append(
-            AppendedBatch(first_sequence, last_sequence, last_offset - offset_delta, last_offset, timestamp)
-        )
+        first_offset = last_offset - offset_delta
+        entry.batches = (AppendedBatch(first_sequence, last_sequence, first_offset, last_offset, timestamp),)
     return entry

@@ -194,26 +194,24 @@ class Segment:
             self._time_index.flush()
         self.transaction_index.flush()
 
-    def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Drop the batch that holds `offset`, and all after it; return how many bytes went."""
-        location = self.locate(offset)
-        self.offset_index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
-        self.transaction_index.truncate_to(offset)
-        truncated = 0
-        if location is not None:
-            position, _ = location
-            truncated = self.size - position
-            self._truncate_file(position)
-            self.size = position
-        if not self.size:
-            self._created_ms = now_ms
-            self._first_timestamp = None
-        self._bytes_since_entry = 0
-        self.index_full = False
-        self._recent, self._less_recent = {}, {}
-        self._largest = self._read_largest_timestamp()
-        return truncated
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Drop the batch that holds `offset`, and all after it."""
+        with self._index_lock:
+            location = self.locate(offset)
+            self.offset_index.truncate_to(offset)
+            self.time_index.truncate_to(offset)
+            self.transaction_index.truncate_to(offset)
+            self._recent, self._less_recent = {}, {}
+            if location is not None:
+                position, _ = location
+                self.size = position  # first: a reader that finds less than this was cut off looks again
+                self._truncate_file(position)
+            if not self.size:
+                self._created_ms = now_ms
+                self._first_timestamp = None
+            self._bytes_since_entry = 0
+            self.index_full = False
+            self._largest = self._read_largest_timestamp()
 
     def cut(self, size: int) -> None:
         """Drop what stands from position `size` on: it is no batch, so the indexes know nothing of it."""
@@ -254,12 +252,15 @@ class Segment:
         location = self._recent.get(offset) or self._less_recent.get(offset)
         if location is not None:
             return location
+        size = self.size
         try:
             return self._locate_by_index(offset)
         except (CorruptIndexError, CorruptBatchError) as error:
-            _log.warning("making the indexes of a segment again: %s", error)
-            self.rebuild_indexes()
-            return self._locate_by_index(offset)
+            with self._index_lock:
+                if self.size >= size:  # else it was cut just now, and nothing is wrong
+                    _log.warning("making the indexes of a segment again: %s", error)
+                    self.rebuild_indexes()
+                return self._locate_by_index(offset)
 
     def _locate_by_index(self, offset: int) -> tuple[int, int] | None:
         entry = self.offset_index.lookup(offset)

@@ -11,12 +11,14 @@ when the log is cut below it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
 from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.files import BytesLike
+from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import EMPTY_SLICE, LogSlice
@@ -63,6 +65,7 @@ class SegmentedLog:
         self.changed = False  # since it was opened: a log that was only read needs no closing work
         self._resources = resources
         self._flush_lock = Lock()
+        self._cuts = 0  # how often the log began and ended to be cut: odd while that is under way
 
     @property
     def config(self) -> LogConfig:
@@ -118,32 +121,31 @@ class SegmentedLog:
     # --------------------------------------------------------------------------------------------------------- reading
 
     def look(self, look: Callable[[list[Segment]], T], from_offset: int) -> T:
-        """Return `look(segments)` of the segments from `from_offset` on, once more if some were removed meanwhile."""
+        """Return `look(segments)` of the segments from `from_offset` on; again if the log was cut meanwhile."""
         while True:
-            segments = self.segments.from_offset(from_offset)
+            cuts = self._cuts
             try:
-                return look(segments)
-            except FileNotFoundError:
-                if self.segments.from_offset(from_offset) == segments:
+                return look(self.segments.from_offset(from_offset))
+            except (FileNotFoundError, CorruptBatchError, CorruptIndexError):
+                if cuts == self._cuts and not cuts % 2:
                     raise
 
     def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
         """The slice from the batch that holds `offset`, or the next one, up to `end_offset`, within one segment."""
         while True:  # as in `look`, without the closure: this is every Fetch
-            segments = self.segments.from_offset(offset)
+            cuts = self._cuts
             try:
-                return self._read(segments, offset, max_bytes, end_offset, minimum_one_batch)
-            except FileNotFoundError:
-                if self.segments.from_offset(offset) == segments:
+                return self._read(offset, max_bytes, end_offset, minimum_one_batch)
+            except (FileNotFoundError, CorruptBatchError, CorruptIndexError):
+                if cuts == self._cuts and not cuts % 2:
                     raise
 
-    def _read(
-        self, segments: list[Segment], offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool
-    ) -> LogSlice:
+    def _read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
         end = self.end
         end_offset = min(end_offset, end.offset)
         if offset >= end_offset:
             return EMPTY_SLICE
+        segments = self.segments.from_offset(offset)
         for index, segment in enumerate(segments):
             location = segment.locate(offset)
             if location is None:
@@ -197,8 +199,7 @@ class SegmentedLog:
         # Differs from Kafka: the log then ends behind its last batch, which may be before `offset`. In Kafka it ends at
         `offset` until a restart finds the same end as we; a follower could not append the batch that it lost.
         """
-        with self._flush_lock:
-            self.changed = True
+        with self._cutting():
             removed = [segment for segment in self.segments if segment.base_offset > offset]
             if len(removed) == len(self.segments):
                 self._start_over(offset)
@@ -212,11 +213,20 @@ class SegmentedLog:
 
     def start_over(self, offset: int) -> list[Segment]:
         """Drop everything and begin at `offset`; return the segments that went."""
-        with self._flush_lock:
-            self.changed = True
+        with self._cutting():
             removed = list(self.segments)
             self._start_over(offset)
             return removed
+
+    @contextmanager
+    def _cutting(self) -> Iterator[None]:
+        with self._flush_lock:
+            self.changed = True
+            self._cuts += 1
+            try:
+                yield
+            finally:
+                self._cuts += 1
 
     def _start_over(self, offset: int) -> None:
         segment = self._replace(list(self.segments), offset)

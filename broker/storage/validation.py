@@ -28,6 +28,7 @@ with INVALID_RECORD, because no consumer could use them; Kafka appends such a ba
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import NamedTuple
 
 from broker.storage.log_config import (
@@ -248,6 +249,11 @@ class BatchValidator:
     def _out_of_bounds(self, timestamp: int, now_ms: int) -> str:
         oldest, newest = now_ms - self._before_max_ms, now_ms + self._after_max_ms
         return f"timestamp {timestamp} is not within [{oldest}, {newest}]"
+
+
+@lru_cache(maxsize=1000)  # topics with properties of their own; the partitions of all others share one
+def validator_for(config: LogConfig) -> BatchValidator:
+    return BatchValidator(config)
 
 
 def _check_client_batch(header: BatchHeader) -> None:
