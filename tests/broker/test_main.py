@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import socket
 import subprocess
@@ -12,10 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.handlers.requests import batch, create, fetch_request, produce
+from protocol.errors import ErrorCode
+from tests.handlers.requests import batch, create, fetch, fetch_request, produce, values_in
 from tests.peers import odradek
 from tests.peers.server import Server
 from tests.wire import Wire
+
+
+def exists(path: Path) -> bool:
+    return path.exists()
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -126,3 +132,21 @@ def test_help_and_version() -> None:
     version = run("--version")
     assert version.returncode == 0
     assert version.stdout.startswith("odradek ")
+
+
+async def test_a_failing_disk_ends_it_and_what_was_acknowledged_is_there_again(server: Server) -> None:
+    server.start()
+    async with Wire("127.0.0.1", server.port) as wire:
+        await create(wire, "t")
+        first = await produce(wire, "t", batch(b"acknowledged"))
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+        refused = await produce(wire, "t", batch(b"x" * 500_000))
+
+    assert (first.error_code, refused.error_code) == (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR)
+    assert await asyncio.to_thread(server.process.wait, 10) == 1
+    assert not exists(server.log_dir / ".kafka_cleanshutdown")
+    assert "offline" in server.printed()
+
+    await asyncio.to_thread(server.start)
+    async with Wire("127.0.0.1", server.port) as wire:
+        assert values_in(await fetch(wire, "t")) == [b"acknowledged"]
