@@ -238,8 +238,9 @@ class Log:
     def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool = True) -> LogSlice:
         """A slice that begins with the batch that holds `offset` and ends before `end_offset` (exclusive).
 
-        It has at most `max_bytes` bytes, which may cut the last batch off, or one batch if `minimum_one_batch` and it
-        is larger; it ends with its segment at the latest. At the end of the log, or from `end_offset` on, it is empty.
+        It has at most `max_bytes` bytes, which may cut off its last batch but never its first: where that is larger,
+        the slice is this batch if `minimum_one_batch`, else empty (KIP-74). It ends with its segment at the latest. At
+        the end of the log, or from `end_offset` on, it is empty.
         Raises OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset]. Release the slice.
         """
         self._failure.check()

@@ -158,7 +158,11 @@ class SegmentedLog:
             else:
                 beyond = segment.locate(end_offset)
                 limit = segment.size if beyond is None else beyond[0]
-            length = min(max(max_bytes, size) if minimum_one_batch else max_bytes, limit - position)
+            if size > max_bytes:
+                if not minimum_one_batch:
+                    return EMPTY_SLICE
+                max_bytes = size
+            length = min(max_bytes, limit - position)
             return segment.slice(position, length) if length > 0 else EMPTY_SLICE
         return EMPTY_SLICE
 

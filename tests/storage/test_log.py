@@ -105,10 +105,10 @@ def test_max_bytes_cuts_but_not_into_the_first_batch(new_log: NewLog) -> None:
     with log.read(0, 10, 3) as data:
         assert len(data) == size
         assert [r.value for r in records_in(data.read())] == [b"a"]
-    with log.read(0, 10, 3, minimum_one_batch=False) as data:
-        assert len(data) == 10
-    with log.read(0, 0, 3, minimum_one_batch=False) as data:
+    with log.read(0, size - 1, 3, minimum_one_batch=False) as data:
         assert len(data) == 0
+    with log.read(0, size + 10, 3, minimum_one_batch=False) as data:
+        assert len(data) == size + 10
 
 
 def test_at_the_end_there_is_nothing_and_beyond_it_an_error(new_log: NewLog) -> None:
