@@ -35,7 +35,15 @@ DEFAULT_MAX_FRAME_SIZE = 100 * 1024 * 1024
 ARENA_SIZE = 256 * 1024
 _LARGE = 64 * 1024  # a frame over this has a buffer of its own
 _SMALL = 16 * 1024  # up to this, copying the rest of a cut frame back into the arena beats a receive of its own
-_OTHER_PROTOCOLS = [(b"\x16\x03", "a TLS handshake"), (b"GET ", "HTTP"), (b"POST", "HTTP"), (b"HEAD", "HTTP")]
+_OTHER_PROTOCOLS = [
+    (b"\x16\x03", "a TLS handshake"),
+    (b"\x15\x03", "a TLS server"),
+    (b"GET ", "HTTP"),
+    (b"POST", "HTTP"),
+    (b"HEAD", "HTTP"),
+    (b"HTTP", "an HTTP server"),
+    (b"SSH-", "SSH"),
+]
 _TRUST_LIMIT = 4 * 1024 * 1024
 _POOL_LIMIT = 8 * 1024 * 1024  # bytes of buffers that wait for their next use
 
