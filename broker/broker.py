@@ -81,8 +81,9 @@ class Broker:
         self.metrics = Metrics()
         self.failed = asyncio.Event()
         self.metrics_port = -1
-        self.services: Services  # these two while it runs
+        self.services: Services  # these while it runs
         self.log_dir: LogDir
+        self.upkeep: Upkeep
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
         self._stack = AsyncExitStack()
@@ -155,7 +156,6 @@ class Broker:
             randomness=self._randomness,
             on_failure=self._fail,
         )
-        upkeep = Upkeep(log_dir, threads)
         tasks = BackgroundTasks(self._fail)
         fetch_purgatory: Purgatory[FetchResponse] = Purgatory("Fetch", loop)
         produce_purgatory: Purgatory[ProduceResponse] = Purgatory("Produce", loop)
@@ -169,6 +169,7 @@ class Broker:
             metrics=self.metrics,
             clock=self._clock,
         )
+        self.upkeep = upkeep = Upkeep(log_dir, partitions, threads)
         metadata.on_change(lambda _, image: partitions.apply(image))
         services = Services(
             config=config,
@@ -188,6 +189,7 @@ class Broker:
         self._server = Server(config, HandlerTable(), services, self.metrics, self._clock, threads.run)
         stack.push_async_callback(self._leave, metadata, partitions, upkeep)
         stack.push_async_callback(tasks.stop)
+        stack.push_async_callback(partitions.settled)
         stack.push_async_callback(self._stop_serving, self._server, (produce_purgatory, fetch_purgatory))
         await self._server.bind()
         await metadata.start(self._listeners(self._server))

@@ -20,6 +20,7 @@ from collections.abc import Awaitable
 
 from broker.config import BrokerConfig
 from broker.replication.disk_threads import DiskThreads
+from broker.replication.partitions import Partitions
 from broker.storage.log_dir import LogDir
 from broker.tasks import BackgroundTasks
 
@@ -31,8 +32,9 @@ _PRODUCER_CHECK_MS = 600_000
 class Upkeep:
     """The chores of one log directory."""
 
-    def __init__(self, log_dir: LogDir, threads: DiskThreads) -> None:
+    def __init__(self, log_dir: LogDir, partitions: Partitions, threads: DiskThreads) -> None:
         self._log_dir = log_dir
+        self._partitions = partitions
         self._threads = threads
 
     def start(self, tasks: BackgroundTasks, config: BrokerConfig) -> None:
@@ -57,10 +59,10 @@ class Upkeep:
         tasks.every("file deletion", _DELETION_CHECK_MS, self.delete_due)
         tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.forget_producers)
 
-    async def flush_due(self) -> None:
-        """Flush the logs that should be by now."""
-        due = [(log, log.flush_target()) for log in tuple(self._log_dir.logs.values())]
-        await asyncio.gather(*(self._threads.run(log.flush, target) for log, target in due if target is not None))
+    def flush_due(self) -> None:
+        """Begin to flush the logs that should be by now."""
+        for partition in self._partitions:
+            partition.flush_if_due()
 
     async def flush_all(self) -> None:
         """Flush everything; raises KafkaError if the disk fails."""
@@ -73,5 +75,5 @@ class Upkeep:
 
     def forget_producers(self) -> None:
         """Forget idempotent producers that have not written for producer.id.expiration.ms."""
-        for log in tuple(self._log_dir.logs.values()):
-            log.remove_expired_producers()
+        for partition in self._partitions:
+            partition.forget_expired_producers()

@@ -62,6 +62,13 @@ class LogAppender:
         self._on_appended(info)
         return info
 
+    def flush_if_due(self) -> None:
+        """Begin to flush what flush.ms and rolled segments ask for by now, unless a flush is under way."""
+        if not self._flushing:
+            target = self._log.flush_target()
+            if target is not None:
+                self._flush([], target)
+
     @property
     def is_busy(self) -> bool:
         """Whether anything is queued or being flushed."""
@@ -105,13 +112,16 @@ class LogAppender:
     def _flush_first(self, info: AppendInfo, answer: asyncio.Future[AppendInfo]) -> asyncio.Future[AppendInfo]:
         self._unflushed.append((info, answer))
         if not self._flushing:
-            self._flush()
+            self._flush_waiting()
         return answer
 
-    def _flush(self) -> None:
+    def _flush_waiting(self) -> None:
         batch, self._unflushed = self._unflushed, []
+        self._flush(batch, None)
+
+    def _flush(self, batch: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]], up_to: int | None) -> None:
         self._flushing = True
-        self._threads.run(self._log.flush).add_done_callback(partial(self._flushed, batch))
+        self._threads.run(self._log.flush, up_to).add_done_callback(partial(self._flushed, batch))
 
     def _flushed(
         self, batch: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]], flushing: asyncio.Future[None]
@@ -125,7 +135,7 @@ class LogAppender:
             else:
                 _fail(answer, error)
         if self._unflushed:
-            self._flush()
+            self._flush_waiting()
         self._note_idle()
 
     def _note_idle(self) -> None:

@@ -205,17 +205,26 @@ class Partition:
             return leader_epoch, self.log.log_end_offset
         return self.log.end_offset_for_epoch(leader_epoch)
 
+    def flush_if_due(self) -> None:
+        """Begin to flush what the topic's flush.ms asks for by now."""
+        self._appender.flush_if_due()
+
+    def forget_expired_producers(self) -> None:
+        """Forget producers that have not written for producer.id.expiration.ms, unless an append is under way."""
+        if not self.is_busy:
+            self.log.remove_expired_producers()
+
     def resign(self) -> None:
         """The replica here comes to its end: nobody may append or read any more."""
         self.leader = NO_LEADER
 
     @property
     def is_busy(self) -> bool:
-        """Whether an append is on its way, which `drained` would wait for."""
+        """Whether an append or a flush is on its way, which `drained` would wait for."""
         return self._appender.is_busy
 
     async def drained(self) -> None:
-        """Wait until no append is on its way; the caller sees to it that no new one comes."""
+        """Wait until it is not busy; the caller sees to it that no new append comes."""
         await self._appender.drained()
 
     def _divergence(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
