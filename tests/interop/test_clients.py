@@ -99,14 +99,11 @@ def test_a_consumer_starts_at_a_timestamp(client: Client, bootstrap: str, topic:
 
 @each_client
 def test_a_consumer_at_the_end_sees_only_what_follows(client: Client, bootstrap: str, topic: str) -> None:
+    def write_more() -> None:
+        assert Confluent().produce(bootstrap, topic, numbered(5)) == [10, 11, 12, 13, 14]
+
     client.produce(bootstrap, topic, numbered(10))
-    received = client.consume(
-        bootstrap,
-        topic,
-        start=END,
-        count=5,
-        once_positioned=lambda: Confluent().produce(bootstrap, topic, numbered(5)) and None,
-    )
+    received = client.consume(bootstrap, topic, start=END, count=5, once_positioned=write_more)
     assert [record.offset for record in received] == [10, 11, 12, 13, 14]
 
 
