@@ -20,8 +20,9 @@ Errors: `KafkaError` for what a client or follower is to be told. An `OSError` t
 everything later is KAFKA_STORAGE_ERROR (`disk_failure`). A failed append leaves at most bytes behind the end of the
 segment, which the log does not count, and which recovery cuts off.
 
-`append_as_leader` and `read` are the broker's hot paths: 6 µs for a small batch, 7 with idempotence, 3 for a read at the
-tail (`benchmarks.storage`; a fifth of it is the system call). Attributes that they use are plain, and looked up once.
+`append_as_leader` and `read` are the broker's hot paths: 6 µs for a small batch, 7 with idempotence, 3 for a read at
+the tail (`benchmarks.storage`; a fifth of it is the system call). Attributes that they use are plain, and looked up
+once.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from threading import Lock
 
 from broker.storage.append_info import AppendInfo
 from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.durability import Durability
 from broker.storage.follower_batches import follower_batches
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import LogSlice
-from broker.storage.partition_metadata import sync_topic_id, write_topic_id
 from broker.storage.partition_producers import PartitionProducers
 from broker.storage.producer_entry import AppendedBatch
 from broker.storage.producer_state import ProducerState
@@ -85,8 +86,9 @@ class Log:
         self._resources = resources
         self._failure = resources.failure
         self._validator = validator_for(segmented.config)
-        self._last_flush_ms = resources.clock.time_ms()
-        self._identity_is_synced = identity_is_synced
+        self._durability = Durability(
+            segmented, leader_epochs, producers, resources, identity_is_synced=identity_is_synced
+        )
         self._tail_is_checked = tail_is_checked
         self._tail_lock = Lock()
 
@@ -386,38 +388,19 @@ class Log:
 
     def flush_target(self) -> int | None:
         """What to `flush` up to by now, as configuration and rolled segments ask; None if nothing is due."""
-        end_offset, recovery_point = self.log_end_offset, self.recovery_point
-        if end_offset > recovery_point:
-            if end_offset - recovery_point >= self.config.flush_messages:
-                return end_offset
-            if self._resources.clock.time_ms() - self._last_flush_ms >= self.config.flush_ms:
-                return end_offset
-            if self.active_segment.base_offset > recovery_point:
-                return self.active_segment.base_offset
-        return None
+        return self._durability.target(self.config)
 
     def flush(self, up_to: int | None = None) -> None:
         """Sync everything below `up_to` (exclusive), by default all there is now. Blocks: call it from a thread."""
         self._failure.check()
         with self._disk("syncing"):
-            self._sync_small_files()
-            self._segmented.flush(self.log_end_offset if up_to is None else up_to)
-        self._last_flush_ms = self._resources.clock.time_ms()
-
-    def _sync_small_files(self) -> None:
-        """What must be on the disk before the recovery point rises."""
-        if not self._identity_is_synced:
-            sync_topic_id(self._resources.files, str(self.directory))
-            self._identity_is_synced = True
-        self._leader_epochs.sync()
-        self._producers.flush()
+            self._durability.flush(self.log_end_offset if up_to is None else up_to)
 
     def adopt(self, topic_id: bytes) -> None:
         """Take `topic_id`, where a power cut right after the log's creation has lost it."""
         with self._disk("naming"):
-            write_topic_id(self._resources.files, str(self.directory), topic_id)
+            self._durability.write_topic_id(topic_id)
         self.topic_id = topic_id
-        self._identity_is_synced = False
 
     def remove_expired_producers(self) -> int:
         """Forget producers that were idle for too long; return how many."""
@@ -429,10 +412,7 @@ class Log:
             self._segmented.release()
             return
         with self._disk("closing"):
-            if self._segmented.changed:
-                self._producers.snapshot_at(self.log_end_offset)
-                self._sync_small_files()
-            self._segmented.close()
+            self._durability.close(self.log_end_offset)
 
     def release(self) -> None:
         """Close the files as they are: the log is deleted, or the directory has failed."""

@@ -218,7 +218,7 @@ class LogOpener:
             _log.warning("making the leader epochs of %s again: %s", self._directory, error)
         try:
             for segment in self._segments:
-                for batch, _ in segment.headers_from(0):
+                for batch, _ in segment.log.headers():
                     if batch.leader_epoch > self._leader_epochs.latest:
                         self._leader_epochs.assign(batch.leader_epoch, batch.base_offset)
         except CorruptBatchError as error:

@@ -74,10 +74,10 @@ def rebuild_producer_state(
             start = segment.locate(state.end_offset)
             if start is None:
                 continue
-            for batch, header in segment.headers_from(start[0]):
+            for batch, header in segment.log.headers(start[0]):
                 if batch.base_offset >= end_offset:
                     break
-                marker = read_marker(segment.read_batch(batch), header) if header.is_control else None
+                marker = read_marker(segment.log.read(batch), header) if header.is_control else None
                 completed = replay_batch(state, header, marker)
                 if completed is not None:
                     state.complete(completed)

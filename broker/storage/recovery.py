@@ -32,21 +32,21 @@ def recover_segment(
     `producers` must be the state at the segment's base offset, and is the state at its end afterwards.
     """
     size = segment.size
-    segment.reset_indexes()
+    segment.indexes.reset()
     segment.transaction_index.reset()
     valid = 0
     next_offset = segment.base_offset
     try:
-        for batch, data in segment.whole_batches():
+        for batch, data in segment.log.whole_batches():
             _check_offsets(segment, batch, next_offset)
-            segment.index_batch(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
+            segment.indexes.note(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
             _learn(segment, batch, data, producers, leader_epochs)
             next_offset = batch.last_offset + 1
             valid = batch.position + batch.size
             progress(valid)
     except CorruptBatchError as error:
         _log.warning("cutting off %d bytes: %s", size - valid, error)
-        segment.cut(valid)
+        segment.log.truncate(valid)
     producers.end_offset = next_offset
     segment.finish()
     return size - valid
@@ -54,7 +54,7 @@ def recover_segment(
 
 def _check_offsets(segment: Segment, batch: StoredBatch, next_offset: int) -> None:
     if batch.base_offset < next_offset or batch.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-        raise CorruptBatchError(segment.path, batch.position, f"offset {batch.base_offset} after {next_offset - 1}")
+        raise CorruptBatchError(segment.log.path, batch.position, f"offset {batch.base_offset} after {next_offset - 1}")
 
 
 def _learn(

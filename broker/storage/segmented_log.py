@@ -86,7 +86,7 @@ class SegmentedLog:
         if segment.should_roll(size, max_timestamp, last_offset, self._segment_bytes, self._segment_ms, now_ms):
             segment = self.roll(base_offset)
         self.changed = True
-        position = segment.write(data)
+        position = segment.log.write(data)
         segment.note_batch(base_offset, last_offset, max_timestamp, position, size)
         self.end = LogEnd(last_offset + 1, segment, position + size)
         return segment
@@ -101,7 +101,7 @@ class SegmentedLog:
         ):
             segment = self.roll(first.base_offset)
         self.changed = True
-        start = segment.write(data)
+        start = segment.log.write(data)
         for position, header in headers:
             segment.note_batch(
                 header.base_offset, header.last_offset, header.max_timestamp, start + position, header.size
@@ -163,7 +163,7 @@ class SegmentedLog:
                     return EMPTY_SLICE
                 max_bytes = size
             length = min(max_bytes, limit - position)
-            return segment.slice(position, length) if length > 0 else EMPTY_SLICE
+            return segment.log.slice(position, length) if length > 0 else EMPTY_SLICE
         return EMPTY_SLICE
 
     def end_of(self, offset: int, data: LogSlice) -> int:
@@ -171,7 +171,7 @@ class SegmentedLog:
         segments = self.segments.from_offset(offset)
         for index, segment in enumerate(segments):
             if segment.base_offset == data.segment_base_offset:
-                entry = segment.offset_index.first_at_position(data.position + data.length)
+                entry = segment.indexes.offsets.first_at_position(data.position + data.length)
                 if entry is not None:
                     return entry.offset
                 return segments[index + 1].base_offset if index + 1 < len(segments) else self.end.offset

@@ -6,18 +6,14 @@ and down, so this is not where all later records are newer.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.storage.batch_scan import StoredBatch
-from broker.storage.index_file import CorruptIndexError
 from broker.storage.segment import Segment
-from broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
+from broker.storage.time_index import NO_TIMESTAMP
 from protocol.message_set import iter_messages
 from protocol.records import Record, iter_records, read_batch_header
-
-_log = logging.getLogger(__name__)
 
 
 class RecordPosition(NamedTuple):
@@ -44,7 +40,7 @@ def find_largest_timestamp(segments: Iterable[Segment]) -> RecordPosition | None
     timestamp, last_offset = segment.largest_timestamp()
     if timestamp == NO_TIMESTAMP:
         return None
-    for batch in segment.batches_from(segment.offset_index.lookup(last_offset).position):
+    for batch in segment.log.batches(segment.indexes.offsets.lookup(last_offset).position):
         if batch.max_timestamp == timestamp:
             return _first_at_least(segment, batch, timestamp, segment.base_offset)
     return None
@@ -53,27 +49,14 @@ def find_largest_timestamp(segments: Iterable[Segment]) -> RecordPosition | None
 def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> RecordPosition | None:
     # The entry for T says that what is newer than T comes later; so what is as new as the time asked for may lie right
     # at an entry of exactly that time, and the search goes from the last entry at or below it.
-    indexed = _indexed(segment, timestamp)
-    position = segment.offset_index.lookup(max(indexed.offset, start_offset)).position
-    for batch in segment.batches_from(position):
+    indexed = segment.indexes.lookup_time(timestamp)
+    position = segment.indexes.offsets.lookup(max(indexed.offset, start_offset)).position
+    for batch in segment.log.batches(position):
         if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
             found = _first_at_least(segment, batch, timestamp, start_offset)
             if found is not None:
                 return found
     return None
-
-
-def _indexed(segment: Segment, timestamp: int) -> TimestampOffset:
-    """The last time entry at or below `timestamp`; an index that is found wrong is made again first."""
-    indexed = segment.time_index.lookup(timestamp)
-    try:
-        if indexed.timestamp != NO_TIMESTAMP:
-            segment.check_time_entry(indexed)
-    except CorruptIndexError as error:
-        _log.warning("making the indexes of a segment again: %s", error)
-        segment.rebuild_indexes()
-        indexed = segment.time_index.lookup(timestamp)
-    return indexed
 
 
 def _first_at_least(segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int) -> RecordPosition | None:
@@ -84,5 +67,5 @@ def _first_at_least(segment: Segment, batch: StoredBatch, timestamp: int, start_
 
 
 def _records(segment: Segment, batch: StoredBatch) -> Iterable[Record]:
-    data = segment.read_batch(batch)
+    data = segment.log.read(batch)
     return iter_records(data, 0, read_batch_header(data)) if batch.magic == 2 else iter_messages(data)

@@ -158,7 +158,7 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(torn=st.integers(0, 80))
     def reopen_after_a_kill(self, torn: int) -> None:
-        active = Path(self.log.active_segment.path)
+        active = Path(self.log.active_segment.log.path)
         size = self.log.active_segment.size
         self.log_dir.close(clean=False)
         with active.open("r+b") as file:

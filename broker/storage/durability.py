@@ -1,0 +1,75 @@
+"""What of a log is on the disk for certain, and how it gets there.
+
+`flush` syncs in an order that makes the recovery point true at every moment: whose log it is and the leader epochs
+first, then snapshots, then the segments, and only then the recovery point rises. So whatever is below it needs no
+recovery after a power cut. `close` leaves the files as a clean stop does.
+
+May run beside the appender, in another thread; two flushes of one log wait for one another.
+"""
+
+from __future__ import annotations
+
+from broker.storage.leader_epochs import LeaderEpochs
+from broker.storage.log_config import LogConfig
+from broker.storage.partition_metadata import sync_topic_id, write_topic_id
+from broker.storage.partition_producers import PartitionProducers
+from broker.storage.resources import LogResources
+from broker.storage.segmented_log import SegmentedLog
+
+
+class Durability:
+    """The syncing of one log. `identity_is_synced` is false for a partition that was just made. Raises `OSError`."""
+
+    def __init__(
+        self,
+        segmented: SegmentedLog,
+        leader_epochs: LeaderEpochs,
+        producers: PartitionProducers,
+        resources: LogResources,
+        *,
+        identity_is_synced: bool,
+    ) -> None:
+        self._segmented = segmented
+        self._leader_epochs = leader_epochs
+        self._producers = producers
+        self._resources = resources
+        self._identity_is_synced = identity_is_synced
+        self._last_flush_ms = resources.clock.time_ms()
+
+    def target(self, config: LogConfig) -> int | None:
+        """What to flush up to by now: what the configuration asks for, or the segments that are finished; or None."""
+        end_offset, recovery_point = self._segmented.end.offset, self._segmented.recovery_point
+        if end_offset > recovery_point:
+            if end_offset - recovery_point >= config.flush_messages:
+                return end_offset
+            if self._resources.clock.time_ms() - self._last_flush_ms >= config.flush_ms:
+                return end_offset
+            active = self._segmented.segments.active
+            if active.base_offset > recovery_point:
+                return active.base_offset
+        return None
+
+    def flush(self, up_to: int) -> None:
+        """Sync everything below `up_to` (exclusive)."""
+        self._sync_small_files()
+        self._segmented.flush(up_to)
+        self._last_flush_ms = self._resources.clock.time_ms()
+
+    def close(self, end_offset: int) -> None:
+        """Trim and sync everything, with a snapshot of the producers at the end; nothing if the log was only read."""
+        if self._segmented.changed:
+            self._producers.snapshot_at(end_offset)
+            self._sync_small_files()
+        self._segmented.close()
+
+    def write_topic_id(self, topic_id: bytes) -> None:
+        """Write down whose log this is, where that was lost; it is synced with the next flush."""
+        write_topic_id(self._resources.files, self._segmented.directory, topic_id)
+        self._identity_is_synced = False
+
+    def _sync_small_files(self) -> None:
+        if not self._identity_is_synced:
+            sync_topic_id(self._resources.files, self._segmented.directory)
+            self._identity_is_synced = True
+        self._leader_epochs.sync()
+        self._producers.flush()

@@ -1,0 +1,110 @@
+"""The `.log` file of a segment: whole batches back to back, written at the end, read anywhere.
+
+`size` counts the bytes that hold batches. The file may be longer: preallocated, or with bytes of a write that failed;
+these are not of the log, and are overwritten or cut off. Batches are those that `batch_scan` describes, and its
+functions are what walks over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker.storage.batch_scan import StoredBatch, find_batch, read_whole_batches, scan_batches, scan_headers
+from broker.storage.descriptors import DescriptorCache
+from broker.storage.files import BytesLike
+from broker.storage.log_slice import LogSlice
+from protocol.records import BatchHeader
+
+
+class LogFile:
+    """One file; one writer, readers beside it. Positions are in bytes, boundaries between batches all of them.
+
+    All that walks raises `CorruptBatchError` where there is no batch, or less than one.
+    """
+
+    __slots__ = ("base_offset", "descriptors", "path", "size")
+
+    def __init__(self, path: str, base_offset: int, descriptors: DescriptorCache, size: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.descriptors = descriptors
+        self.size = size
+
+    def __repr__(self) -> str:
+        return f"{self.path} of {self.size} bytes"
+
+    # ---------------------------------------------------------------------------------------------------------- writing
+
+    def create(self, preallocate_bytes: int) -> None:
+        """Make the file, empty, but with so many bytes of zeros that take no place in it yet."""
+        self.descriptors.create(self.path)
+        if preallocate_bytes:
+            self._set_file_size(preallocate_bytes)
+
+    def write(self, data: BytesLike) -> int:
+        """Put `data` behind the last batch and return where; it counts once `size` is raised."""
+        position = self.size
+        descriptor = self.descriptors.pin(self.path)
+        try:
+            self.descriptors.files.pwrite(descriptor.number, data, position)
+        finally:
+            self.descriptors.unpin(descriptor)
+        return position
+
+    def truncate(self, size: int) -> None:
+        """Drop everything from `size` on."""
+        self.size = size  # first: a reader that finds less than it expected looks whether that is why
+        self._set_file_size(size)
+
+    def trim(self) -> None:
+        """Cut off what is behind the last batch: nothing will follow it."""
+        descriptor = self.descriptors.pin(self.path)
+        try:
+            if self.descriptors.files.size(descriptor.number) != self.size:
+                self.descriptors.files.truncate(descriptor.number, self.size)
+        finally:
+            self.descriptors.unpin(descriptor)
+
+    def flush(self) -> None:
+        descriptor = self.descriptors.pin(self.path)
+        try:
+            self.descriptors.files.fsync(descriptor.number)
+        finally:
+            self.descriptors.unpin(descriptor)
+
+    def _set_file_size(self, size: int) -> None:
+        descriptor = self.descriptors.pin(self.path)
+        try:
+            self.descriptors.files.truncate(descriptor.number, size)
+        finally:
+            self.descriptors.unpin(descriptor)
+
+    # ---------------------------------------------------------------------------------------------------------- reading
+
+    def slice(self, position: int, length: int) -> LogSlice:
+        return LogSlice(self.descriptors, self.descriptors.pin(self.path), position, length, self.base_offset)
+
+    def read(self, batch: StoredBatch) -> bytes:
+        """All bytes of a batch."""
+        with self.slice(batch.position, batch.size) as data:
+            return data.read()
+
+    def batch_at(self, position: int) -> StoredBatch | None:
+        """The batch that starts at `position`; None at the end."""
+        return next(self.batches(position), None)
+
+    def batches(self, start: int = 0) -> Iterator[StoredBatch]:
+        """The batches from `start` on."""
+        return scan_batches(self.descriptors, self.path, start, self.size)
+
+    def headers(self, start: int = 0) -> Iterator[tuple[StoredBatch, BatchHeader]]:
+        """The batches of magic 2 from `start` on, with their headers."""
+        return scan_headers(self.descriptors, self.path, start, self.size)
+
+    def whole_batches(self) -> Iterator[tuple[StoredBatch, memoryview]]:
+        """All batches with their bytes, checksums verified."""
+        return read_whole_batches(self.descriptors, self.path, 0, self.size)
+
+    def find(self, offset: int, start: int) -> tuple[int, int, int] | None:
+        """Position, size and base offset of the first batch from `start` on whose last offset is at least `offset`."""
+        return find_batch(self.descriptors, self.path, start, self.size, offset)
