@@ -61,6 +61,7 @@ async def serve(config: BrokerConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     broker = Broker(config)
+    gc.disable()  # a start makes little garbage and much that stays
     starting = loop.create_task(broker.start())
     stopping = loop.create_task(stop.wait())
     failing = loop.create_task(broker.failed.wait())
@@ -72,6 +73,7 @@ async def serve(config: BrokerConfig) -> int:
         starting.result()
         # What is alive now stays: the collector need not look at it again. Embedded brokers end sooner.
         gc.freeze()
+        gc.enable()
         await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
         _LOG.info("stopping", reason="it was told to" if stop.is_set() else "it failed")
         await broker.stop()

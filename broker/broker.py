@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from broker.clock import Clock, SystemClock
+from broker.clock import Clock, SystemClock, boot_id
 from broker.config import BrokerConfig
 from broker.event_log import EventLogger
 from broker.gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
@@ -56,7 +56,6 @@ FINISH_SECONDS = 1.0
 """How long a stopping broker lets clients take their last answers."""
 
 _EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0"}
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Broker:
@@ -91,6 +90,7 @@ class Broker:
         self._partitions: Partitions | None = None
         self._gauges = BrokerGauges()
         self._is_clean = True
+        self._has_started = False
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -127,6 +127,7 @@ class Broker:
         except BaseException:
             await self._stack.aclose()
             raise
+        self._has_started = True
 
     async def stop(self) -> None:
         """Answer what was received, leave nothing to recover, let go of everything."""
@@ -151,7 +152,7 @@ class Broker:
             store,
             cluster_id=log_dir.meta.cluster_id,
             log_dir_id=log_dir.meta.directory_id,
-            boot_id=_boot_id(),
+            boot_id=boot_id(),
             clock=self._clock,
             randomness=self._randomness,
             on_failure=self._fail,
@@ -247,7 +248,7 @@ class Broker:
         except KafkaError as error:
             self._is_clean = False
             _LOG.error("logs could not be flushed", error=str(error))
-        await metadata.stop(clean=self._is_clean)
+        await metadata.stop(clean=self._is_clean and self._has_started)
 
     @staticmethod
     async def _stop_serving(server: Server, purgatories: tuple[Purgatory[Any], ...]) -> None:
@@ -295,14 +296,6 @@ class Broker:
     def _remove_temporary(self) -> None:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
-
-
-def _boot_id() -> str:
-    """Which run of the operating system this is; empty where it does not say."""
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return ""
 
 
 def _log_progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:

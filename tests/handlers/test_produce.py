@@ -208,6 +208,14 @@ async def test_traffic_is_counted_by_topic(broker: Broker, wire: Wire) -> None:
     assert (counted.fetch_requests, counted.bytes_out) == (1, len(records))
 
 
+async def test_errors_of_partitions_are_counted(broker: Broker, wire: Wire) -> None:
+    await produce(wire, "missing", batch(b"a"))
+    await fetch(wire, "missing")
+
+    for api in ("Produce", "FetchConsumer"):
+        assert broker.metrics.api(api).errors == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 1}
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 async def test_the_oldest_versions_are_told_but_not_served(wire: Wire, version: int) -> None:
     wire.writer.write(bytes.fromhex("0000000e") + bytes([0, 0, 0, version]) + bytes(10))
