@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 
 from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.peers import java
 from tests.peers.clients import Outgoing
@@ -170,6 +171,24 @@ def test_fetching_stops_at_the_sizes_that_a_consumer_asks_for(bootstrap: str, to
     messages = reader.consume(4, TIMEOUT)
     reader.close()
     assert [message.offset() for message in messages] == [0, 1, 2, 3]
+
+
+async def test_a_fetch_is_not_hurried_by_a_partition_that_is_not_there(server: Server, topic: str) -> None:
+    """Else a consumer of a good partition beside a deleted one would poll without a pause."""
+    Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"v")])
+    good, missing = FetchPartition(partition=0, fetch_offset=1), FetchPartition(partition=7)
+    request = FetchRequest(max_wait_ms=700, min_bytes=1, topics=[FetchTopic(topic=topic, partitions=[good, missing])])
+    async with Wire(server.host, server.port) as wire:
+        began = time.monotonic()
+        answer = await wire.ask(request, 12)
+        assert time.monotonic() - began > 0.6
+        codes = {row.partition_index: row.error_code for row in answer.responses[0].partitions}
+        assert codes == {0: ErrorCode.NONE, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+        request.topics[0].partitions = [missing]
+        began = time.monotonic()
+        await wire.ask(request, 12)
+        assert time.monotonic() - began < 0.6
 
 
 def test_a_deleted_and_recreated_topic_starts_from_nothing(
