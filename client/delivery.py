@@ -71,6 +71,7 @@ class Delivery:
         queue = batch.queue
         queue.in_flight.remove(batch)
         queue.backoff = None
+        queue.is_acquainted = True
         batch.settle(base_offset, log_append_time)
         self._over(batch)
 

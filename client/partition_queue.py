@@ -10,10 +10,12 @@ A batch is open while records may be added; only the newest is. `closed` holds t
 first; those that were sent before come before those that were not. `in_flight` holds those whose request is under way.
 
 Idempotence (KIP-98). Each partition counts its own sequence under the producer's id and an epoch of its own; a batch
-gets its sequence when it is first sent and keeps it when it is sent again, so that a leader knows it again. When the
-leader has missed a batch for good (it was given up here), nothing fits any more: then, with nothing in flight, the
-epoch is raised and the waiting batches are numbered again from 0 (`restart_sequence`). What was refused was not
-written, so nothing is doubled. Differs from Kafka: the epoch is raised for the one partition and not for the whole
+gets its sequence when it is first sent and keeps it when it is sent again, so that a leader knows it again. A leader
+takes any sequence of a producer that it does not know yet, so until it has acknowledged something batches go one by
+one: of several, it could refuse the first ("not ready yet") and take the second. When the leader has missed a batch for
+good (it was given up here), nothing fits any more: then, with nothing in flight, the epoch is raised and the waiting
+batches are numbered again from 0 (`restart_sequence`). A leader that refused the oldest of them has written none of
+them, so nothing is doubled. Differs from Kafka: the epoch is raised for the one partition and not for the whole
 producer, because the epochs of an idempotent producer are known to the leaders alone.
 """
 
@@ -136,6 +138,7 @@ class PartitionQueue:
         "backoff",
         "closed",
         "in_flight",
+        "is_acquainted",
         "is_pausing",
         "needs_restart",
         "next_sequence",
@@ -146,9 +149,10 @@ class PartitionQueue:
         "topic",
     )
 
-    def __init__(self, topic: str, partition: int) -> None:
+    def __init__(self, topic: str, partition: int, *, is_idempotent: bool) -> None:
         self.topic = topic
         self.partition = partition
+        self.is_acquainted = not is_idempotent  # the leader knows our producer id, if we have one
         self.open: ProducerBatch | None = None
         self.closed: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
@@ -174,11 +178,11 @@ class PartitionQueue:
 
         A batch that is sent again goes alone: whether those behind it fit depends on what becomes of it.
         """
+        if self.in_flight and (self.needs_restart or not self.is_acquainted):
+            return None
         if self.closed:
             head = self.closed[0]
-            return None if self.in_flight and (head.was_sent or self.needs_restart) else head
-        if self.needs_restart and self.in_flight:
-            return None
+            return None if self.in_flight and head.was_sent else head
         return self.open if self.open is not None and self.open.is_due else None
 
     def take(self) -> ProducerBatch:
@@ -230,6 +234,7 @@ class PartitionQueue:
             self.producer_epoch += 1
         else:
             self.producer_id, self.producer_epoch = producer_id, 0
+            self.is_acquainted = False
         self.next_sequence = 0
         self.needs_restart = False
         for batch in self.closed:

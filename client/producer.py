@@ -43,12 +43,13 @@ _FAILED_EXIT_MS = 5000
 class _Topic:
     """The queues of a topic's partitions, by index, and where records without a key go."""
 
-    __slots__ = ("available", "queues", "sticky")
+    __slots__ = ("_is_idempotent", "available", "queues", "sticky")
 
-    def __init__(self, batch_size: int) -> None:
+    def __init__(self, config: ProducerConfig) -> None:
         self.queues: list[PartitionQueue] = []
         self.available: list[int] = []
-        self.sticky = StickyPartition(batch_size)
+        self.sticky = StickyPartition(config.batch_size)
+        self._is_idempotent = config.idempotent
 
     def partition_for(self, key: bytes | None, size: int) -> int:
         """The partition of a record of `size` bytes that names none."""
@@ -60,7 +61,7 @@ class _Topic:
     def update(self, metadata: TopicMetadata) -> None:
         """Take over what the cluster knows; a topic only ever gets more partitions."""
         for partition in range(len(self.queues), len(metadata.partitions)):
-            self.queues.append(PartitionQueue(metadata.name, partition))
+            self.queues.append(PartitionQueue(metadata.name, partition, is_idempotent=self._is_idempotent))
         led = [index for index, partition in enumerate(metadata.partitions) if partition.leader != NO_LEADER]
         self.available = led or list(range(len(self.queues)))
         if self.sticky.partition not in self.available:
@@ -219,7 +220,7 @@ class Producer:
         metadata = await self._cluster.topic(name, self._config.max_block_ms)
         topic = self._topics.get(name)
         if topic is None:
-            topic = self._topics[name] = _Topic(self._config.batch_size)
+            topic = self._topics[name] = _Topic(self._config)
             topic.update(metadata)
         return topic
 

@@ -25,6 +25,7 @@ from typing import Any
 COMMANDS = {
     "produce": "Send lines of standard input or of a file",
     "consume": "Print records",
+    "dump-log": "Print the files of a log directory, as Kafka's DumpLogSegments does",
 }
 
 FAILED = 1

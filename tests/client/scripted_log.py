@@ -1,7 +1,7 @@
 """A partition in the memory of a scripted broker.
 
 It checks what a leader checks of idempotent producers (sequence, epoch, the last five batches), so that what is in it
-at the end is what a real log would hold.
+at the end is what a real log would hold. Like Kafka's, it takes any sequence of a producer that it does not know.
 """
 
 from __future__ import annotations
@@ -68,8 +68,6 @@ class Log:
             expected = (last_sequence + 1) & MAX_SEQUENCE if header.producer_epoch == epoch else 0
             if header.base_sequence != expected:
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
-        elif header.base_sequence != 0:
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
         batches.append((*this, self.end_offset))
         return ErrorCode.NONE, -1
 

@@ -121,8 +121,9 @@ async def test_no_more_than_max_in_flight_requests_wait_at_a_broker() -> None:
     network.create("t")
     broker = network.brokers[1]
     gate = Gate()
-    broker.script("Produce", gate)
     async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0, max_in_flight=2) as producer:
+        await (await producer.send("t", b"first"))
+        broker.script("Produce", gate)
         sent = [await producer.send("t", value) for value in numbers(10)]
         await gate.reached.wait()
         [transport] = broker.transports
@@ -251,11 +252,12 @@ async def test_a_batch_whose_answer_was_lost_is_not_doubled() -> None:
 async def test_order_is_kept_when_one_of_several_in_flight_is_lost(lost: int, how: Any) -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
-    network.brokers[1].script("Produce", *[Broker.serve] * lost, how)
     async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        await (await producer.send("t", b"first"))
+        network.brokers[1].script("Produce", *[Broker.serve] * lost, how)
         sent = [await producer.send("t", value) for value in numbers(20)]
-        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(20))
-    assert log.values() == numbers(20)
+        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(1, 21))
+    assert log.values() == [b"first", *numbers(20)]
     network.check_buffers()
 
 
@@ -264,12 +266,26 @@ async def test_order_is_kept_when_one_of_several_in_flight_is_lost(lost: int, ho
 async def test_order_is_kept_when_one_of_several_in_flight_is_refused_for_now(code: ErrorCode) -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
-    network.brokers[1].script("Produce", Broker.serve, refuse(code))
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        await (await producer.send("t", b"first"))
+        network.brokers[1].script("Produce", Broker.serve, refuse(code))
+        sent = [await producer.send("t", value) for value in numbers(20)]
+        await asyncio.gather(*sent)
+    assert log.values() == [b"first", *numbers(20)]
+    assert {header.producer_epoch for header in log.headers()} == {0}
+
+
+@pytest.mark.parametrize("how", [Broker.serve, serve_and_drop])
+@simulated
+async def test_order_is_kept_when_the_first_batches_find_a_leader_that_is_not_ready(how: Any) -> None:
+    """A leader takes any sequence of a producer that it does not know: the second batch must not be first."""
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    network.brokers[1].script("Produce", refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), how)
     async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
         sent = [await producer.send("t", value) for value in numbers(20)]
         await asyncio.gather(*sent)
     assert log.values() == numbers(20)
-    assert {header.producer_epoch for header in log.headers()} == {0}
 
 
 @simulated
@@ -340,17 +356,18 @@ async def test_a_broker_that_does_not_answer_is_asked_again_on_a_new_connection(
 async def test_what_is_refused_for_good_fails_and_the_rest_goes_on() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
-    network.brokers[1].script("Produce", refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     async with Producer(network.bootstrap, network=network, batch_size=0) as producer:
+        await (await producer.send("t", b"0"))
+        network.brokers[1].script("Produce", refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         failed = await producer.send("t", b"1")
         sent = [await producer.send("t", value) for value in numbers(5)]
         with pytest.raises(
             AuthorizationError, match=r"send records on t-0 at broker1:9092 .*TOPIC_AUTHORIZATION_FAILED"
         ):
             await failed
-        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(5))
-    assert log.values() == numbers(5)
-    assert log.headers()[0].producer_epoch == 1  # the first sequence is missing for good
+        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(1, 6))
+    assert log.values() == [b"0", *numbers(5)]
+    assert [header.producer_epoch for header in log.headers()] == [0, 1, 1, 1, 1, 1]  # a sequence is missing for good
 
 
 @simulated
@@ -430,7 +447,6 @@ async def test_memory_of_a_given_up_batch_stays_taken_while_its_request_is_under
 async def test_records_behind_one_that_was_given_up_are_written_once_under_a_new_epoch() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
-    network.brokers[1].script("Produce", *[refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 8)
     async with Producer(
         network.bootstrap,
         network=network,
@@ -440,13 +456,15 @@ async def test_records_behind_one_that_was_given_up_are_written_once_under_a_new
         delivery_timeout_ms=500,
         retry_backoff_max_ms=100,
     ) as producer:
+        await (await producer.send("t", b"before"))
+        network.brokers[1].script("Produce", *[refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 8)
         given_up = await producer.send("t", b"given up")
         await asyncio.sleep(0.45)
         sent = [await producer.send("t", value) for value in numbers(10)]
         with pytest.raises(DeliveryTimeoutError, match=r"the last attempt: .*NOT_ENOUGH_REPLICAS"):
             await given_up
-        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(10))
-    assert log.values() == numbers(10)
+        assert [at.offset for at in await asyncio.gather(*sent)] == list(range(1, 11))
+    assert log.values() == [b"before", *numbers(10)]
     assert log.headers()[-1].producer_epoch > 0
 
 
