@@ -58,6 +58,10 @@ FINISH_SECONDS = 1.0
 _EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0"}
 
 
+class StartGivenUpError(Exception):
+    """Recovery was interrupted because nobody waits for the broker any more; the next start begins it again."""
+
+
 class Broker:
     """One broker: `async with Broker(...) as broker`, or `start` and `stop`, once each.
 
@@ -228,14 +232,29 @@ class Broker:
         def failed(error: OSError) -> None:  # on whatever thread saw it
             loop.call_soon_threadsafe(self._log_dir_failed, error)
 
+        given_up = False
+
+        def progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:
+            if given_up:
+                raise StartGivenUpError
+            _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done=done, total=total)
+
         log_dir = LogDir(config.log_dirs[0], clock=self._clock, randomness=self._randomness, on_failure=failed)
-        await threads.run(
+        opening = threads.run(
             log_dir.open,
             lambda _: defaults,
             node_id=config.node_id,
             cluster_id=config.cluster_id,
-            progress=_log_progress,
+            progress=progress,
         )
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            given_up = True
+            await asyncio.wait({opening})
+            if opening.exception() is None:
+                await threads.run(log_dir.close)
+            raise
         return log_dir
 
     async def _close_log_dir(self, log_dir: LogDir, threads: DiskThreads) -> None:
@@ -296,7 +315,3 @@ class Broker:
     def _remove_temporary(self) -> None:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
-
-
-def _log_progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:
-    _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done_bytes=done, total_bytes=total)

@@ -29,6 +29,10 @@ def exists(path: Path) -> bool:
     return path.exists()
 
 
+def forget_clean_stop(directory: Path) -> None:
+    (directory / ".kafka_cleanshutdown").unlink()
+
+
 def forget_metadata(directory: Path) -> None:
     for file in directory.glob("odradek-metadata*"):
         file.unlink()
@@ -193,6 +197,25 @@ async def test_after_a_failing_disk_nothing_is_marked_clean(tmp_path: Path) -> N
     async with Broker(properties(tmp_path)):
         pass
     assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+async def test_a_start_that_is_given_up_lets_the_directory_go(tmp_path: Path) -> None:
+    async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t", 20)
+        for index in range(20):
+            await produce(wire, "t", batch(LARGE), index)
+    forget_clean_stop(tmp_path)
+    threads = set(threading.enumerate())
+
+    starting = asyncio.create_task(Broker(properties(tmp_path)).start())
+    await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+
+    assert set(threading.enumerate()) == threads
+    async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        assert values_in(await fetch(wire, "t", partition=19)) == [LARGE]
 
 
 async def test_its_state_is_served_over_http() -> None:
