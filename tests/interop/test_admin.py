@@ -9,7 +9,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin import NewTopic as AiokafkaTopic
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, NewTopic, PartitionMetadata
 from confluent_kafka.admin import ResourceType as Resource
 from kafka.admin import ConfigResource as KafkaPythonResource
 from kafka.admin import ConfigResourceType, KafkaAdminClient
@@ -34,6 +34,19 @@ def described(admin: AdminClient, kind: Resource, name: str) -> dict[str, Config
     return future.result(TIMEOUT)
 
 
+def partitions_of(admin: AdminClient, topic: str) -> list[PartitionMetadata]:
+    """The partitions of a topic just created; Apache Kafka answers a creation some milliseconds before it shows."""
+    for _ in range(200):
+        if partitions := admin.list_topics(topic, timeout=TIMEOUT).topics[topic].partitions:
+            return list(partitions.values())
+    raise AssertionError(f"{topic} has no partitions")
+
+
+def topic_id(admin: AdminClient, topic: str) -> str:
+    partitions_of(admin, topic)
+    return str(admin.describe_topics(TopicCollection([topic]))[topic].result(TIMEOUT).topic_id)
+
+
 def is_gone(topic: str, listed: Callable[[], Collection[str]]) -> bool:
     """Whether a deleted topic disappears from the listing; Apache Kafka answers a deletion some milliseconds before."""
     return any(topic not in listed() for _ in range(200))
@@ -48,13 +61,13 @@ def test_a_created_topic_is_usable_at_once(admin: AdminClient, topic_name: str) 
 
 def test_the_broker_chooses_what_a_request_leaves_open(admin: AdminClient, topic_name: str) -> None:
     create(admin, NewTopic(topic_name))
-    [partition] = admin.list_topics(topic_name, timeout=TIMEOUT).topics[topic_name].partitions.values()
+    [partition] = partitions_of(admin, topic_name)
     assert (partition.leader, partition.replicas, partition.isrs) == (1, [1], [1])
 
 
 def test_replicas_may_be_assigned_by_hand(admin: AdminClient, topic_name: str) -> None:
     create(admin, NewTopic(topic_name, 2, replica_assignment=[[1], [1]]))
-    assert len(admin.list_topics(topic_name, timeout=TIMEOUT).topics[topic_name].partitions) == 2
+    assert len(partitions_of(admin, topic_name)) == 2
 
 
 def test_validating_creates_nothing(admin: AdminClient, topic_name: str) -> None:
@@ -91,12 +104,11 @@ def test_names_that_differ_in_dot_and_underscore_collide(admin: AdminClient, top
 
 
 def test_a_deleted_topic_is_gone_and_its_name_free(admin: AdminClient, topic: str) -> None:
-    before = admin.describe_topics(TopicCollection([topic]))[topic].result(TIMEOUT).topic_id
+    before = topic_id(admin, topic)
     admin.delete_topics([topic])[topic].result(TIMEOUT)
     assert is_gone(topic, lambda: admin.list_topics(timeout=TIMEOUT).topics)
     create(admin, NewTopic(topic, 1, 1))
-    after = admin.describe_topics(TopicCollection([topic]))[topic].result(TIMEOUT).topic_id
-    assert str(before) != str(after)
+    assert topic_id(admin, topic) != before
 
 
 def test_deleting_what_is_not_there_says_so(admin: AdminClient) -> None:
