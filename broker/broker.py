@@ -199,6 +199,7 @@ class Broker:
         await self._server.bind()
         await metadata.start(self._listeners(self._server))
         await partitions.settled()
+        partitions.warn_of_strays()
         log_dir.broker_epoch = metadata.broker_epoch
         upkeep.start(tasks, config)
         await self._server.start()

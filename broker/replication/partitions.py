@@ -122,6 +122,14 @@ class Partitions:
             self._settling.append(settling)
             await settling
 
+    def warn_of_strays(self) -> None:
+        """Say which logs no topic owns, once all has been applied: they are left alone and serve nobody."""
+        strays = [
+            f"{topic}-{index}" for topic, index in self._log_dir.logs if index not in self._by_name.get(topic, ())
+        ]
+        if strays:
+            _LOG.warning("logs without a topic", count=len(strays), first=strays[0])
+
     def log_dir_failed(self) -> None:
         """Refuse everything from now on with KAFKA_STORAGE_ERROR: the directory under the logs cannot be trusted."""
         for partition in self:
@@ -208,6 +216,7 @@ class Partitions:
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
         if (topic.name, index) in self._log_dir.logs:
             # Deleted, perhaps while this broker was down, and created again under the same name.
+            _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
             await self._threads.run(self._log_dir.delete_log, topic.name, index)
         config = self._log_config_of(self._image, topic)
         log = await self._threads.run(self._log_dir.create_log, topic.name, index, topic.topic_id, config)

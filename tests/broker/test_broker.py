@@ -146,7 +146,9 @@ async def test_a_directory_of_another_node_or_cluster_is_refused_with_both_ids(t
         pass
 
 
-async def test_a_topic_deleted_and_made_again_while_the_log_stayed_starts_empty(tmp_path: Path) -> None:
+async def test_a_topic_deleted_and_made_again_while_the_log_stayed_starts_empty(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """As after a crash between the change of the metadata and that of the directory."""
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")
@@ -154,6 +156,7 @@ async def test_a_topic_deleted_and_made_again_while_the_log_stayed_starts_empty(
     forget_metadata(tmp_path)
 
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        assert "logs without a topic count=1 first=t-0" in caplog.text
         await create(wire, "t")
         row = await fetch(wire, "t")
         assert (row.high_watermark, values_in(row)) == (0, [])
