@@ -3,13 +3,14 @@ PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-# Where `make run` listens and keeps its log; CYCLES is how often `make crash` kills a broker.
-PORT   ?= 9092
-DATA   ?= data
-CYCLES ?= 1000
+# Where `make run` listens and keeps its log; how often `make crash` kills a broker; how long `make fuzz` goes on.
+PORT    ?= 9092
+DATA    ?= data
+CYCLES  ?= 1000
+SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test lint format types contracts docs crash coverage check clean
+.PHONY: help run setup test lint format types contracts docs crash fuzz coverage check clean
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -54,6 +55,9 @@ docs: $(VENV)/.everything ## Regenerate docs/ and config/ from the tables in the
 
 crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer, and check its log (CYCLES=1000)
 	$(BIN)/python -m tests.crash.kill_nine --cycles $(CYCLES)
+
+fuzz: $(VENV)/.everything ## Throw spoiled requests at a broker, and check that nothing comes of it (SECONDS=600)
+	$(BIN)/python -m tests.fuzz.listener --seconds $(SECONDS)
 
 coverage: $(VENV)/.everything ## The suite without processes, under coverage
 	$(BIN)/coverage run -m pytest -m 'not interop and not crash and not fuzz'
