@@ -66,5 +66,5 @@ coverage: $(VENV)/.everything ## The suite without processes, under coverage
 
 check: lint types contracts test ## Everything that continuous integration asks for
 
-clean: ## Remove what the other targets made, apart from ./$(DATA)
+clean: ## Remove what the other targets made, apart from the broker's log
 	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist *.egg-info
