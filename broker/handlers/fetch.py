@@ -116,6 +116,7 @@ class _Reading:
         self.size = 0
         self.must_answer = not self._fetch.partitions
         self.found.clear()
+        self.sizes.clear()
         rows: list[Row] = []
         for wanted in self._fetch.partitions:
             try:
@@ -179,9 +180,12 @@ class _Reading:
     def _aborted_transactions(
         partition: Partition, request: FetchPartition, found: FetchedRecords
     ) -> list[AbortedTransaction]:
-        if not found.records:
+        if not isinstance(found.records, LogSlice):
             return []
-        aborted = partition.log.aborted_transactions(request.fetch_offset, found.last_stable_offset)
+        log = partition.log
+        aborted = log.aborted_transactions(request.fetch_offset, found.last_stable_offset)
+        if aborted:  # which is rare: only then look up where exactly the slice ends
+            aborted = log.aborted_transactions_of(request.fetch_offset, found.records)
         return [AbortedTransaction(producer_id, first_offset) for producer_id, first_offset in aborted]
 
     def _failed(self, wanted: WantedPartition, error: KafkaError) -> PartitionData:
