@@ -6,7 +6,8 @@
 | `log` | `.log`: record batches of magic 2 by `record_batch`, messages of magic 0 and 1 by `message` |
 | `offset_index`, `time_index` | `.index`, `.timeindex`, each held against its `.log` |
 | `transaction_index`, `producer_snapshot` | `.txnindex`, `.snapshot` |
-| `record_text`, `coordinator_records`, `control_records` | keys and values: text, JSON of stored records, what control records say |
+| `record_text`, `coordinator_records` | keys and values as text, and as JSON where an option says what they are |
+| `control_records` | what control records say |
 | `message_json` | a stored message as JSON, with Kafka's words when it is malformed |
 | `log_file`, `index_file` | the files, read a window at a time or as a whole |
 | `complaints` | what the tool says on standard error when it is done |

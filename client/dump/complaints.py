@@ -67,6 +67,6 @@ class Complaints:
             for timestamp, previous in self._unordered_timestamps[path]:
                 yield Complaint(f"  Index timestamp: {timestamp}, Previously indexed timestamp: {previous}\n")
         for path in hash_map_order(self._missing_offsets):
-            yield Complaint("The following indexed offsets are not found in the log.\n")
+            yield Complaint(f"The following indexed offsets are not found in :{path}\n")
             for offset, log_offset in self._missing_offsets[path]:
                 yield Complaint(f"Indexed offset: {offset}, found log offset: {log_offset}\n")

@@ -83,16 +83,17 @@ def absolute_path(path: str) -> str:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """The order in which a HashMap gives back these keys, which came in this order.
+    """The order in which a HashMap gives back these keys, which came in this order by `computeIfAbsent`.
 
-    By bucket, of which there are 16, twice as many whenever three quarters are exceeded; a bucket keeps the order of
-    arrival. (Buckets of eight and more become trees. So many files do not share a bucket in practice.)
+    By bucket, of which there are 16, twice as many whenever a key comes to more keys than three quarters of that; the
+    last to come is the first in its bucket. (Buckets of eight and more become trees. So many files do not share one in
+    practice.)
     """
-    keys = list(keys)
+    newest_first = list(keys)[::-1]
     buckets = 16
-    while len(keys) > buckets * 3 // 4:
+    while len(newest_first) - 1 > buckets * 3 // 4:
         buckets *= 2
-    return sorted(keys, key=lambda key: _spread_hash(key) & (buckets - 1))
+    return sorted(newest_first, key=lambda key: _spread_hash(key) & (buckets - 1))
 
 
 def _spread_hash(text: str) -> int:

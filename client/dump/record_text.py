@@ -10,7 +10,7 @@ RecordText = Callable[[int, bytes | None, bytes | None], tuple[str | None, str |
 """Makes text of offset, key and value: what stands behind `key: ` and `payload: `, None where that is not printed."""
 
 
-def string_text(offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+def string_text(_offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
     return None if key is None else utf8_text(key), None if value is None else utf8_text(value)
 
 

@@ -1,0 +1,153 @@
+"""`python -m client dump-log`: the files of a log directory, as Kafka's DumpLogSegments prints them.
+
+The flags are Kafka's. What Kafka ends with a stack trace is one line on standard error here, behind what was printed
+until then, and the exit status is 1 as well. Needs no broker, and changes no file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from client.cli import fail
+
+if TYPE_CHECKING:
+    from client.dump.options import DumpOptions
+    from client.dump.record_text import RecordText
+
+_STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
+_INT32_MAX = (1 << 31) - 1
+_CHUNK = 1024  # pieces, mostly lines, that are written at once
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--files", type=_file_names, required=True, metavar="FILE[,FILE]", help="the files to dump")
+    parser.add_argument(
+        "--print-data-log", action="store_true", help="print keys and values (implies --deep-iteration)"
+    )
+    parser.add_argument("--deep-iteration", action="store_true", help="print records, not only batches")
+    parser.add_argument(
+        "--index-sanity-check", action="store_true", help="check indexes as a broker does when it starts"
+    )
+    parser.add_argument(
+        "--verify-index-only", action="store_true", help="hold indexes against the log, print no entries"
+    )
+    parser.add_argument(
+        "--max-message-size", type=_int32, default=5 * 1024 * 1024, metavar="BYTES", help="of the largest batch"
+    )
+    parser.add_argument("--max-bytes", type=_int32, default=_INT32_MAX, metavar="BYTES", help="to look at of each .log")
+    parser.add_argument("--skip-record-metadata", action="store_true", help="print keys and values only")
+    for part in ("key", "value"):
+        parser.add_argument(
+            f"--{part}-decoder-class",
+            nargs="?",
+            type=_decoder_class,
+            const=_STRING_DECODER,
+            metavar="CLASS",
+            help=f"print each {part} as text (there is {_STRING_DECODER} only)",
+        )
+    parser.add_argument("--offsets-decoder", action="store_true", help="for __consumer_offsets: records as JSON")
+    parser.add_argument(
+        "--transaction-log-decoder", action="store_true", help="for __transaction_state: records as JSON"
+    )
+    for topic in ("cluster-metadata", "remote-log-metadata", "share-group-state"):
+        parser.add_argument(f"--{topic}-decoder", nargs=0, action=_NotSupported, help="not supported")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    from client.dump.errors import DumpError
+    from client.dump.segments import dump_segments
+    from protocol.errors import RemoteProtocolError
+
+    pieces = dump_segments(arguments.files, _options(arguments))
+    try:
+        for _ in _print(pieces):
+            await asyncio.sleep(0)  # where Ctrl-C is heard
+    except BrokenPipeError:
+        raise
+    except (DumpError, RemoteProtocolError, OSError) as error:
+        return fail(error)
+    return 0
+
+
+def _print(pieces: Iterator[str]) -> Iterator[None]:
+    """Print all pieces up to what ends them, yielding after each chunk."""
+    from client.dump.errors import Complaint
+
+    out: list[str] = []
+    try:
+        for piece in pieces:
+            if piece.__class__ is Complaint:
+                _write(out)
+                sys.stderr.write(piece)
+                continue
+            out.append(piece)
+            if len(out) >= _CHUNK:
+                _write(out)
+                yield
+    finally:
+        _write(out)
+
+
+def _write(out: list[str]) -> None:
+    sys.stdout.buffer.write("".join(out).encode(errors="surrogateescape"))
+    sys.stdout.buffer.flush()
+    out.clear()
+
+
+def _options(arguments: argparse.Namespace) -> DumpOptions:
+    from client.dump.coordinator_records import offsets_text, transaction_log_text
+    from client.dump.options import DumpOptions
+    from client.dump.record_text import string_text
+
+    record_text: RecordText = string_text
+    if arguments.offsets_decoder:
+        record_text = offsets_text
+    elif arguments.transaction_log_decoder:
+        record_text = transaction_log_text
+    prints_contents = (
+        arguments.print_data_log
+        or record_text is not string_text
+        or arguments.key_decoder_class is not None
+        or arguments.value_decoder_class is not None
+    )
+    return DumpOptions(
+        is_deep=arguments.deep_iteration or prints_contents,
+        prints_contents=prints_contents,
+        skips_record_metadata=arguments.skip_record_metadata,
+        checks_sanity=arguments.index_sanity_check,
+        verifies_only=arguments.verify_index_only,
+        max_bytes=arguments.max_bytes,
+        max_message_size=arguments.max_message_size,
+        record_text=record_text,
+    )
+
+
+class _NotSupported(argparse.Action):
+    """A decoder of Kafka's for a topic that Odradek has not."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.error(f"{self.option_strings[0]} is not supported: Odradek keeps no such topic")
+
+
+def _file_names(text: str) -> list[str]:
+    names = text.rstrip(",")
+    if not names:
+        raise argparse.ArgumentTypeError("no file is named")
+    return names.split(",")
+
+
+def _decoder_class(text: str) -> str:
+    if text != _STRING_DECODER:
+        raise argparse.ArgumentTypeError(f"there is no class {text}: only {_STRING_DECODER} is supported")
+    return text
+
+
+def _int32(text: str) -> int:
+    number = int(text)
+    if not -_INT32_MAX - 1 <= number <= _INT32_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of 32 bits")
+    return number

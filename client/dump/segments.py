@@ -1,0 +1,49 @@
+"""The files of one command line, one after another; what each is, its suffix says.
+
+Source: Kafka `DumpLogSegments.main`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from client.dump.complaints import Complaints
+from client.dump.errors import Complaint, DumpError
+from client.dump.java import file_path
+from client.dump.log import dump_log
+from client.dump.offset_index import dump_offset_index
+from client.dump.options import DumpOptions
+from client.dump.producer_snapshot import dump_producer_snapshot
+from client.dump.time_index import dump_time_index
+from client.dump.transaction_index import dump_transaction_index
+
+
+def dump_segments(paths: Iterable[str], options: DumpOptions) -> Iterator[str]:
+    """Yield what is printed; pieces of class `Complaint` belong on standard error.
+
+    The first file that cannot be dumped further ends it all, by DumpError, RemoteProtocolError or OSError. Complaints
+    about the files before it are lost then, as in Kafka.
+    """
+    complaints = Complaints()
+    for path in map(file_path, paths):
+        yield f"Dumping {path}\n"
+        yield from _dump_file(path, options, complaints)
+    yield from complaints.lines()
+
+
+def _dump_file(path: str, options: DumpOptions, complaints: Complaints) -> Iterator[str]:
+    _, dot, suffix = path.rpartition("/")[2].rpartition(".")
+    match dot + suffix:
+        case ".log":
+            return dump_log(path, options, complaints)
+        case ".index":
+            return dump_offset_index(path, options, complaints)
+        case ".timeindex":
+            return dump_time_index(path, options, complaints)
+        case ".txnindex":
+            return dump_transaction_index(path)
+        case ".snapshot":
+            return dump_producer_snapshot(path)
+        case ".checkpoint":
+            raise DumpError(f"{path}: snapshots of a Raft quorum are not supported")
+    return iter((Complaint(f"Ignoring unknown file {path}\n"),))
