@@ -20,7 +20,8 @@ broker does not know (KIP-511).
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+
+import msgspec
 
 from protocol import codec
 from protocol.api import by_key
@@ -37,7 +38,7 @@ _CORRELATION_ID = struct.Struct(">i")
 _LENGTH = struct.Struct(">h")
 
 
-class RequestHeader(NamedTuple):
+class RequestHeader(msgspec.Struct, frozen=True, gc=False):
     """The header of a request, whatever its version. `client_id` is None when it was null or the version has none."""
 
     api_key: int

@@ -62,16 +62,19 @@ class Dispatcher:
 
         Raises RemoteProtocolError or CloseConnection: `answers` then holds the responses before.
         """
-        (api_key, version, correlation_id, client_id), offset = decode_request_header(frame)
+        header, offset = decode_request_header(frame)
+        api_key, version = header.api_key, header.api_version
         route = self._routes.get((api_key, version)) or self._new_route(api_key, version)
         if route is None:
-            self._answer_unknown_api_versions(correlation_id, answers)
+            self._answer_unknown_api_versions(header.correlation_id, answers)
             return None
         try:
             request = decode(route.request, version, frame, offset)
         except RemoteProtocolError as error:
             raise RemoteProtocolError(f"{route.request.__name__} version {version}: {error}") from error
-        context = RequestContext(api_key, version, correlation_id, client_id, answers.received_at, connection)
+        context = RequestContext(
+            api_key, version, header.correlation_id, header.client_id, answers.received_at, connection
+        )
         metrics = route.metrics(request)
         metrics.versions[version] += 1
         started = answers.now

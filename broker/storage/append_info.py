@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 
-class AppendInfo(NamedTuple):
+class AppendInfo(msgspec.Struct, frozen=True, gc=False):
     """Where a batch went. `last_offset` is inclusive; `log_append_time` is -1 where producers set the timestamps.
 
     A `duplicate` is a batch that an idempotent producer sent again: nothing was appended, and the offsets (and, as in

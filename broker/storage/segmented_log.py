@@ -14,7 +14,9 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.files import BytesLike
@@ -34,7 +36,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class LogEnd(NamedTuple):
+class LogEnd(msgspec.Struct, frozen=True):
     """Where the next batch goes: its offset (the exclusive end of the log), segment, and position behind the last."""
 
     offset: int

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from broker.storage.log_config import LogConfig
 from broker.storage.validation import BatchValidator, InvalidRecordsError
@@ -207,7 +208,7 @@ def test_batches_get_the_topics_codec(source: Codec, target: str) -> None:
     assert crc_is_valid(valid.data, 0, valid.header)
     before = list(iter_records(data, 0, read_batch_header(data)))
     assert list(iter_records(valid.data, 0, valid.header)) == before
-    unchanged: Callable[[Any], Any] = lambda header: header._replace(batch_length=0, crc=0, attributes=0)  # noqa: E731
+    unchanged: Callable[[Any], Any] = lambda header: replace(header, batch_length=0, crc=0, attributes=0)  # noqa: E731
     assert unchanged(valid.header) == unchanged(read_batch_header(data))
     assert (valid.header.producer_id, valid.header.base_sequence, valid.header.is_transactional) == (7, 9, True)
 
