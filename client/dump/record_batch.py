@@ -96,7 +96,7 @@ def record_lines(log: LogFile, batch: Batch, options: DumpOptions, watch: Offset
 
 
 def _header(log: LogFile, batch: Batch) -> BatchHeader:
-    return BatchHeader._make(HEADER.unpack(log.read(batch.position, BATCH_HEADER_SIZE)))
+    return BatchHeader(*HEADER.unpack(log.read(batch.position, BATCH_HEADER_SIZE)))
 
 
 def _timestamp_type(header: BatchHeader) -> str:
