@@ -49,6 +49,8 @@ _FIRST_VERSION_WITH_REPLICA_STATE = 15
 _FIRST_VERSION_WITH_LEADERS = 16
 _LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 
+# Kafka's handler refuses these before it reads: they neither end a wait nor stand for a read that failed.
+_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 # The encoder leaves these out; shared, because a fetch of a thousand partitions would make three thousand of them.
@@ -114,7 +116,7 @@ class _Reading:
     def read(self) -> list[Row]:
         """Read every wanted partition; the rows' slices belong to the caller."""
         self.size = 0
-        self.must_answer = not self._fetch.partitions
+        self.must_answer = False
         self.found.clear()
         self.sizes.clear()
         rows: list[Row] = []
@@ -122,9 +124,12 @@ class _Reading:
             try:
                 data = self._read_partition(wanted)
             except KafkaError as error:
-                self.must_answer = True
+                if error.code not in _NOT_THERE:
+                    self.must_answer = True
                 data = self._failed(wanted, error)
             rows.append((wanted, data))
+        if not self.found:
+            self.must_answer = True
         return rows
 
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
@@ -195,6 +200,8 @@ class _Reading:
         if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version <= _LAST_VERSION_WITHOUT_STORAGE_ERROR:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         row = _error_row(wanted.request, code)
+        if code not in _NOT_THERE:
+            row.aborted_transactions = None
         if code in _TELL_LEADER and self._version >= _FIRST_VERSION_WITH_LEADERS:
             leader = current_leader(
                 self._services, self._context, wanted.topic, wanted.topic_id, wanted.request.partition
@@ -240,7 +247,7 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
 
 def _error_row(wanted: FetchPartition, code: ErrorCode) -> PartitionData:
     return PartitionData(
-        wanted.partition, code, -1, -1, -1, _NO_EPOCH, _NO_LEADER, _NO_SNAPSHOT, aborted_transactions=None, records=b""
+        wanted.partition, code, -1, -1, -1, _NO_EPOCH, _NO_LEADER, _NO_SNAPSHOT, records=b""
     )
 
 

@@ -97,6 +97,27 @@ async def test_a_fetch_without_data_waits_for_the_next_append(broker: Broker, wi
     assert len(broker.services.fetch_purgatory) == 0
 
 
+async def test_a_partition_that_does_not_exist_does_not_end_the_wait_for_the_others(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    wanted = [FetchPartition(index, partition_max_bytes=10_000) for index in range(2)]
+    request = FetchRequest(max_wait_ms=LONG_MS, min_bytes=1, topics=[FetchTopic("t", partitions=wanted)])
+    await wire.send(request, 12)
+    await parked(broker)
+
+    async with Wire("127.0.0.1", broker.port) as producer:
+        await produce(producer, "t", batch(b"a"))
+    found, unknown = (await wire.receive(request, 12)).responses[0].partitions
+
+    assert values_in(found) == [b"a"]
+    assert (unknown.error_code, unknown.aborted_transactions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
+
+
+async def test_a_fetch_of_unknown_partitions_alone_is_not_waited_with(wire: Wire) -> None:
+    row = await fetch(wire, "missing", max_wait_ms=LONG_MS)
+
+    assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 async def test_an_append_to_another_partition_wakes_nobody(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", 2)
     request = fetch_request("t", max_wait_ms=LONG_MS)
