@@ -165,7 +165,7 @@ class Cluster:
     ) -> bool:
         """Take over what a refusal said of the new leader (KIP-951). False if that was no news."""
         before = self.image
-        self.image = before.with_brokers(brokers).with_leader(topic, partition, leader, leader_epoch)
+        self._set_image(before.with_brokers(brokers).with_leader(topic, partition, leader, leader_epoch))
         return self.image is not before
 
     def _topic_failure(self, name: str) -> ClientError | None:
@@ -192,15 +192,17 @@ class Cluster:
             self._backoff.reset()
 
     def _merge(self, answer: MetadataResponse) -> None:
-        before = self.image.brokers
-        self.image = self.image.merge(answer)
-        for node_id, address in before.items():
-            if self.image.brokers.get(node_id) != address:
-                self.connections.drop(node_id)
+        self._set_image(self.image.merge(answer))
         if self._age_timer is not None:
             self._age_timer.cancel()
         loop = asyncio.get_running_loop()
         self._age_timer = loop.call_later(self._config.metadata_max_age_ms / 1000, self.refresh_soon)
+
+    def _set_image(self, image: ClusterImage) -> None:
+        before, self.image = self.image, image
+        for node_id, address in before.brokers.items():
+            if image.brokers.get(node_id) != address:
+                self.connections.drop(node_id)
 
     async def _bootstrap(self, failures: list[ClientError]) -> Connection:
         servers = list(self._config.bootstrap_servers)

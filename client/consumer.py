@@ -84,7 +84,7 @@ class Consumer:
         self._timeout_ms = default_api_timeout_ms
         self._subscription = Subscription()
         self._current: PartitionState | None = None
-        self._is_closed = True
+        self._is_closed = True  # until start()
         self._cluster: Cluster
         self._lookup: OffsetLookup
         self._fetcher: Fetcher
@@ -99,7 +99,10 @@ class Consumer:
         await self.close()
 
     async def start(self) -> None:
-        """Find the cluster. Raises ClientError."""
+        """Find the cluster; again, it does nothing. Raises ClientError."""
+        if not self._is_closed:
+            return
+        self._subscription = Subscription()
         self._cluster = Cluster(self._config, self._network)
         try:
             await self._cluster.start()

@@ -43,13 +43,14 @@ _FAILED_EXIT_MS = 5000
 class _Topic:
     """The queues of a topic's partitions, by index, and where records without a key go."""
 
-    __slots__ = ("_is_idempotent", "available", "queues", "sticky")
+    __slots__ = ("_is_idempotent", "_topic_id", "available", "queues", "sticky")
 
     def __init__(self, config: ProducerConfig) -> None:
         self.queues: list[PartitionQueue] = []
         self.available: list[int] = []
         self.sticky = StickyPartition(config.batch_size)
         self._is_idempotent = config.idempotent
+        self._topic_id = b""
 
     def partition_for(self, key: bytes | None, size: int) -> int:
         """The partition of a record of `size` bytes that names none."""
@@ -59,7 +60,12 @@ class _Topic:
         return sticky.partition if sticky.has_room(size) else sticky.choose(self.available, size)
 
     def update(self, metadata: TopicMetadata) -> None:
-        """Take over what the cluster knows; a topic only ever gets more partitions."""
+        """Take over what the cluster knows. A topic gets more partitions, or is another one of the same name."""
+        if metadata.topic_id != self._topic_id:
+            self._topic_id = metadata.topic_id
+            del self.queues[len(metadata.partitions) :]
+            for queue in self.queues:
+                queue.is_acquainted = not self._is_idempotent
         for partition in range(len(self.queues), len(metadata.partitions)):
             self.queues.append(PartitionQueue(metadata.name, partition, is_idempotent=self._is_idempotent))
         led = [index for index, partition in enumerate(metadata.partitions) if partition.leader != NO_LEADER]
@@ -121,7 +127,7 @@ class Producer:
         self._network = network or TcpNetwork()
         self._topics: dict[str, _Topic] = {}
         self._max_record = max_request_size - BATCH_HEADER_SIZE - MAX_RECORD_OVERHEAD
-        self._is_closed = True
+        self._is_closed = True  # until start()
         self._cluster: Cluster
         self._accumulator: Accumulator
         self._sender: Sender
@@ -136,7 +142,10 @@ class Producer:
         await self.close(None if kind is None else _FAILED_EXIT_MS)
 
     async def start(self) -> None:
-        """Find the cluster and get a producer id. Raises ClientError."""
+        """Find the cluster and get a producer id; again, it does nothing. Raises ClientError."""
+        if not self._is_closed:
+            return
+        self._topics = {}
         self._cluster = Cluster(self._config, self._network, creates_topics=True)
         self._accumulator = Accumulator(self._config)
         self._sender = Sender(self._config, self._cluster, self._accumulator)

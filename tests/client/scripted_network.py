@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections import Counter
 from typing import Any
 
 from client.config import Address
@@ -33,6 +34,7 @@ class ScriptedNetwork:
         self.piece_size = piece_size
         self.written: list[tuple[Any, bytes]] = []
         self._with_topic_ids = with_topic_ids
+        self._lives: Counter[str] = Counter()  # how often each topic was created
         self._producer_ids = 1000
 
     @property
@@ -49,7 +51,10 @@ class ScriptedNetwork:
         return transport
 
     def create(self, topic: str, partitions: int = 1) -> list[Log]:
-        """A topic whose partition i is led by broker i mod n, counted from 1."""
+        """A topic, perhaps in the place of one that goes, whose partition i is led by broker i mod n, from 1 on."""
+        self._lives[topic] += 1
+        for log in self.partitions(topic):
+            del self.logs[topic, log.partition]
         for partition in range(partitions):
             self.logs[topic, partition] = Log(topic, partition, partition % len(self.brokers) + 1)
         return self.partitions(topic)
@@ -63,7 +68,9 @@ class ScriptedNetwork:
         log.leader_epoch += 1
 
     def topic_id(self, topic: str) -> bytes:
-        return topic.encode().ljust(16, b"\0")[:16] if self._with_topic_ids else ZERO_UUID
+        if not self._with_topic_ids:
+            return ZERO_UUID
+        return topic.encode().ljust(15, b"\0")[:15] + bytes([self._lives[topic]])
 
     def topic_name(self, topic_id: bytes) -> str:
         return next((topic for topic, _ in self.logs if self.topic_id(topic) == topic_id), "")

@@ -11,6 +11,7 @@ import pytest
 
 from client import (
     AuthorizationError,
+    BrokerError,
     ClosedError,
     ConfigurationError,
     Consumer,
@@ -19,12 +20,14 @@ from client import (
     NoOffsetError,
     OffsetOutOfRangeError,
     RecordTooLargeError,
+    TimeLimitError,
     UnknownTopicError,
 )
 from protocol.compression import Codec
 from protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import AbortedTransaction, FetchRequest, LeaderIdAndEpoch
+from protocol.messages.list_offsets import ListOffsetsRequest
 from protocol.record_iterator import Record
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_log import Log
@@ -348,6 +351,57 @@ async def test_paused_partitions_hand_nothing_out() -> None:
         consumer.resume()
         rest = await read(consumer, 50)
         assert {record.partition for record in rest} >= {0}
+
+
+def refuse_offsets(code: ErrorCode) -> Any:
+    async def answer(broker: Broker, request: ListOffsetsRequest) -> Any:
+        answer: Any = await broker.serve(request)
+        answer.topics[0].partitions[0].error_code = code
+        return answer
+
+    return answer
+
+
+@simulated
+async def test_a_lookup_is_repeated_until_every_leader_has_answered() -> None:
+    network = ScriptedNetwork(brokers=2)
+    logs = network.create("t", 4)
+    for log in logs:
+        fill(log, 10 + 10 * log.partition)
+    network.brokers[1].script("ListOffsets", refuse_offsets(ErrorCode.NOT_LEADER_OR_FOLLOWER), drop_unread)
+    network.brokers[2].script("ListOffsets", refuse_offsets(ErrorCode.OFFSET_NOT_AVAILABLE))
+    logs[3].leader = -1
+    async with Consumer(network.bootstrap, network=network) as consumer:
+        asking = asyncio.create_task(consumer.end_offsets(await consumer.partitions_for("t")))
+        await asyncio.sleep(3)
+        assert not asking.done()
+        network.move(logs[3], to=1)
+        assert await asking == {("t", partition): 10 + 10 * partition for partition in range(4)}
+
+
+@simulated
+async def test_a_lookup_that_takes_too_long_says_what_was_in_the_way() -> None:
+    network, _ = one_log(10)
+    async with Consumer(network.bootstrap, network=network, default_api_timeout_ms=3000) as consumer:
+        await consumer.partitions_for("t")
+        network.brokers[1].script("ListOffsets", *[refuse_offsets(ErrorCode.OFFSET_NOT_AVAILABLE)] * 100)
+        with pytest.raises(BrokerError, match=r"look up an offset on t-0 at broker1:9092 .*OFFSET_NOT_AVAILABLE"):
+            await consumer.end_offsets([T0])
+        assert now() == pytest.approx(3, abs=0.1)
+        network.brokers[1]._scripts.clear()
+        network.brokers[1].script("ListOffsets", Gate())
+        with pytest.raises(TimeLimitError, match="look up an offset: no answer within 3000 ms"):
+            await consumer.end_offsets([T0])
+
+
+@simulated
+async def test_a_lookup_that_is_refused_for_good_fails_at_once() -> None:
+    network, _ = one_log(10)
+    network.brokers[1].script("ListOffsets", refuse_offsets(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    async with Consumer(network.bootstrap, network=network) as consumer:
+        with pytest.raises(AuthorizationError, match="look up an offset on t-0"):
+            await consumer.end_offsets([T0])
+        assert now() < 0.1
 
 
 # What is not for users.

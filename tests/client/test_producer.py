@@ -11,6 +11,7 @@ import pytest
 
 from client import (
     AuthorizationError,
+    BrokerError,
     BufferFullError,
     ClosedError,
     ConfigurationError,
@@ -19,8 +20,10 @@ from client import (
     RecordTooLargeError,
     UnknownTopicError,
 )
+from client.partition_queue import MAX_EPOCH
 from protocol.batch_builder import BatchBuilder
 from protocol.errors import ErrorCode
+from protocol.messages.init_producer_id import InitProducerIdResponse
 from protocol.messages.produce import LeaderIdAndEpoch, ProduceRequest, ProduceResponse
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_log import Log
@@ -213,7 +216,7 @@ async def test_partitions_that_were_added_are_used_after_the_next_metadata() -> 
     network.create("t", 1)
     async with Producer(network.bootstrap, network=network, metadata_max_age_ms=1000) as producer:
         await (await producer.send("t", b""))
-        network.create("t", 2)
+        network.logs["t", 1] = Log("t", 1, 1)
         with pytest.raises(UnknownTopicError):
             await producer.send("t", b"", partition=1)
         await asyncio.sleep(1.1)
@@ -397,6 +400,56 @@ async def test_a_single_record_that_is_too_large_for_the_topic_fails() -> None:
     assert isinstance(outcome[1], RecordTooLargeError)
     assert "max.message.bytes" in str(outcome[1])
     assert log.values() == [b"1", b"3"]
+
+
+@simulated
+async def test_a_topic_that_was_created_again_goes_on_with_what_it_has() -> None:
+    network = ScriptedNetwork()
+    network.create("t", 3)
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        for partition in (0, 1, 2):
+            await (await producer.send("t", b"before", partition=partition))
+        again = network.create("t", 2)
+        network.brokers[1].script("Produce", refuse(ErrorCode.UNKNOWN_TOPIC_ID), refuse(ErrorCode.UNKNOWN_TOPIC_ID))
+        sent = [await producer.send("t", value, partition=1) for value in numbers(20)]
+        await asyncio.gather(*sent)
+        with pytest.raises(UnknownTopicError):
+            await producer.send("t", b"", partition=2)
+    assert again[1].values() == numbers(20)
+
+
+@simulated
+async def test_the_producer_id_is_asked_for_until_there_is_one() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+
+    async def not_yet(broker: Broker, request: Any) -> Any:
+        return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    network.brokers[1].script("InitProducerId", not_yet, not_yet, drop_unread)
+    async with Producer(network.bootstrap, network=network) as producer:
+        await (await producer.send("t", b"1"))
+    assert log.headers()[0].producer_id > 0
+    network.brokers[1].script("InitProducerId", *[not_yet] * 100)
+    with pytest.raises(BrokerError, match=r"get a producer id at broker1:9092 .*COORDINATOR_LOAD_IN_PROGRESS"):
+        async with Producer(network.bootstrap, network=network, max_block_ms=5000):
+            pass
+
+
+@simulated
+async def test_another_producer_id_is_used_when_the_epochs_of_one_are_used_up() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        await (await producer.send("t", b"1"))
+        producer._topics["t"].queues[0].producer_epoch = MAX_EPOCH
+        network.brokers[1].script("Produce", refuse(ErrorCode.INVALID_PRODUCER_EPOCH))
+        sent = [await producer.send("t", value) for value in numbers(10)]
+        await asyncio.gather(*sent)
+    assert log.values() == [b"1", *numbers(10)]
+    before, *after = log.headers()
+    assert {header.producer_id for header in after} == {before.producer_id + 1}
+    assert {header.producer_epoch for header in after} == {0}
 
 
 # Giving up.
