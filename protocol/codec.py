@@ -8,8 +8,8 @@ to functions (`protocol.codec_parts`). Their source stands in `linecache`, so th
 
 What a decoder promises, whatever it is fed: it returns a message or raises RemoteProtocolError, and it allocates in
 proportion to the bytes that are there, not to the lengths that they claim: every length is compared with what remains
-before anything is allocated (CVE-2022-34917). `string` and `bytes` fields are copies, `records` are views that live
-as long as the buffer does.
+before anything is allocated (CVE-2022-34917). Bytes of a string that are not UTF-8 become U+FFFD, as they do in Kafka.
+`string` and `bytes` fields are copies, `records` are views that live as long as the buffer does.
 
 Records that are not bytes-like but have a length (the slice of a segment file) are not copied by an encoder: it
 writes their length, notes `(position in out, object)` in `splices`, and the transport sends the parts in that order.
@@ -61,7 +61,7 @@ def decode(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> M:
     decoder = _DECODERS.get((cls, version)) or _decoder(cls, version)
     try:
         message: M = decoder(buffer if buffer.__class__ is memoryview else memoryview(buffer), offset)[0]
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError) as error:
         raise _malformed(cls, version, error) from error
     return message
 
@@ -71,7 +71,7 @@ def decode_from(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> 
     decoder = _DECODERS.get((cls, version)) or _decoder(cls, version)
     try:
         decoded: tuple[M, int] = decoder(buffer if buffer.__class__ is memoryview else memoryview(buffer), offset)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError) as error:
         raise _malformed(cls, version, error) from error
     return decoded
 

@@ -70,7 +70,7 @@ def read_string(buffer: memoryview, offset: int, length: int, what: str, *, null
     if length > MAX_STRING_SIZE:
         raise RemoteProtocolError(f"{what} claims length {length} where strings have {MAX_STRING_SIZE} at most")
     content, offset = read_bytes(buffer, offset, length, what, nullable=nullable)
-    return None if content is None else content.decode(), offset
+    return None if content is None else content.decode("utf-8", "replace"), offset
 
 
 def read_array(

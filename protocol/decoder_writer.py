@@ -149,7 +149,9 @@ class DecoderWriter(SourceWriter):
         """A string or bytes."""
         n = self.first_length(field, flexible, depth)
         is_string = field.kind.name == "string"
-        content = f"{self.refer('short_bytes', parts.short_bytes)}[{n}](b, o)[0]{'.decode()' if is_string else ''}"
+        content = f"{self.refer('short_bytes', parts.short_bytes)}[{n}](b, o)[0]"
+        if is_string:
+            content += ".decode('utf-8', 'replace')"
         self.if_short(field, n, SHORT_BYTES, f"{value} = {content}; o += {n}", value, depth)
         read = self.refer("read_string", parts.read_string) if is_string else self.refer("read_bytes", parts.read_bytes)
         self.if_long(field, flexible, n, f"{read}(b, o, {n}, {field.name!r}", value, depth)

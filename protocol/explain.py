@@ -132,10 +132,7 @@ class Explainer:
         data = self._take(length)
         if field.kind.name != "string":
             return data if field.kind.name == "records" else bytes(data)
-        try:
-            return str(data, "utf-8")
-        except UnicodeDecodeError as error:
-            raise self._error(f"not UTF-8: {error.reason}", self.offset - length + error.start) from None
+        return str(data, "utf-8", "replace")
 
     def _array(self, field: LayoutField, flexible: bool, depth: int) -> list[Any] | None:
         start = self.offset

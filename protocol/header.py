@@ -108,14 +108,14 @@ def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
         if length >= 0:
             if length > len(buffer) - offset:
                 raise RemoteProtocolError(f"client id claims length {length} where {len(buffer) - offset} bytes remain")
-            client_id = str(buffer[offset : offset + length], "utf-8")
+            client_id = str(buffer[offset : offset + length], "utf-8", "replace")
             offset += length
         elif length < -1:
             raise RemoteProtocolError(f"client id has length {length}")
         if version == 2:
             offset = offset + 1 if buffer[offset] == 0 else _skip_tagged_fields(buffer, offset)
         return RequestHeader(api_key, api_version, correlation_id, client_id), offset
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError) as error:
         raise RemoteProtocolError(f"the request header is malformed: {error}") from error
 
 

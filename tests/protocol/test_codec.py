@@ -156,6 +156,13 @@ def test_a_value_that_does_not_fit_its_type_is_refused(message: Message) -> None
         codec.encode(message, 4)
 
 
+@pytest.mark.parametrize("version", [4, 12])
+def test_text_that_is_not_utf_8_is_replaced_as_in_java(version: int) -> None:
+    encoded = codec.encode(MetadataRequest(topics=[MetadataRequestTopic(name="M\x01nchen")]), version)
+    encoded[encoded.index(b"M\x01nchen") + 1] = 0xFC  # Latin-1
+    assert codec.decode(MetadataRequest, version, encoded).topics == [MetadataRequestTopic(name="M\ufffdnchen")]
+
+
 def test_versions_outside_the_declared_range_are_refused() -> None:
     with pytest.raises(LocalProtocolError):
         codec.encode(FetchRequest(), 3)

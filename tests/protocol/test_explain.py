@@ -189,7 +189,6 @@ def test_a_mistake_in_a_tagged_field_is_told() -> None:
 @pytest.mark.parametrize(
     ("body", "path"),
     [
-        (b"\x02" + bytes(16) + b"\x03\xff\xff", "topics[0].name"),  # not UTF-8
         (b"\xff\xff\xff\xff\xff", "topics"),  # a varint without end
         (b"\xff\xff\xff\xff\x0f", "topics"),  # four billion elements
         (b"\x01\x00\x00\x01\x09\x7f", "tagged fields"),  # a tag of 127 bytes

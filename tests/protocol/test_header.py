@@ -57,6 +57,12 @@ def test_tagged_fields_of_a_request_header_are_skipped() -> None:
         header.decode_request_header(encoded)
 
 
+def test_a_client_id_that_is_not_utf_8_is_replaced_as_in_java() -> None:
+    encoded = header.encode_request_header(RequestHeader(3, 1, 1, "M\x01nchen"), 1)
+    encoded[11] = 0xFC  # Latin-1, which librdkafka passes on as it is given
+    assert header.decode_request_header(encoded)[0].client_id == "M\ufffdnchen"
+
+
 def test_header_of_an_unknown_api_is_still_read() -> None:
     encoded = header.encode_request_header(RequestHeader(4711, 3, 9, "x"), 1)
     assert header.decode_request_header(encoded)[0] == RequestHeader(4711, 3, 9, "x")
