@@ -21,7 +21,7 @@ from client.dump.java import boolean, int64
 from client.dump.log_file import LOG_OVERHEAD, Batch, LogFile
 from client.dump.offset_watch import OffsetWatch
 from client.dump.options import DumpOptions
-from client.dump.record_text import contents
+from client.dump.record_text import RecordText, contents, string_text
 from protocol.checksum import crc32
 from protocol.compression import Codec, decompress
 from protocol.errors import RemoteProtocolError
@@ -35,6 +35,14 @@ _OFFSET_AND_SIZE: Final = struct.Struct(">qi")
 _TIMESTAMP_TYPE_BIT: Final = 8
 _SMALLEST_SIZE: Final = 14
 _NO_TIMESTAMP: Final = -1
+
+
+class _CutOffError(DumpError):
+    """A key or value of `length` bytes where `remaining` are left. In the words of Java's buffers that is `reason`."""
+
+    def __init__(self, offset: int, length: int, remaining: int) -> None:
+        super().__init__(f"the message at offset {offset} has {remaining} bytes of a key or value of {length}")
+        self.reason = f"newLimit > capacity: ({length} > {remaining})"
 
 
 class _Message(NamedTuple):
@@ -93,17 +101,22 @@ class _Message(NamedTuple):
             return None
         start = position + _SIZE.size
         if length > len(self.data) - start:
-            raise DumpError(f"the message at offset {self.offset} ends inside its key or value")
+            raise _CutOffError(self.offset, length, len(self.data) - start)
         return bytes(self.data[start : start + length])
 
 
 def max_record_timestamp(log: LogFile, batch: Batch) -> int:
     """The largest timestamp in there, -1 if none is larger."""
-    return max((message.timestamp for message in _messages(_outer(log, batch))), default=_NO_TIMESTAMP)
+    try:
+        return max((message.timestamp for message in _messages(_outer(log, batch))), default=_NO_TIMESTAMP)
+    except struct.error:
+        raise _cut_off(log, batch) from None
 
 
 def batch_line(log: LogFile, batch: Batch) -> Iterator[str]:
     yield f"offset: {batch.offset}"
+    if batch.magic not in (0, 1):
+        raise DumpError(f"{log.path} at {batch.position}: magic {batch.magic} is unknown")
     outer = _outer(log, batch)
     yield (
         f" position: {batch.position}"
@@ -130,17 +143,28 @@ def record_lines(log: LogFile, batch: Batch, options: DumpOptions, watch: Offset
                     f" isValid: {boolean(message.is_valid)} crc: {message.crc}"
                 )
             if options.prints_contents:
-                key = message.bytes_at(message.key_position)
-                value = message.bytes_at(message.value_position)
-                yield contents(options.record_text, prefix, message.offset, key, value)
+                yield _contents(message, options.record_text, prefix)
             yield "\n"
     except struct.error:
-        raise DumpError(f"{log.path} at {batch.position}: a message ends inside its fields") from None
+        raise _cut_off(log, batch) from None
+
+
+def _contents(message: _Message, record_text: RecordText, prefix: str) -> str:
+    try:
+        key = message.bytes_at(message.key_position)
+        value = message.bytes_at(message.value_position)
+    except _CutOffError as error:
+        if record_text is string_text or message.length_at(message.key_position) < 0:
+            raise
+        return f"{prefix}key: Error at offset {message.offset}, skipping. {error.reason}"
+    return contents(record_text, prefix, message.offset, key, value)
+
+
+def _cut_off(log: LogFile, batch: Batch) -> DumpError:
+    return DumpError(f"{log.path} at {batch.position}: a message ends inside its fields")
 
 
 def _outer(log: LogFile, batch: Batch) -> _Message:
-    if batch.magic not in (0, 1):
-        raise DumpError(f"{log.path} at {batch.position}: magic {batch.magic} is unknown")
     return _message(batch.offset, log.read(batch.position, batch.size)[LOG_OVERHEAD:])
 
 
@@ -169,7 +193,7 @@ def _messages(outer: _Message) -> Iterator[_Message]:
 
 def _inner_messages(outer: _Message) -> Iterator[_Message]:
     value = outer.bytes_at(outer.value_position)
-    if value is None or outer.codec == Codec.ZSTD:
+    if value is None or outer.codec == Codec.ZSTD or outer.magic not in (0, 1):
         raise DumpError(f"the message at offset {outer.offset} says that it is a wrapper, and cannot be one")
     view = memoryview(decompress(outer.codec, value, _MAX_DECOMPRESSED, outer.magic))
     is_append_time = outer.magic == 1 and outer.attributes & _TIMESTAMP_TYPE_BIT

@@ -43,14 +43,16 @@ def read_message(cls: type[Message], version: int, data: bytes, position: int) -
 
 
 def json_values(cls: type[Structure], version: int, values: Values) -> Values:
-    """Return the fields under Kafka's names, in Kafka's order, with values that `json_text` takes."""
+    """Return the fields of a version under Kafka's names, in Kafka's order, with values that `json_text` takes."""
     out: Values = {}
     for field, name in _json_fields(cls):
-        if field.name not in values:
-            continue
-        value = values[field.name]
-        if field.tag is None or value != _default(field, version):
-            out[name] = _json_value(field, version, value)
+        if field.tag is None:
+            if field.name in values:
+                out[name] = _json_value(field, version, values[field.name])
+            elif field.exists_in(version):  # `values` are those of another version
+                out[name] = _json_value(field, version, _default(field, version))
+        elif field.name in values and values[field.name] != _default(field, version):
+            out[name] = _json_value(field, version, values[field.name])
     return out
 
 
