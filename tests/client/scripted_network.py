@@ -31,6 +31,7 @@ class ScriptedNetwork:
         self.brokers = {node_id: Broker(self, node_id) for node_id in range(1, brokers + 1)}
         self.logs: dict[tuple[str, int], Log] = {}
         self.aliases: dict[Address, Broker] = {}  # where brokers can be reached without advertising it
+        self.unreachable: set[Address] = set()
         self.piece_size = piece_size
         self.written: list[tuple[Any, bytes]] = []
         self._with_topic_ids = with_topic_ids
@@ -44,7 +45,7 @@ class ScriptedNetwork:
     async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
         advertised = {broker.address: broker for broker in self.brokers.values()}
         broker = advertised.get(address) or self.aliases.get(address)
-        if broker is None or not broker.is_up:
+        if broker is None or not broker.is_up or address in self.unreachable:
             raise ConnectionRefusedError(111, "Connection refused")
         transport = MemoryTransport(broker, protocol, address)
         protocol.connection_made(transport)

@@ -63,6 +63,20 @@ async def test_brokers_are_spoken_to_by_the_address_that_they_advertise() -> Non
 
 
 @simulated
+async def test_an_advertised_address_that_cannot_be_reached_is_told() -> None:
+    network = ScriptedNetwork()
+    network.aliases[ALIAS] = network.brokers[1]
+    network.unreachable.add(network.brokers[1].address)
+    with pytest.raises(BootstrapError) as told:
+        async with Producer(str(ALIAS), network=network):
+            pass
+    assert str(told.value) == (
+        "find the cluster: broker1:9092 (broker 1): connection refused. "
+        "Check bootstrap_servers, and advertised.listeners of the brokers"
+    )
+
+
+@simulated
 async def test_a_cluster_whose_addresses_all_changed_is_found_through_the_bootstrap_servers() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")

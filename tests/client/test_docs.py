@@ -1,0 +1,35 @@
+"""The programs of docs/client.md do what the page says."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.client.conftest import MakeTopic
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "client.md"
+
+
+async def test_the_programs_of_the_page_run(bootstrap: str, make_topic: MakeTopic, topic: str) -> None:
+    await make_topic()
+    programs = [
+        program.replace("localhost:9092", bootstrap).replace('"orders"', f'"{topic}"')
+        for program in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    ]
+    produce, consume = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for program in programs
+    ]
+    out, err = await produce.communicate()
+    assert produce.returncode == 0, err.decode()
+    assert out.split()[:3] == [topic.encode(), b"0", b"0"]
+    assert consume.stdout is not None
+    assert b"b'customer 7' b'three socks' [('trace', b'42')]" in await consume.stdout.readline()
+    consume.send_signal(signal.SIGINT)
+    await consume.communicate()
