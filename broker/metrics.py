@@ -11,6 +11,7 @@ What is not counted but looked up (log sizes, partition counts, the purgatory's 
 from __future__ import annotations
 
 from collections import Counter, deque
+from operator import sub
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from broker.histogram import DurationHistogram
 from protocol.errors import ErrorCode
 
+_FOLD_AT = 2048  # requests whose times are sorted into buckets together
 _RATE_WINDOW_SECONDS = 30.0  # Kafka's metrics.sample.window.ms
 _LOAD_WINDOW_SECONDS = 60.0  # Kafka gives the one-minute rate
 
@@ -57,12 +59,16 @@ class TopicMetrics:
 class ApiMetrics:
     """Kafka's RequestMetrics of one kind of request. Durations are in seconds.
 
-    A request's time is queue (received to started), local (the handler ran), remote (it waited parked) and send
-    (until the kernel had taken the answer); `total` is all of them. There is no response queue here: an answer is
-    sent when it is ready.
+    ```
+    received ─ queue ─► started ─ local ─► handled ─ remote ─► ready ─ send ─► sent        total is all of it
+                                           (the handler returned)              (the kernel has taken the answer)
+    ```
+
+    There is no response queue here: an answer is sent when it is ready. `record` notes the times; the histograms hold
+    them after `fold`.
     """
 
-    __slots__ = ("errors", "local", "name", "queue", "remote", "send", "total", "versions")
+    __slots__ = ("_times", "errors", "local", "name", "queue", "remote", "send", "total", "versions")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -73,6 +79,14 @@ class ApiMetrics:
         self.remote = DurationHistogram()
         self.send = DurationHistogram()
         self.total = DurationHistogram()
+        self._times: list[tuple[float, float, float, float, float]] = []
+
+    def record(self, received: float, started: float, handled: float, ready: float, sent: float) -> None:
+        """A request has been answered: note when what happened to it (monotonic, in seconds)."""
+        # 0.2 µs, and as much again to fold; a call for each of five histograms was 0.8 µs of a small Produce.
+        self._times.append((received, started, handled, ready, sent))
+        if len(self._times) >= _FOLD_AT:
+            self.fold()
 
     @property
     def requests(self) -> int:
@@ -87,11 +101,16 @@ class ApiMetrics:
             getattr(self, name).add(getattr(other, name))
 
     def fold(self) -> None:
-        """Count what waits; requests that were never parked have a remote time of 0."""
-        for histogram in (self.queue, self.local, self.send, self.total):
-            histogram.fold()
-        self.remote.fold()
-        self.remote.record_zeros(max(0, self.total.count - self.remote.count))
+        """Move what was recorded into the histograms."""
+        if not self._times:
+            return
+        received, started, handled, ready, sent = zip(*self._times, strict=True)
+        self._times.clear()
+        self.queue.record_all(map(sub, started, received))
+        self.local.record_all(map(sub, handled, started))
+        self.remote.record_all(map(sub, ready, handled))
+        self.send.record_all(map(sub, sent, ready))
+        self.total.record_all(map(sub, sent, received))
 
     def fade(self, seconds: float) -> None:
         self.fold()

@@ -30,10 +30,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.event_log import EventLogger
-from broker.metrics import ApiMetrics
 from broker.server.context import CloseConnection, ConnectionContext
 from broker.server.flow_control import Outbox
-from broker.server.routes import Answers, Pending
+from broker.server.routes import Answered, Answers, Pending
 from broker.server.transport import Transport
 from protocol.errors import RemoteProtocolError
 from protocol.framing import FrameReader
@@ -71,9 +70,7 @@ class _Sending(NamedTuple):
     """A response of which the kernel has not all bytes: it is sent when the outbox has sent `end` bytes."""
 
     end: int
-    metrics: ApiMetrics
-    received_at: float
-    started: float
+    answered: Answered
 
 
 class Connection:
@@ -211,7 +208,7 @@ class Connection:
             if self._pending is None:
                 self._execute_frames(answers)
         finally:
-            if answers.sent:
+            if answers.answered:
                 self.active_at = answers.received_at
                 self._send(answers)
             elif received >= _PROGRESS_BYTES:
@@ -259,13 +256,11 @@ class Connection:
         if answers.out:
             outbox.put(answers.out, answers.splices)
         if outbox.unsent:
-            self._sending += [_Sending(outbox.accepted, metrics, at, answers.now) for metrics, at in answers.sent]
+            self._sending += [_Sending(outbox.accepted, answered) for answered in answers.answered]
         else:
             now = self._monotonic()
-            took = now - answers.now
-            for metrics, received_at in answers.sent:
-                metrics.send.record(took)
-                metrics.total.record(now - received_at)
+            for metrics, received, started, handled, ready in answers.answered:
+                metrics.record(received, started, handled, ready, now)
         answers.start_over()
 
     def _sent(self) -> None:
@@ -273,9 +268,8 @@ class Connection:
         self.active_at = now = self._monotonic()
         sent = self._outbox.accepted - self._outbox.unsent
         while self._sending and self._sending[0].end <= sent:
-            _, metrics, received_at, started = self._sending.pop(0)
-            metrics.send.record(now - started)
-            metrics.total.record(now - received_at)
+            metrics, received, started, handled, ready = self._sending.pop(0).answered
+            metrics.record(received, started, handled, ready, now)
         self._turn()
 
     def _continue_or_wait(self) -> None:

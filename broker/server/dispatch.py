@@ -78,28 +78,26 @@ class Dispatcher:
         metrics = route.metrics(request)
         metrics.versions[version] += 1
         started = answers.now
-        metrics.queue.record(started - answers.received_at)
         result: Any
         try:
             result = route.handle(self._services, context, request)
         except Exception as error:  # noqa: BLE001 - the one place that turns exceptions into responses
             result = self._error_response(route, metrics, context, request, error)
-        answers.now = self._monotonic()
-        metrics.local.record(answers.now - started)
+        answers.now = handled = self._monotonic()
         if result is None or result.__class__ is route.response:
             self._respond(route, metrics, context, request, result, answers)
+            answers.answered.append((metrics, answers.received_at, started, handled, handled))
             if api_key == API_VERSIONS:
                 self._note_software(connection, request, result)
             return None
         future: asyncio.Future[Result] = asyncio.ensure_future(result)
         self._metrics.requests_in_flight += 1
-        return Pending(route, metrics, context, request, future, answers.now)
+        return Pending(route, metrics, context, request, future, started, handled)
 
     def finish(self, pending: Pending, answers: Answers) -> None:
         """Answer a pending request whose future is done. Raises RemoteProtocolError or CloseConnection."""
         route, context, request = pending.route, pending.context, pending.request
         self._metrics.requests_in_flight -= 1
-        pending.metrics.remote.record(answers.now - pending.started)
         try:
             result = pending.future.result()
         except asyncio.CancelledError:
@@ -107,6 +105,8 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - as in dispatch
             result = self._error_response(route, pending.metrics, context, request, error)
         self._respond(route, pending.metrics, context, request, result, answers)
+        times = (context.received_at, pending.started, pending.handled, answers.now)
+        answers.answered.append((pending.metrics, *times))
 
     def discard(self, pending: Pending) -> None:
         """Let go of what a pending request whose connection is closed was answered with."""
@@ -152,7 +152,6 @@ class Dispatcher:
                 response = self._error_response(route, metrics, context, request, error)
                 assert response is not None
                 self._encode(context, response, answers)
-        answers.sent.append((metrics, context.received_at))
         if _REQUEST_LOG.enabled_for(logging.DEBUG):
             _log_request(metrics, context, answers.now)
 
@@ -221,7 +220,7 @@ class Dispatcher:
         body = encode_response(API_VERSIONS, 0, correlation_id, response)
         answers.out += SIZE_PREFIX.pack(len(body))
         answers.out += body
-        answers.sent.append((metrics, answers.received_at))
+        answers.answered.append((metrics, answers.received_at, answers.now, answers.now, answers.now))
 
 
 def _request_fields(metrics: ApiMetrics, context: RequestContext) -> dict[str, Any]:

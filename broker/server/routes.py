@@ -78,9 +78,9 @@ class Route:
 
 
 class Pending:
-    """A request whose handler has not answered yet but will, through `future`; `started` (monotonic) is since when."""
+    """A request whose handler has returned `future`, of the answer. When it began and returned is monotonic."""
 
-    __slots__ = ("context", "future", "metrics", "request", "route", "started")
+    __slots__ = ("context", "future", "handled", "metrics", "request", "route", "started")
 
     def __init__(
         self,
@@ -90,6 +90,7 @@ class Pending:
         request: Message,
         future: asyncio.Future[Result],
         started: float,
+        handled: float,
     ) -> None:
         self.route = route
         self.metrics = metrics
@@ -97,25 +98,31 @@ class Pending:
         self.request = request
         self.future = future
         self.started = started
+        self.handled = handled
+
+
+Answered = tuple[ApiMetrics, float, float, float, float]
+"""The metrics of a request, and when it was received, started, handled and ready; `ApiMetrics.record` wants them."""
 
 
 class Answers:
     """The responses of one turn of one connection, as they will be sent: `out`, with `splices` inserted.
 
-    `received_at` and `now` are monotonic seconds; `sent` wants to know when the responses are out, each by its API.
+    All times are monotonic seconds: `received_at` of what is executed in this turn, `now` of the last thing that
+    happened. `answered` are the requests to be recorded when the responses are out.
     """
 
-    __slots__ = ("now", "out", "received_at", "sent", "splices")
+    __slots__ = ("answered", "now", "out", "received_at", "splices")
 
     def __init__(self, received_at: float) -> None:
         self.received_at = received_at
         self.now = received_at
         self.out = bytearray()
         self.splices: list[tuple[int, FileSlice]] = []
-        self.sent: list[tuple[ApiMetrics, float]] = []
+        self.answered: list[Answered] = []
 
     def start_over(self) -> None:
         """The responses so far have been handed over."""
         self.out = bytearray()
         self.splices = []
-        self.sent = []
+        self.answered = []

@@ -86,9 +86,8 @@ async def test_requests_and_errors_are_told_by_api(scraped: Scraped) -> None:
 async def test_times_are_in_milliseconds_with_kafkas_percentiles(scraped: Scraped) -> None:
     api = scraped.metrics.api("FetchConsumer")
     for _ in range(99):
-        api.total.record(0.010)
-    api.total.record(0.500)
-    api.remote.record(0.490)
+        api.record(7.0, 7.0, 7.01, 7.01, 7.01)
+    api.record(7.0, 7.0, 7.01, 7.5, 7.5)
     samples = await scraped.samples()
     name = "kafka_network_requestmetrics_totaltimems"
     for quantile in ("0.50", "0.75", "0.95", "0.98", "0.99"):
@@ -106,7 +105,7 @@ async def test_fetches_are_told_by_who_fetches_and_together(scraped: Scraped) ->
         api = scraped.metrics.api(name)
         for _ in range(count):
             api.versions[12] += 1
-            api.total.record(seconds)
+            api.record(7.0, 7.0, 7.0, 7.0, 7.0 + seconds)
     samples = await scraped.samples()
     requests = "kafka_network_requestmetrics_requests_total"
     assert samples[of(requests, request="FetchConsumer", version="12")] == 3

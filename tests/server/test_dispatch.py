@@ -84,7 +84,7 @@ def test_responses_of_one_turn_stand_one_after_the_other() -> None:
     for _ in range(3):
         shared.dispatch(request, connection(), together)
     assert bytes(together.out) == alone * 3
-    assert len(together.sent) == 3
+    assert len(together.answered) == 3
 
 
 @given(st.binary(max_size=200))
