@@ -159,7 +159,7 @@ def encode_response_into(
 ) -> None:
     """Append a whole response to `out`; positions in `splices` count from its start. Raises LocalProtocolError."""
     out += _CORRELATION_ID.pack(correlation_id)
-    if api_key != API_VERSIONS_KEY and spec(type(message)).is_flexible(api_version):
+    if _header_version(api_key, api_version) == 2 and api_key != API_VERSIONS_KEY:
         out.append(0)
     codec.encode_into(message, api_version, out, splices)
 

@@ -55,6 +55,7 @@ _ATTRIBUTES = 22
 """Where in a batch the low byte of its attributes is."""
 _IS_TRANSACTIONAL = 0x10
 _NO_LEADER = LeaderIdAndEpoch()  # shared; the encoder leaves it out
+_NO_ERROR = int(ErrorCode.NONE)  # 0.06 µs less than to look a member up
 
 
 class _Appending(NamedTuple):
@@ -113,13 +114,11 @@ class _Produce:
     """One request on its way: the rows of its response, and what they still wait for."""
 
     __slots__ = (
-        "_acks",
         "_context",
         "_failure",
         "_now_ms",
+        "_request",
         "_services",
-        "_timeout_ms",
-        "_transactional_id",
         "_unacknowledged",
         "appending",
         "response",
@@ -132,21 +131,19 @@ class _Produce:
         self._failure: KafkaError | None = None
         self._services = services
         self._context = context
-        self._acks = request.acks
-        self._timeout_ms = request.timeout_ms
-        self._transactional_id = request.transactional_id
+        self._request = request
         self._now_ms = services.clock.time_ms()
 
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         """Append one partition's batch and return its row, which is filled in later if the append has not ended."""
-        row = PartitionProduceResponse(data.index, ErrorCode.NONE, -1, -1, -1, [], None, _NO_LEADER)
+        row = PartitionProduceResponse(data.index, _NO_ERROR, -1, -1, -1, [], None, _NO_LEADER)
         version = self._context.api_version
         try:
             partition = self._find(topic, data.index, version)
             partition.metrics.produce_requests += 1
             leader_epoch = partition.leader_epoch
-            records = _checked(data.records, self._transactional_id)
-            append = partition.append_as_leader(records, self._acks, self._now_ms, version)
+            records = _checked(data.records, self._request.transactional_id)
+            append = partition.append_as_leader(records, self._request.acks, self._now_ms, version)
         except KafkaError as error:
             self._fail(topic, row, error)
         else:
@@ -180,7 +177,7 @@ class _Produce:
 
     def answer(self) -> ProduceResponse | asyncio.Future[ProduceResponse] | None:
         """Answer when all appends have ended: now, or when the other in-sync replicas have the records."""
-        if self._acks == 0:
+        if self._request.acks == 0:
             if self._failure is not None:
                 raise self._failure
             return None
@@ -188,7 +185,7 @@ class _Produce:
             delayed = DelayedProduce(self, self._unacknowledged)
             if not delayed.all_acknowledged():
                 keys = [pending.partition for pending in self._unacknowledged]
-                return self._services.produce_purgatory.park(delayed, keys, self._timeout_ms)
+                return self._services.produce_purgatory.park(delayed, keys, self._request.timeout_ms)
         return self.response
 
     def _appended(
@@ -206,7 +203,7 @@ class _Produce:
         row.base_offset = info.base_offset
         row.log_append_time_ms = info.log_append_time
         row.log_start_offset = info.log_start_offset
-        if self._acks == ACKS_ALL:
+        if self._request.acks == ACKS_ALL:
             self._unacknowledged.append(_Unacknowledged(topic, row, partition, leader_epoch, info.last_offset + 1))
 
     def _fail(self, topic: TopicProduceData, row: PartitionProduceResponse, error: KafkaError) -> None:

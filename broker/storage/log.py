@@ -165,7 +165,8 @@ class Log:
         self._failure.check()
         if not self._tail_is_checked:
             self._check_tail()
-        data, header = self._validator.validate(records, now_ms, api_version, from_client)
+        valid = self._validator.validate(records, now_ms, api_version, from_client)
+        data, header = valid.data, valid.header
         marker = None
         if header.producer_id >= 0:
             judged = self._producers.judge(data, header, from_client)
