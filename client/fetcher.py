@@ -31,7 +31,7 @@ from client.cluster import Cluster
 from client.config import Address, ConsumerConfig
 from client.connection import Connection
 from client.connections import Purpose
-from client.errors import BrokerError, ClientError, ClosedError, RecordTooLargeError, broker_error
+from client.errors import BrokerError, ClientError, ClosedError, CorruptRecordsError, broker_error
 from client.fetch_request import Asked, PartitionFetch
 from client.fetched import Fetched
 from client.metadata import STALE_METADATA
@@ -180,7 +180,7 @@ class Fetcher:
         try:
             fetched = Fetched(state.partition, row.records, asked.offset, check_crcs=config.check_crcs, aborted=aborted)
             if fetched.next_offset == asked.offset:
-                raise self._too_large(state)
+                raise self._cut_off(state, asked.offset)
         except ClientError as error:
             self._tell([state], error)
             return
@@ -226,15 +226,17 @@ class Fetcher:
             state.error = error
         self.arrived.set()
 
-    def _too_large(self, state: PartitionState) -> ClientError:
+    def _cut_off(self, state: PartitionState, offset: int) -> ClientError:
         topic, partition = state.partition
-        return RecordTooLargeError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"fetch the batch at offset {state.fetch_offset}",
-            f"it is larger than max_partition_fetch_bytes, {self._config.max_partition_fetch_bytes}",
+        error = CorruptRecordsError(
+            f"read the batch at offset {offset}",
+            "the broker sent no more than a part of it",
+            "Raise max_partition_fetch_bytes above the size of the largest batch",
             topic=topic,
             partition=partition,
         )
+        error.offset = offset
+        return error
 
 
 async def _wait(event: asyncio.Event, seconds: float | None) -> None:
