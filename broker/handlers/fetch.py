@@ -246,9 +246,7 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
 
 
 def _error_row(wanted: FetchPartition, code: ErrorCode) -> PartitionData:
-    return PartitionData(
-        wanted.partition, code, -1, -1, -1, _NO_EPOCH, _NO_LEADER, _NO_SNAPSHOT, records=b""
-    )
+    return PartitionData(wanted.partition, code, -1, -1, -1, _NO_EPOCH, _NO_LEADER, _NO_SNAPSHOT, records=b"")
 
 
 def _release(rows: Sequence[Row]) -> None:
