@@ -127,10 +127,10 @@ def _options(arguments: argparse.Namespace) -> DumpOptions:
 
 
 class _NotSupported(argparse.Action):
-    """A decoder of Kafka's for a topic that Odradek has not."""
+    """A decoder that Kafka has and we do not."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        parser.error(f"{self.option_strings[0]} is not supported: Odradek keeps no such topic")
+        parser.error(f"{self.option_strings[0]} is not supported")
 
 
 def _file_names(text: str) -> list[str]:

@@ -15,7 +15,8 @@
 
 Every printer is an iterator of pieces of text, in the order in which Kafka writes them, down to half a line in front of
 the byte that ended it: what it cannot go on from raises DumpError, RemoteProtocolError or OSError, where Kafka's tool
-ends with a stack trace. Pieces of class `Complaint` belong on standard error.
+ends with a stack trace. Pieces of class `Complaint` belong on standard error. A piece may be empty: who prints is
+called all along, also where nothing is printed.
 
 Files are only read. Differs from Kafka: its tool opens `.index` and `.txnindex` for writing, cuts an `.index` to a
 multiple of its entries, and creates one that is missing, because it uses the classes of the broker; a tool that looks

@@ -59,8 +59,7 @@ def _entry_lines(lookup: _Lookup, index: IndexFile, options: DumpOptions, compla
                 complaints.wrong_timestamp(path, timestamp, log_timestamp)
             if previous >= timestamp:
                 complaints.unordered_timestamp(path, timestamp, previous)
-        if not options.verifies_only:
-            yield f"timestamp: {timestamp} offset: {offset}\n"
+        yield "" if options.verifies_only else f"timestamp: {timestamp} offset: {offset}\n"
         previous = timestamp
 
 
