@@ -36,6 +36,12 @@ Encoder = Callable[[Any, bytearray, "Splices | None"], None]
 Decoder = Callable[[memoryview, int], tuple[Any, int]]
 
 
+DECODING_ERRORS = (RemoteProtocolError, struct.error, IndexError)
+"""What a `decoder` raises; each of them says that the peer sent something malformed."""
+ENCODING_ERRORS = (LocalProtocolError, struct.error, TypeError, AttributeError, UnicodeEncodeError)
+"""What an `encoder` raises; each of them says that a value does not fit the version."""
+
+
 def encode(message: Message, version: int) -> bytearray:
     """Encode the body of a message. Raises LocalProtocolError when the version or the values do not fit."""
     out = bytearray()
@@ -48,36 +54,43 @@ def encode_into(message: Message, version: int, out: bytearray, splices: Splices
 
     Raises LocalProtocolError; `out` then ends in garbage and must be thrown away.
     """
-    encoder = _ENCODERS.get((message.__class__, version)) or _encoder(message.__class__, version)
+    encode_body = _ENCODERS.get((message.__class__, version)) or encoder(message.__class__, version)
     try:
-        encoder(message, out, splices)
-    except (struct.error, TypeError, AttributeError, UnicodeEncodeError) as error:
+        encode_body(message, out, splices)
+    except LocalProtocolError:
+        raise
+    except ENCODING_ERRORS as error:
         name = type(message).__name__
         raise LocalProtocolError(f"{name} v{version} cannot carry one of its values: {error}") from error
 
 
 def decode(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> M:
     """Decode the body of a message at `offset`; bytes after it are not looked at. Raises RemoteProtocolError."""
-    decoder = _DECODERS.get((cls, version)) or _decoder(cls, version)
-    try:
-        message: M = decoder(buffer if buffer.__class__ is memoryview else memoryview(buffer), offset)[0]
-    except (struct.error, IndexError) as error:
-        raise _malformed(cls, version, error) from error
-    return message
+    return decode_from(cls, version, buffer, offset)[0]
 
 
 def decode_from(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> tuple[M, int]:
     """Decode the body of a message at `offset` and return it with the offset after it. Raises RemoteProtocolError."""
-    decoder = _DECODERS.get((cls, version)) or _decoder(cls, version)
+    decode_body = _DECODERS.get((cls, version)) or decoder(cls, version)
     try:
-        decoded: tuple[M, int] = decoder(buffer if buffer.__class__ is memoryview else memoryview(buffer), offset)
-    except (struct.error, IndexError) as error:
-        raise _malformed(cls, version, error) from error
+        decoded: tuple[M, int] = decode_body(buffer if buffer.__class__ is memoryview else memoryview(buffer), offset)
+    except RemoteProtocolError:
+        raise
+    except DECODING_ERRORS as error:
+        raise RemoteProtocolError(f"{cls.__name__} v{version} is malformed: {error}") from error
     return decoded
 
 
-def _malformed(cls: type[Message], version: int, error: Exception) -> RemoteProtocolError:
-    return RemoteProtocolError(f"{cls.__name__} v{version} is malformed: {error}")
+def encoder(cls: type[Message], version: int) -> Encoder:
+    """The compiled function behind `encode_into`, for who encodes many of a kind. It raises ENCODING_ERRORS."""
+    compiled = _ENCODERS[cls, version] = cast("Encoder", _compile(EncoderWriter, _checked_layout(cls, version)))
+    return compiled
+
+
+def decoder(cls: type[Message], version: int) -> Decoder:
+    """The compiled function behind `decode_from`, for who decodes many of a kind. It raises DECODING_ERRORS."""
+    compiled = _DECODERS[cls, version] = cast("Decoder", _compile(DecoderWriter, _checked_layout(cls, version)))
+    return compiled
 
 
 def encoder_source(cls: type[Message], version: int) -> str:
@@ -101,16 +114,6 @@ def _checked_layout(cls: type[Message], version: int) -> Layout:
             f"{cls.__name__} has versions {declared.first_version} to {declared.last_version}, not {version}"
         )
     return layout(cls, version)
-
-
-def _encoder(cls: type[Message], version: int) -> Encoder:
-    encoder = _ENCODERS[cls, version] = cast("Encoder", _compile(EncoderWriter, _checked_layout(cls, version)))
-    return encoder
-
-
-def _decoder(cls: type[Message], version: int) -> Decoder:
-    decoder = _DECODERS[cls, version] = cast("Decoder", _compile(DecoderWriter, _checked_layout(cls, version)))
-    return decoder
 
 
 @cache

@@ -20,6 +20,7 @@ broker does not know (KIP-511).
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import msgspec
 
@@ -35,6 +36,7 @@ CONTROLLED_SHUTDOWN_KEY = 7
 _REQUEST = struct.Struct(">hhi")
 _REQUEST_WITH_CLIENT_ID = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
+_CORRELATION_ID_AND_TAGS = struct.Struct(">ix")  # no tagged fields
 _LENGTH = struct.Struct(">h")
 
 
@@ -144,24 +146,14 @@ def encode_response(
     splices: codec.Splices | None = None,
 ) -> bytearray:
     """Encode a whole response; see `protocol.codec` for `splices`. Raises LocalProtocolError."""
-    out = bytearray()
-    encode_response_into(api_key, api_version, correlation_id, message, out, splices)
+    out = bytearray(response_header_packer(api_key, api_version)(correlation_id))
+    codec.encode_into(message, api_version, out, splices)
     return out
 
 
-def encode_response_into(
-    api_key: int,
-    api_version: int,
-    correlation_id: int,
-    message: Message,
-    out: bytearray,
-    splices: codec.Splices | None = None,
-) -> None:
-    """Append a whole response to `out`; positions in `splices` count from its start. Raises LocalProtocolError."""
-    out += _CORRELATION_ID.pack(correlation_id)
-    if _header_version(api_key, api_version) == 2 and api_key != API_VERSIONS_KEY:
-        out.append(0)
-    codec.encode_into(message, api_version, out, splices)
+def response_header_packer(api_key: int, api_version: int) -> Callable[[int], bytes]:
+    """The function that makes a response's header of its correlation id. Raises KeyError for an unknown API key."""
+    return (_CORRELATION_ID_AND_TAGS if response_header_version(api_key, api_version) == 1 else _CORRELATION_ID).pack
 
 
 def decode_response(api_key: int, api_version: int, buffer: Buffer) -> tuple[int, Message]:

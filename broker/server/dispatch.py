@@ -32,10 +32,10 @@ from broker.metrics import ApiMetrics, Metrics
 from broker.server.context import CloseConnection, ConnectionContext, RequestContext
 from broker.server.flow_control import release_all
 from broker.server.routes import API_VERSIONS, Answers, Handler, Pending, Result, Route
-from protocol.codec import decode
+from protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
 from protocol.framing import SIZE_PREFIX
-from protocol.header import decode_request_header, encode_response, encode_response_into
+from protocol.header import decode_request_header, encode_response
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.schema import Message
 
@@ -69,9 +69,9 @@ class Dispatcher:
             self._answer_unknown_api_versions(header.correlation_id, answers)
             return None
         try:
-            request = decode(route.request, version, frame, offset)
-        except RemoteProtocolError as error:
-            raise RemoteProtocolError(f"{route.request.__name__} version {version}: {error}") from error
+            request = route.decode(frame, offset)[0]
+        except DECODING_ERRORS as error:
+            raise RemoteProtocolError(f"{route.request.__name__} version {version} is malformed: {error}") from error
         context = RequestContext(
             api_key, version, header.correlation_id, header.client_id, answers.received_at, connection
         )
@@ -122,7 +122,7 @@ class Dispatcher:
         response = pending.future.result()
         if response is not None:
             try:
-                self._encode(pending.context, response, answers)
+                self._encode(pending.route, pending.context.correlation_id, response, answers)
             finally:
                 release_all(answers.splices)
 
@@ -147,25 +147,27 @@ class Dispatcher:
             if route.has_error_code and response.error_code:  # type: ignore[attr-defined]
                 metrics.errors[ErrorCode.of(response.error_code)] += 1  # type: ignore[attr-defined]
             try:
-                self._encode(context, response, answers)
+                self._encode(route, context.correlation_id, response, answers)
             except LocalProtocolError as error:
                 response = self._error_response(route, metrics, context, request, error)
                 assert response is not None
-                self._encode(context, response, answers)
+                self._encode(route, context.correlation_id, response, answers)
         if _REQUEST_LOG.enabled_for(logging.DEBUG):
             _log_request(metrics, context, answers.now)
 
-    def _encode(self, context: RequestContext, response: Message, answers: Answers) -> None:
+    @staticmethod
+    def _encode(route: Route, correlation_id: int, response: Message, answers: Answers) -> None:
         """Append a response with its size. Raises LocalProtocolError; `answers` is then as before."""
         out, splices = answers.out, answers.splices
         start, spliced = len(out), len(splices)
         out += _NO_SIZE
+        out += route.pack_response_header(correlation_id)
         try:
-            encode_response_into(context.api_key, context.api_version, context.correlation_id, response, out, splices)
-        except LocalProtocolError:
+            route.encode(response, out, splices)
+        except ENCODING_ERRORS as error:
             release_all(splices[spliced:])
             del out[start:], splices[spliced:]
-            raise
+            raise LocalProtocolError(f"a response cannot carry one of its values: {error}") from error
         size = len(out) - start - 4
         if len(splices) > spliced:
             size += sum(len(of) for _, of in splices[spliced:])
@@ -202,7 +204,7 @@ class Dispatcher:
         if handler is None:
             raise RemoteProtocolError(f"API key {api_key} is not served")
         if handler.min_version <= version <= handler.max_version:
-            route = self._routes[api_key, version] = Route(handler, self._metrics)
+            route = self._routes[api_key, version] = Route(handler, version, self._metrics)
             return route
         if api_key == API_VERSIONS:
             return None
