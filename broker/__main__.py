@@ -65,7 +65,7 @@ async def serve(config: BrokerConfig) -> int:
     starting = loop.create_task(broker.start())
     stopping = loop.create_task(stop.wait())
     failing = loop.create_task(broker.failed.wait())
-    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({starting, stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
         starting.cancel()
         await asyncio.wait({starting})

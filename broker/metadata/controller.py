@@ -31,6 +31,7 @@ from broker.metadata.store import (
     Op,
     Put,
     Session,
+    StoreError,
     TxnResult,
     absent,
     created_at,
@@ -68,6 +69,7 @@ class Controller:
         self._seen: MetadataImage | None = None
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
+        self._failure: StoreError | None = None
         self._answered = 0
         self.epoch = 0
 
@@ -84,8 +86,15 @@ class Controller:
         self._changed.set()
 
     async def settled(self) -> None:
-        """Return when there is nothing left to do for the last image."""
+        """Return when there is nothing left to do for the last image. Raises `StoreError` after `fail`."""
         await self._settled.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def fail(self, error: StoreError) -> None:
+        """There will be no other image, or nobody who acts on it."""
+        self._failure = error
+        self._settled.set()
 
     async def run(self) -> None:
         """Act on images until cancelled."""

@@ -212,8 +212,10 @@ class Metadata:
             self._on_failure(task.get_name(), error)
 
     def _fail(self, error: StoreError) -> None:
-        """Nobody will see another image: tell those who wait for one."""
+        """Nobody will see another image, or act on it: tell those who wait for that."""
         self._failure = self._failure or error
+        if self._controller is not None:
+            self._controller.fail(self._failure)
         for future in self._waiting:
             if not future.done():
                 future.set_exception(self._failure)

@@ -116,7 +116,7 @@ class Partitions:
             self._run_steps()
 
     async def settled(self) -> None:
-        """Wait until all images applied so far have taken effect."""
+        """Wait until all images applied so far have taken effect. Raises what keeps one of them from it."""
         if self._step_task is not None:
             settling: asyncio.Future[None] = self._threads.create_future()
             self._settling.append(settling)
@@ -124,9 +124,8 @@ class Partitions:
 
     def warn_of_strays(self) -> None:
         """Say which logs no topic owns, once all has been applied: they are left alone and serve nobody."""
-        strays = [
-            f"{topic}-{index}" for topic, index in self._log_dir.logs if index not in self._by_name.get(topic, ())
-        ]
+        logs = tuple(self._log_dir.logs)  # a copy, because threads add logs
+        strays = [f"{topic}-{index}" for topic, index in logs if index not in self._by_name.get(topic, ())]
         if strays:
             _LOG.warning("logs without a topic", count=len(strays), first=strays[0])
 
@@ -185,21 +184,32 @@ class Partitions:
         if waiting or self._steps:
             self._step_task = self._tasks.start("partition changes", self._run_steps_later(waiting))
             return
+        self._settle()
+
+    async def _run_steps_later(self, waiting: list[Coroutine[Any, Any, None]]) -> None:
+        try:
+            for result in await asyncio.gather(*waiting, return_exceptions=True):
+                if isinstance(result, KafkaError):
+                    # The disk failed under it, which takes all partitions offline; the others must not be held up.
+                    _LOG.error("partition not changed", error=str(result))
+                elif isinstance(result, BaseException):
+                    raise result
+            await asyncio.sleep(0)
+            self._run_steps()
+        except Exception as error:
+            self._settle(error)
+            raise
+
+    def _settle(self, error: Exception | None = None) -> None:
         self._step_task = None
         settling, self._settling = self._settling, []
         for future in settling:
-            if not future.done():
+            if future.done():
+                continue
+            if error is None:
                 future.set_result(None)
-
-    async def _run_steps_later(self, waiting: list[Coroutine[Any, Any, None]]) -> None:
-        for result in await asyncio.gather(*waiting, return_exceptions=True):
-            if isinstance(result, KafkaError):
-                # The disk failed under it, which takes all partitions offline; the others must not be held up.
-                _LOG.error("partition not changed", error=str(result))
-            elif isinstance(result, BaseException):
-                raise result
-        await asyncio.sleep(0)
-        self._run_steps()
+            else:
+                future.set_exception(error)
 
     def _update(self, topic: TopicImage, index: int, image: PartitionImage) -> Coroutine[Any, Any, None] | None:
         partition = self._by_id.get(topic.topic_id, {}).get(index)

@@ -12,7 +12,16 @@ from broker.metadata.image import MetadataImage
 from broker.metadata.memory import InMemoryStore
 from broker.metadata.registration import Identity, Registration, RegistrationError
 from broker.metadata.sqlite import FILE_NAME, SqliteStore
-from broker.metadata.store import Delete, DeletePrefix, LeaseLostError, MetadataStore, Put, StoreError, StoreFailedError
+from broker.metadata.store import (
+    Batch,
+    Delete,
+    DeletePrefix,
+    LeaseLostError,
+    MetadataStore,
+    Put,
+    StoreError,
+    StoreFailedError,
+)
 from broker.metadata.topics import create_topic
 from broker.metadata.values import Assignment, decode_cluster, encode
 from protocol.errors import ErrorCode, KafkaError
@@ -217,6 +226,31 @@ async def test_a_broken_store_stops_the_broker_and_fails_what_is_asked(tmp_path:
 
     assert [type(error) for error in failures] == [StoreFailedError]
     await metadata.stop()
+    await store.close()
+
+
+class _BreakingStore(InMemoryStore):
+    """Cannot write keys that start with `broken`."""
+
+    broken = b"\xff"
+
+    async def _persist(self, batch: Batch) -> None:
+        if any(change.key.startswith(self.broken) for change in batch.changes):
+            raise OSError(28, "No space left on device")
+
+
+async def test_a_start_ends_when_leaders_cannot_be_written_down(start: Start) -> None:
+    store = _BreakingStore()
+    metadata = await start(store, boot_id="boot 1")
+    await create_topic(metadata, "t")
+    await metadata.stop(clean=False)
+    store.broken = metadata.keys.topics
+    failures: list[BaseException] = []
+
+    with pytest.raises(StoreFailedError, match="No space left"):
+        await asyncio.wait_for(start(store, boot_id="boot 2", failures=failures), 10)
+
+    assert [type(error) for error in failures] == [StoreFailedError]
     await store.close()
 
 

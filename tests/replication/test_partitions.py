@@ -51,9 +51,10 @@ class Registry(Partitions):
             clock=SystemClock(),
         )
 
-    @staticmethod
-    def _failed(name: str, error: BaseException) -> None:
-        raise AssertionError(name) from error
+        self.failures: list[BaseException] = []
+
+    def _failed(self, _: str, error: BaseException) -> None:
+        self.failures.append(error)
 
 
 def _config(of: MetadataImage, topic: TopicImage) -> LogConfig:
@@ -67,6 +68,7 @@ async def partitions(log_dir: LogDir, threads: DiskThreads) -> AsyncIterator[Reg
     yield made
     await made.settled()
     await made.tasks.stop()
+    assert not made.failures
 
 
 async def applied(partitions: Registry, image: MetadataImage) -> None:
@@ -224,3 +226,14 @@ async def test_after_the_disk_failed_the_others_are_refused_too(partitions: Regi
         partitions.get("u", 0)
     with refusal(ErrorCode.KAFKA_STORAGE_ERROR):
         partitions.get("t", 0).check_leader()
+
+
+async def test_a_change_that_fails_unexpectedly_is_told_to_those_who_wait(partitions: Registry) -> None:
+    with pytest.raises(ValueError, match="many"):
+        await applied(partitions, image(topic(max_message_bytes="many")))
+
+    await applied(partitions, image(topic(), topic("u", ANOTHER_ID)))
+
+    assert partitions.get("u", 0).is_leader
+    assert [type(error) for error in partitions.failures] == [ValueError]
+    partitions.failures.clear()
