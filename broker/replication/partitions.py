@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -188,12 +188,7 @@ class Partitions:
 
     async def _run_steps_later(self, waiting: list[Coroutine[Any, Any, None]]) -> None:
         try:
-            for result in await asyncio.gather(*waiting, return_exceptions=True):
-                if isinstance(result, KafkaError):
-                    # The disk failed under it, which takes all partitions offline; the others must not be held up.
-                    _LOG.error("partition not changed", error=str(result))
-                elif isinstance(result, BaseException):
-                    raise result
+            _check(await asyncio.gather(*waiting, return_exceptions=True))
             await asyncio.sleep(0)
             self._run_steps()
         except Exception as error:
@@ -279,3 +274,13 @@ class Partitions:
     def _release(self, partition: Partition) -> None:
         for purgatory in self._purgatories:
             purgatory.release(partition)
+
+
+def _check(results: Iterable[BaseException | None]) -> None:
+    """Log what the disk refused, and raise anything else."""
+    for result in results:
+        if isinstance(result, KafkaError):
+            # The disk failed under it, which takes all partitions offline; the others must not be held up.
+            _LOG.error("partition not changed", error=str(result))
+        elif result is not None:
+            raise result
