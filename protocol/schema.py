@@ -30,6 +30,7 @@ message modules must not defer theirs (`from __future__ import annotations`).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -46,32 +47,39 @@ class Scalar(NamedTuple):
     code: str = ""
 
 
-class Since(NamedTuple):
+# Markers of two kinds must never be equal, as named tuples are: Python 3.11.2 keeps one object for equal annotations,
+# and took `Annotated[i16, since(1), until(2)]` of one module for the `Annotated[i16, since(1), tag(2)]` of another.
+@dataclass(frozen=True, slots=True)
+class Since:
     """Marker: the first version, inclusive."""
 
     version: int
 
 
-class Until(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Until:
     """Marker: the last version, inclusive."""
 
     version: int
 
 
-class Nullable(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Nullable:
     """Marker: the versions that allow null, both inclusive."""
 
     first: int
     last: int
 
 
-class Tag(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Tag:
     """Marker: the number of a tagged field (KIP-482)."""
 
     number: int
 
 
-class _Ignorable(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Ignorable:
     pass
 
 

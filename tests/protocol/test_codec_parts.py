@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from protocol import codec
@@ -17,7 +19,7 @@ from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProto
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import ProduceRequest
 from protocol.primitives import uvarint, uvarint_rest
-from protocol.schema import Message
+from protocol.schema import Message, ignorable, nullable, since, tag, until
 
 SIZES = [0, 1, 15, 16, 125, 126, 127, 128, 129, 16_381, 16_382, 16_383, 16_384, 32_767]
 
@@ -109,3 +111,8 @@ def test_an_instance_that_defaults_are_compared_with_is_nobodys_else() -> None:
     partitions[1].diverging_epoch.epoch = 9
     again = codec.decode(FetchResponse, 12, encoded).responses[0].partitions
     assert again[1].diverging_epoch.epoch == -1
+
+
+def test_markers_of_two_kinds_are_never_equal() -> None:
+    markers = [since(1), until(1), tag(1), nullable(1, 1), ignorable]
+    assert all(a != b for a, b in itertools.combinations(markers, 2))
