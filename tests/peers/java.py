@@ -13,6 +13,7 @@ from tests.peers.availability import PEERS, program, unavailable
 
 HERE = Path(__file__).parent
 KAFKA_VERSION = "4.3.1"
+_ATTEMPTS = 2  # a repository that is far away may fail to answer once
 
 CONFIG_COMMAND = "kafka.admin.ConfigCommand"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -27,28 +28,33 @@ API_VERSIONS_COMMAND = "org.apache.kafka.tools.BrokerApiVersionsCommand"
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 
 
-@cache
 def classpath() -> str:
     """Kafka's jars and our log settings; fetches the jars once a checkout."""
     libraries = PEERS / f"kafka-{KAFKA_VERSION}"
-    if not libraries.is_dir():
-        _fetch(libraries)
+    if not libraries.is_dir() and (complaint := _fetch(libraries)):
+        unavailable(f"Maven could not fetch Kafka's tools: {complaint}")
     return f"{libraries}/*:{HERE}"
 
 
-def _fetch(libraries: Path) -> None:
+@cache
+def _fetch(libraries: Path) -> str:
+    """Fetch the jars; returns what went wrong, or nothing. Remembered, so that a failure costs its time only once."""
     maven = program("mvn", "maven")
     PEERS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=PEERS) as unfinished:
-        command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
-        done = subprocess.run(
-            [*command, f"-DoutputDirectory={unfinished}/jars"],
-            capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        if done.returncode:
-            unavailable(f"Maven could not fetch Kafka's tools: {(done.stdout + done.stderr).strip()[-2000:]}")
+        command = [maven, "-q", "-B", "-U", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+        for _ in range(_ATTEMPTS):
+            done = subprocess.run(
+                [*command, f"-DoutputDirectory={unfinished}/jars"],
+                capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            if done.returncode == 0:
+                break
+        else:
+            return (done.stdout + done.stderr).strip()[-2000:]
         if not libraries.is_dir():  # else another run was quicker
             shutil.move(f"{unfinished}/jars", libraries)
+    return ""
 
 
 def command(main_class: str, *arguments: str, options: Sequence[str] = QUICK_START) -> list[str]:
