@@ -89,7 +89,7 @@ class Partition:
 
     def configure(self, config: LogConfig) -> None:
         """Give the log new properties, for what comes next."""
-        self.log.config = config
+        self.log.configure(config)
         self._appender.flush_messages = config.flush_messages
 
     def apply(self, image: PartitionImage) -> bool:

@@ -28,27 +28,19 @@ once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock
 
 from broker.storage.append_info import AppendInfo
-from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.durability import Durability
 from broker.storage.follower_batches import follower_batches
-from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log_config import LogConfig
-from broker.storage.log_slice import LogSlice
+from broker.storage.log_reader import LogReader
 from broker.storage.partition_producers import PartitionProducers
 from broker.storage.producer_entry import AppendedBatch
-from broker.storage.producer_state import ProducerState
 from broker.storage.resources import LogResources
 from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog
-from broker.storage.timestamp_lookup import RecordPosition, find_by_timestamp, find_largest_timestamp
-from broker.storage.transaction_index import aborted_transactions
 from broker.storage.validation import WritableBatch, validator_for
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import assign_offsets
@@ -56,8 +48,11 @@ from protocol.records import assign_offsets
 _log = logging.getLogger(__name__)
 
 
-class Log:
-    """See the module. Logs are made and opened by `LogDir`; the constructor takes the parts that opening found."""
+class Log(LogReader):
+    """See the module; what only looks is `LogReader`'s.
+
+    Logs are made and opened by `LogDir`; the constructor takes the parts that opening found.
+    """
 
     def __init__(
         self,
@@ -73,77 +68,27 @@ class Log:
         tail_is_checked: bool = True,
         identity_is_synced: bool = True,
     ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.topic_id = topic_id
-        self.directory = Path(segmented.directory)
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = segmented.end.offset
-        self.high_watermark = log_start_offset
-        self._segmented = segmented
-        self._leader_epochs = leader_epochs
-        self._producers = producers
-        self._resources = resources
-        self._failure = resources.failure
+        super().__init__(
+            topic,
+            partition,
+            topic_id,
+            segmented=segmented,
+            leader_epochs=leader_epochs,
+            producers=producers,
+            log_start_offset=log_start_offset,
+            resources=resources,
+            tail_is_checked=tail_is_checked,
+        )
         self._validator = validator_for(segmented.config)
         self._durability = Durability(
             segmented, leader_epochs, producers, resources, identity_is_synced=identity_is_synced
         )
-        self._tail_is_checked = tail_is_checked
         self._tail_lock = Lock()
 
-    def __repr__(self) -> str:
-        return f"Log({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
-
-    # ------------------------------------------------------------------------------------------------------- attributes
-
-    @property
-    def config(self) -> LogConfig:
-        return self._segmented.config
-
-    @config.setter
-    def config(self, config: LogConfig) -> None:
+    def configure(self, config: LogConfig) -> None:
+        """Take new properties, for what comes next."""
         self._segmented.config = config
         self._validator = validator_for(config)
-
-    @property
-    def producers(self) -> ProducerState:
-        """The idempotent producers that the log knows; to be looked at, not changed."""
-        return self._producers.state
-
-    @property
-    def recovery_point(self) -> int:
-        return self._segmented.recovery_point
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Where readers under `read_committed` stop (exclusive)."""
-        unstable = self._producers.first_unstable_offset
-        if unstable is None or unstable >= self.high_watermark:
-            return self.high_watermark
-        return max(unstable, self.log_start_offset)
-
-    @property
-    def size_bytes(self) -> int:
-        return self._segmented.segments.size_bytes
-
-    @property
-    def segments_count(self) -> int:
-        return len(self._segmented.segments)
-
-    @property
-    def active_segment(self) -> Segment:
-        return self._segmented.segments.active
-
-    @property
-    def first_base_offset(self) -> int:
-        """The base offset of the first segment, at or below the start of the log."""
-        return self._segmented.segments.first.base_offset
-
-    @property
-    def latest_leader_epoch(self) -> int:
-        """The leader epoch of the last batch, or -1."""
-        return self._leader_epochs.latest
 
     # -------------------------------------------------------------------------------------------------------- appending
 
@@ -235,62 +180,6 @@ class Log:
             size,
             duplicate=True,
         )
-
-    # ---------------------------------------------------------------------------------------------------------- reading
-
-    def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool = True) -> LogSlice:
-        """A slice that begins with the batch that holds `offset` and ends before `end_offset` (exclusive).
-
-        It has at most `max_bytes` bytes, which may cut off its last batch but never its first: where that is larger,
-        the slice is this batch if `minimum_one_batch`, else empty (KIP-74). It ends with its segment at the latest. At
-        the end of the log, or from `end_offset` on, it is empty.
-        Raises OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset]. Release the slice.
-        """
-        self._failure.check()
-        if not self._tail_is_checked:
-            self._check_tail()
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is outside [{self.log_start_offset}, {self.log_end_offset}]",
-            )
-        with self._disk("reading"):
-            return self._segmented.read(offset, max_bytes, end_offset, minimum_one_batch)
-
-    def offset_for_timestamp(self, timestamp: int) -> RecordPosition | None:
-        """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None if there is none."""
-        with self._disk("searching"):
-            start = self.log_start_offset
-            return self._segmented.look(lambda segments: find_by_timestamp(segments, timestamp, start), start)
-
-    def max_timestamp_offset(self) -> RecordPosition | None:
-        """The same of the first record with the largest timestamp of all; None if no record has one."""
-        with self._disk("searching"):
-            return self._segmented.look(find_largest_timestamp, self.log_start_offset)
-
-    def epoch_for_offset(self, offset: int) -> int:
-        """The leader epoch of the record at `offset`, or -1 if it is not known."""
-        return self._leader_epochs.epoch_for(offset)
-
-    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `leader_epoch` and where it ended (exclusive), `(-1, -1)` if unknown (KIP-101)."""
-        return self._leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)
-
-    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
-        """Producer id and first offset of the aborted transactions with records in [start_offset, end_offset)."""
-        with self._disk("reading the transaction index of"):
-            return self._segmented.look(
-                lambda segments: aborted_transactions(
-                    (segment.transaction_index for segment in segments), start_offset, end_offset
-                ),
-                start_offset,
-            )
-
-    def aborted_transactions_of(self, offset: int, data: LogSlice) -> list[tuple[int, int]]:
-        """The same for what a Fetch from `offset` read into `data`."""
-        with self._disk("reading the index of"):
-            end_offset = self._segmented.end_of(offset, data)
-        return self.aborted_transactions(offset, end_offset)
 
     # ----------------------------------------------------------------------------------------------------------- bounds
 
@@ -420,12 +309,3 @@ class Log:
     def release(self) -> None:
         """Close the files as they are: the log is deleted, or the directory has failed."""
         self._segmented.release()
-
-    @contextmanager
-    def _disk(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise self._failure.fail(f"{doing} {self}", error) from error
-        except (CorruptBatchError, CorruptIndexError) as error:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error

@@ -65,7 +65,7 @@ def test_a_refused_batch_leaves_nothing(new_log: NewLog) -> None:
 def test_a_new_configuration_counts_from_the_next_batch(new_log: NewLog) -> None:
     log = new_log()
     append(log, b"a" * 500)
-    log.config = LogConfig(max_message_bytes=100)
+    log.configure(LogConfig(max_message_bytes=100))
     with pytest.raises(KafkaError) as error:
         append(log, b"a" * 500)
     assert code_of(error) is ErrorCode.MESSAGE_TOO_LARGE
