@@ -13,7 +13,7 @@ from pathlib import Path
 
 from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.index_file import CorruptIndexError
-from broker.storage.leader_epochs import LeaderEpochs
+from broker.storage.leader_epochs import EpochStart, LeaderEpochs
 from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import LogSlice
 from broker.storage.partition_producers import PartitionProducers
@@ -21,6 +21,7 @@ from broker.storage.producer_state import ProducerState
 from broker.storage.resources import LogResources
 from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog
+from broker.storage.segments import Segments
 from broker.storage.timestamp_lookup import RecordPosition, find_by_timestamp, find_largest_timestamp
 from broker.storage.transaction_index import aborted_transactions
 from protocol.errors import ErrorCode, KafkaError
@@ -87,6 +88,11 @@ class LogReader(ABC):
         return self._segmented.segments.size_bytes
 
     @property
+    def segments(self) -> Segments:
+        """The segments; to be read from, not changed."""
+        return self._segmented.segments
+
+    @property
     def segments_count(self) -> int:
         return len(self._segmented.segments)
 
@@ -98,6 +104,11 @@ class LogReader(ABC):
     def first_base_offset(self) -> int:
         """The base offset of the first segment, at or below the start of the log."""
         return self._segmented.segments.first.base_offset
+
+    @property
+    def leader_epochs(self) -> list[EpochStart]:
+        """Which leader epochs began where, the oldest first."""
+        return self._leader_epochs.entries
 
     @property
     def latest_leader_epoch(self) -> int:
