@@ -1,0 +1,170 @@
+"""What a type of group must offer to the coordinator, and what it gets: the seam between state machines and the broker.
+
+```
+            event, now                        effects
+request ─────────────────► state machine ────────────────┬─ records ─► log ─► replay(record), stored(follow_up)
+timer   ─────────────────► (pure: no I/O,                ├─ timers ──► later a TimerExpired event
+                            no clock, no asyncio)        └─ replies ─► out when the records are in the log
+```
+
+A group is one object. `broker.coordinator.shard` calls it; nothing else does. What it may rely on:
+
+- One event at a time: while the records of an event are on their way to the log, the group's later events wait.
+- `replay` is called with every record of an event when the log has it, unless the effects say that the state has them
+  in it already (`is_applied`). So a machine that changes its state in `replay` alone needs no way back.
+- If the records cannot be written, every reply of these effects becomes the error, nothing is replayed, and timers are
+  set only of effects that are applied. A machine that gave a `follow_up` hears of either end by `stored`.
+- Timers are set when the replies go out. A timer is known by its key within the group; setting one again moves it.
+- `handle` may raise KafkaError instead of answering, if it has not changed anything: the event's ticket gets it.
+
+Times are wall-clock milliseconds, delays milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from broker.coordinator.records import CoordinatorRecord
+from protocol.errors import ErrorCode, KafkaError
+from protocol.schema import Message
+
+CLASSIC = "classic"
+CONSUMER = "consumer"
+
+TimerKey = tuple[str, str]
+"""What the timer is for, and of which member ("" for the group)."""
+
+Reply = Message | KafkaError
+
+
+class Ticket:
+    """Whom a reply is for: made by the coordinator, kept by a group that answers later, never looked into by it."""
+
+    __slots__ = ()
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happens to a group. `ticket` is what the answer goes to."""
+
+    ticket: Ticket
+
+
+class TimerExpired(msgspec.Struct, frozen=True):
+    """The event of a timer that was set by earlier effects and not moved since."""
+
+    key: TimerKey
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line for the broker's log."""
+
+    event: str
+    fields: dict[str, Any] = {}
+
+
+class Effects(msgspec.Struct):
+    """What comes of an event.
+
+    `timers`: set (delay in ms) or cancelled (None). `follow_up`: handed to `stored` when the records are in the log, or
+    could not be written. `become`: the group that stands in this one's place from now on (a migration); its records
+    come after this one's. `is_applied`: the state has the records in it already, so they are not replayed.
+    """
+
+    replies: list[tuple[Ticket, Reply]] = []
+    records: list[CoordinatorRecord] = []
+    timers: dict[TimerKey, int | None] = {}
+    notes: list[Note] = []
+    follow_up: Any = None
+    become: Group | None = None
+    is_applied: bool = False
+
+
+class Committer(NamedTuple):
+    """Who commits offsets: a member, in a generation (a member epoch), or with -1 and no ids somebody outside."""
+
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    api_version: int
+    is_transactional: bool
+
+
+class Group(Protocol):
+    """One group of any type. All members are called on the event loop, apart from `replay` while its partition loads.
+
+    `group_type` is what ListGroups says from version 5 on, `protocol_type` what it always said ("" if unknown).
+    """
+
+    group_id: str
+    group_type: str
+
+    @property
+    def protocol_type(self) -> str: ...
+
+    @property
+    def state(self) -> str:
+        """The state's name in ListGroups and DescribeGroups, which may depend on the time of the last event."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members, so that another type of group may take its place."""
+        ...
+
+    def handle(self, event: Any, now_ms: int) -> Effects:
+        """Take an `Event` or a `TimerExpired`. Raises KafkaError, having changed nothing."""
+        ...
+
+    def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
+        """The records of effects with a `follow_up` are in the log, or `error` is why not, as clients are told it."""
+        ...
+
+    def replay(self, record: CoordinatorRecord) -> None:
+        """Take a record of this group's into the state: from the log at the start, or one that was just written."""
+        ...
+
+    def loaded(self, now_ms: int) -> Effects:
+        """The log was replayed: which timers are to run."""
+        ...
+
+    def unloaded(self) -> Effects:
+        """The group goes to another broker, or this one stops: answer those who wait with NOT_COORDINATOR."""
+        ...
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """The records that take the group out of the log; its offsets are not among them."""
+        ...
+
+    def check_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_id: int,
+        api_version: int,
+        *,
+        transactional: bool,
+    ) -> dict[TimerKey, int | None]:
+        """Raise KafkaError unless this committer may commit; return the timers that a commit moves."""
+        ...
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raise KafkaError unless that member may read the group's offsets."""
+        ...
+
+    def check_offset_delete(self) -> None:
+        """Raise KafkaError unless offsets of topics that nobody subscribes to may be deleted."""
+        ...
+
+    def check_delete(self) -> None:
+        """Raise KafkaError unless the group may be deleted."""
+        ...
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads that topic, so that its offsets are kept."""
+        ...
+
+    def retention_start(self, commit_timestamp: int) -> int | None:
+        """From when on the retention of an offset that was committed then counts; None: it is kept."""
+        ...
