@@ -30,15 +30,15 @@ _QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.9
 _SOFTWARE_LIMIT = 100  # series: what clients say of themselves is theirs to make up
 
 _TOPIC_COUNTERS = {
-    "messagesin": ("messages_in", "Records appended."),
-    "bytesin": ("bytes_in", "Bytes of record batches appended."),
+    "messagesin": ("messages_in", "Records taken from producers."),
+    "bytesin": ("bytes_in", "Bytes of record batches taken from producers."),
     "bytesout": ("bytes_out", "Bytes of record batches fetched by consumers."),
     "bytesrejected": ("bytes_rejected", "Bytes of record batches refused for their size."),
     "totalproducerequests": ("produce_requests", "Produce requests to partitions."),
     "totalfetchrequests": ("fetch_requests", "Fetch requests to partitions."),
     "failedproducerequests": ("failed_produce_requests", "Produce requests to partitions that failed."),
     "failedfetchrequests": ("failed_fetch_requests", "Fetch requests to partitions that failed."),
-    "producemessageconversions": ("produce_message_conversions", "Record sets converted from an older format."),
+    "producemessageconversions": ("produce_message_conversions", "Records compressed anew for the topic."),
 }
 _BROKER_COUNTERS = {
     "kafka_server_brokertopicmetrics_replicationbytesin": ("replication_bytes_in", "Bytes fetched from leaders."),

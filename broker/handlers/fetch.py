@@ -51,6 +51,15 @@ _LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 
 # Kafka's handler refuses these before it reads: they neither end a wait nor stand for a read that failed.
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+# What fetchers are meant to run into; any other error is, as in Kafka, a request that failed.
+_EXPECTED = (
+    *_NOT_THERE,
+    ErrorCode.OFFSET_OUT_OF_RANGE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
 _TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 # The encoder leaves these out; shared, because a fetch of a thousand partitions would make three thousand of them.
@@ -153,14 +162,19 @@ class _Reading:
         if self._replica_id >= 0:
             partition.check_follower(self._replica_id, request.current_leader_epoch)
         self.found[partition] = request
-        found = partition.read_for_fetch(
-            request.fetch_offset,
-            min(request.partition_max_bytes, self.max_bytes - self.size),
-            not self.size,
-            self.read_committed,
-            request.current_leader_epoch,
-            request.last_fetched_epoch,
-        )
+        try:
+            found = partition.read_for_fetch(
+                request.fetch_offset,
+                min(request.partition_max_bytes, self.max_bytes - self.size),
+                not self.size,
+                self.read_committed,
+                request.current_leader_epoch,
+                request.last_fetched_epoch,
+            )
+        except KafkaError as error:
+            if error.code not in _EXPECTED:
+                partition.metrics.failed_fetch_requests += 1
+            raise
         self.sizes[partition] = len(found.records)
         self.size += self.sizes[partition]
         diverging = _NO_EPOCH

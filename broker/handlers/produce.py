@@ -28,13 +28,14 @@ from collections.abc import Awaitable, Hashable
 from typing import NamedTuple
 
 from broker.handlers.endpoints import current_leader
+from broker.handlers.refused_batches import count_refused
 from broker.handlers.services import Services
 from broker.metadata.topic_names import INTERNAL_TOPICS
 from broker.purgatory import DelayedOperation
 from broker.replication.partition import ACKS_ALL, Partition
 from broker.server.context import RequestContext
 from broker.storage.append_info import AppendInfo
-from broker.storage.validation import InvalidRecordsError
+from broker.storage.refusals import InvalidRecordsError
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -65,6 +66,7 @@ class _Appending(NamedTuple):
     row: PartitionProduceResponse
     partition: Partition
     leader_epoch: int
+    size_bytes: int
     append: asyncio.Future[AppendInfo]
 
 
@@ -140,17 +142,20 @@ class _Produce:
         version = self._context.api_version
         try:
             partition = self._find(topic, data.index, version)
-            partition.metrics.produce_requests += 1
-            leader_epoch = partition.leader_epoch
             records = _checked(data.records, self._request.transactional_id)
-            append = partition.append_as_leader(records, self._request.acks, self._now_ms, version)
         except KafkaError as error:
             self._fail(topic, row, error)
+            return row
+        leader_epoch = partition.leader_epoch
+        try:
+            append = partition.append_as_leader(records, self._request.acks, self._now_ms, version)
+        except KafkaError as error:
+            self._refused(topic, row, partition, len(records), error)
         else:
             if isinstance(append, AppendInfo):
                 self._appended(topic, row, partition, leader_epoch, append)
             else:
-                self.appending.append(_Appending(topic, row, partition, leader_epoch, append))
+                self.appending.append(_Appending(topic, row, partition, leader_epoch, len(records), append))
         return row
 
     def _find(self, topic: TopicProduceData, index: int, version: int) -> Partition:
@@ -165,11 +170,11 @@ class _Produce:
 
     async def wait_for_appends(self) -> ProduceResponse | None:
         """Wait for the appends that did not end at once, then answer."""
-        for topic, row, partition, leader_epoch, append in self.appending:
+        for topic, row, partition, leader_epoch, size_bytes, append in self.appending:
             try:
                 info = await append
             except KafkaError as error:
-                self._fail(topic, row, error)
+                self._refused(topic, row, partition, size_bytes, error)
             else:
                 self._appended(topic, row, partition, leader_epoch, info)
         answer = self.answer()
@@ -196,15 +201,28 @@ class _Produce:
         leader_epoch: int,
         info: AppendInfo,
     ) -> None:
-        if not info.duplicate:
-            metrics = partition.metrics
-            metrics.messages_in += info.records_count
-            metrics.bytes_in += info.size_bytes
+        metrics = partition.metrics
+        metrics.produce_requests += 1
+        metrics.messages_in += info.records_count
+        metrics.bytes_in += info.size_bytes
+        if info.records_converted:
+            metrics.produce_message_conversions += info.records_converted
         row.base_offset = info.base_offset
         row.log_append_time_ms = info.log_append_time
         row.log_start_offset = info.log_start_offset
         if self._request.acks == ACKS_ALL:
             self._unacknowledged.append(_Unacknowledged(topic, row, partition, leader_epoch, info.last_offset + 1))
+
+    def _refused(
+        self,
+        topic: TopicProduceData,
+        row: PartitionProduceResponse,
+        partition: Partition,
+        size_bytes: int,
+        error: KafkaError,
+    ) -> None:
+        count_refused(self._services.metrics, partition.metrics, error, size_bytes)
+        self._fail(topic, row, error)
 
     def _fail(self, topic: TopicProduceData, row: PartitionProduceResponse, error: KafkaError) -> None:
         self._failure = error

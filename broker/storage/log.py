@@ -116,7 +116,7 @@ class Log(LogReader):
         if header.producer_id >= 0:
             judged = self._producers.judge(data, header, from_client)
             if isinstance(judged, AppendedBatch):
-                return self._duplicate(judged, len(data))
+                return self._duplicate(judged, len(records), valid.records_converted)
             marker = judged
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -140,7 +140,9 @@ class Log(LogReader):
             header.max_timestamp if header.attributes & 8 else -1,
             self.log_start_offset,
             header.records_count,
-            len(data),
+            len(records),
+            False,
+            valid.records_converted,
         )
 
     def append_as_follower(self, records: WritableBatch) -> AppendInfo | None:
@@ -170,7 +172,7 @@ class Log(LogReader):
         records_count = sum(header.records_count for _, header in headers)
         return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, records_count, len(data))
 
-    def _duplicate(self, first_time: AppendedBatch, size: int) -> AppendInfo:
+    def _duplicate(self, first_time: AppendedBatch, size: int, records_converted: int) -> AppendInfo:
         return AppendInfo(
             first_time.first_offset,
             first_time.last_offset,
@@ -179,6 +181,7 @@ class Log(LogReader):
             first_time.last_offset - first_time.first_offset + 1,
             size,
             duplicate=True,
+            records_converted=records_converted,
         )
 
     # ----------------------------------------------------------------------------------------------------------- bounds

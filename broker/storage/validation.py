@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import NamedTuple
 
 import msgspec
 
@@ -41,6 +40,7 @@ from broker.storage.log_config import (
     UNCOMPRESSED,
     LogConfig,
 )
+from broker.storage.refusals import Cause, InvalidRecordsError, RecordError, RefusedBatchError
 from broker.storage.time_index import NO_TIMESTAMP
 from protocol.batch_header import MAGIC
 from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
@@ -76,26 +76,15 @@ _SHOWN_ERRORS = 3
 _BROKER_TIME = "producers may not say that timestamps are the broker's"
 
 
-class RecordError(NamedTuple):
-    """One record that was refused: its place in the batch, and why (KIP-467)."""
-
-    batch_index: int
-    message: str
-
-
-class InvalidRecordsError(KafkaError):
-    """Records of a batch were refused; the batch is refused with them."""
-
-    def __init__(self, code: ErrorCode, detail: str, record_errors: list[RecordError]) -> None:
-        super().__init__(code, detail)
-        self.record_errors = record_errors
-
-
 class ValidBatch(msgspec.Struct, frozen=True):
-    """A batch to append: its bytes (the caller's, or new ones if it was compressed anew) and the header in them."""
+    """A batch to append: its bytes (the caller's, or new ones if it was compressed anew) and the header in them.
+
+    `records_converted` is the number of its records if it was compressed anew, else 0.
+    """
 
     data: WritableBatch
     header: BatchHeader
+    records_converted: int = 0
 
 
 class BatchValidator:
@@ -132,7 +121,7 @@ class BatchValidator:
             records = _only_batch(records, size)
         codec = header.attributes & 7
         if codec == _ZSTD and api_version < _ZSTD_VERSION:
-            raise KafkaError(
+            raise _not_one_batch(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
                 f"Produce v{api_version} knows no zstd; it came with v{_ZSTD_VERSION}",
             )
@@ -143,7 +132,7 @@ class BatchValidator:
                 ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {self._max_batch_bytes}"
             )
         if not crc_is_valid(records, 0, header):
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch is wrong")
+            raise RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch is wrong", Cause.CHECKSUM)
         if codec > _ZSTD:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"compression codec {codec} is unknown")
         if from_client:
@@ -182,15 +171,17 @@ class BatchValidator:
             raise self._invalid_records(records, header, now_ms, str(error)) from error
         if not self._timestamps_are_fine(found, header, now_ms):
             raise self._invalid_records(records, header, now_ms, "timestamps are out of bounds")
+        converted = 0
         if changes_codec:
-            recompressed = self._recompress(records, header)
-            records, header = recompressed.data, recompressed.header
+            records = self._recompress(records, header)
+            header = read_batch_header(records)
+            converted = header.records_count
         if self._log_append_time:
             stamp_log_append_time(records, 0, header, now_ms)
-            return ValidBatch(records, read_batch_header(records))
+            return ValidBatch(records, read_batch_header(records), converted)
         if found.max_timestamp != header.max_timestamp or header.attributes & _LOG_APPEND_TIME_BIT:
-            return self._set_create_time(records, header, found.max_timestamp)
-        return ValidBatch(records, header)
+            return self._set_create_time(records, header, found.max_timestamp, converted)
+        return ValidBatch(records, header, converted)
 
     def _timestamps_are_fine(self, found: RecordTimestamps, header: BatchHeader, now_ms: int) -> bool:
         if self._log_append_time:
@@ -209,9 +200,11 @@ class BatchValidator:
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the records cannot be decompressed: {error}")
         code = ErrorCode.INVALID_RECORD
         errors = []
+        keyless = 0
         try:
             for index, record in enumerate(iter_records(records, 0, header)):
                 if self._compacted and record.key is None:
+                    keyless += 1
                     errors.append(RecordError(index, "a compacted topic takes no record without a key"))
                 elif (problem := self._timestamp_problem(record.timestamp, header, now_ms)) is not None:
                     code = ErrorCode.INVALID_TIMESTAMP
@@ -221,7 +214,8 @@ class BatchValidator:
         if not errors:
             return KafkaError(ErrorCode.INVALID_RECORD, f"the records do not parse: {cause}")
         shown = "; ".join(f"record {index}: {message}" for index, message in errors[:_SHOWN_ERRORS])
-        return InvalidRecordsError(code, f"{len(errors)} of {header.records_count} records refused: {shown}", errors)
+        detail = f"{len(errors)} of {header.records_count} records refused: {shown}"
+        return InvalidRecordsError(code, detail, errors, keyless)
 
     def _timestamp_problem(self, timestamp: int, header: BatchHeader, now_ms: int) -> str | None:
         if not self._log_append_time and timestamp != NO_TIMESTAMP:
@@ -229,7 +223,7 @@ class BatchValidator:
             return None if is_fine else self._out_of_bounds(timestamp, now_ms)
         return _BROKER_TIME if header.attributes & _LOG_APPEND_TIME_BIT else None
 
-    def _recompress(self, records: WritableBatch, header: BatchHeader) -> ValidBatch:
+    def _recompress(self, records: WritableBatch, header: BatchHeader) -> WritableBatch:
         codec = self._codec
         assert codec is not None
         data = recompress(records, 0, header, codec, self._levels.get(codec))
@@ -239,16 +233,18 @@ class BatchValidator:
                 f"compressed with {codec.name.lower()} the batch has {len(data)} bytes, "
                 f"max.message.bytes is {self._max_batch_bytes}",
             )
-        return ValidBatch(data, read_batch_header(data))
+        return data
 
-    def _set_create_time(self, records: WritableBatch, header: BatchHeader, max_timestamp: int) -> ValidBatch:
+    def _set_create_time(
+        self, records: WritableBatch, header: BatchHeader, max_timestamp: int, converted: int = 0
+    ) -> ValidBatch:
         """Make the batch say that producers set its timestamps, the largest being `max_timestamp`."""
         if max_timestamp == NO_TIMESTAMP and header.attributes & _LOG_APPEND_TIME_BIT:
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
         _ATTRIBUTES.pack_into(records, _ATTRIBUTES_POSITION, header.attributes & ~_LOG_APPEND_TIME_BIT)
         _MAX_TIMESTAMP.pack_into(records, _MAX_TIMESTAMP_POSITION, max_timestamp)
         write_crc(records, 0, header.size)
-        return ValidBatch(records, read_batch_header(records))
+        return ValidBatch(records, read_batch_header(records), converted)
 
     def _out_of_bounds(self, timestamp: int, now_ms: int) -> str:
         oldest, newest = now_ms - self._before_max_ms, now_ms + self._after_max_ms
@@ -263,20 +259,25 @@ def validator_for(config: LogConfig) -> BatchValidator:
 def _check_client_batch(header: BatchHeader) -> None:
     """What is true of a batch that a client may have built."""
     if header.last_offset_delta < 0:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"the last offset delta is {header.last_offset_delta}")
+        raise _unfit(f"the last offset delta is {header.last_offset_delta}")
     if header.records_count <= 0:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"the batch says that it has {header.records_count} records")
+        raise _unfit(f"the batch says that it has {header.records_count} records")
     if header.records_count != header.last_offset_delta + 1:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"the batch says {header.records_count} records and a last offset delta of {header.last_offset_delta}",
+        raise _unfit(
+            f"the batch says {header.records_count} records and a last offset delta of {header.last_offset_delta}"
         )
     if header.attributes & _CONTROL_BIT:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+        raise _unfit("clients may not write control batches")
     if header.producer_id >= 0 and header.base_sequence < 0:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"producer {header.producer_id} sent sequence {header.base_sequence}"
-        )
+        raise _unfit(f"producer {header.producer_id} sent sequence {header.base_sequence}")
+
+
+def _unfit(detail: str) -> KafkaError:
+    return RefusedBatchError(ErrorCode.INVALID_RECORD, detail, Cause.OFFSETS)
+
+
+def _not_one_batch(code: ErrorCode, detail: str) -> KafkaError:
+    return RefusedBatchError(code, detail, Cause.NOT_ONE_BATCH)
 
 
 def _entry_size(records: memoryview) -> int | None:
@@ -288,29 +289,31 @@ def _entry_size(records: memoryview) -> int | None:
         return None
     length: int = _LENGTH.unpack_from(records, _LENGTH_POSITION)[0]
     if length < _MIN_LENGTH:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
+        raise _not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
     if len(records) <= _MAGIC_POSITION:
         return None
     if records[_MAGIC_POSITION] > MAGIC:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"magic {records[_MAGIC_POSITION]} is unknown")
+        raise _not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"magic {records[_MAGIC_POSITION]} is unknown")
     return length + LOG_OVERHEAD if length + LOG_OVERHEAD <= len(records) else None
 
 
 def _refusal(records: WritableBatch, error: RemoteProtocolError) -> KafkaError:
     """Why bytes that do not start with the header of a batch of magic 2 are refused."""
     if _entry_size(memoryview(records)) is None:
-        return KafkaError(ErrorCode.INVALID_RECORD, "there is no complete batch")
+        return _not_one_batch(ErrorCode.INVALID_RECORD, "there is no complete batch")
     if records[_MAGIC_POSITION] == MAGIC:
-        return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error))  # a length that the header alone exceeds
-    return KafkaError(ErrorCode.INVALID_RECORD, f"only batches of magic 2 are accepted, not {records[_MAGIC_POSITION]}")
+        return _not_one_batch(ErrorCode.CORRUPT_MESSAGE, str(error))  # a length that the header alone exceeds
+    return _not_one_batch(
+        ErrorCode.INVALID_RECORD, f"only batches of magic 2 are accepted, not {records[_MAGIC_POSITION]}"
+    )
 
 
 def _only_batch(records: WritableBatch, size: int) -> WritableBatch:
     """The first batch of `records`, which is `size` bytes long, where nothing follows it that is a batch as well."""
     if size > len(records):
-        raise KafkaError(ErrorCode.INVALID_RECORD, "there is no complete batch")
+        raise _not_one_batch(ErrorCode.INVALID_RECORD, "there is no complete batch")
     if _entry_size(memoryview(records)[size:]) is not None:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "there is more than one batch")
+        raise _not_one_batch(ErrorCode.INVALID_RECORD, "there is more than one batch")
     return memoryview(records)[:size]  # Kafka cuts off an incomplete batch at the end, too
 
 

@@ -360,3 +360,18 @@ async def test_a_read_committed_fetch_is_not_woken_by_an_open_transaction(broker
 
     [topic] = (await wire.receive(request, 12)).responses
     assert topic.partitions[0].high_watermark == 2
+
+
+async def test_only_errors_that_nobody_expects_are_failed_requests(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    await produce(wire, "t", batch(b"a", b"b"))
+    counted = broker.metrics.topic("t")
+    assert (await fetch(wire, "t", offset=7)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (await fetch(wire, "t", current_leader_epoch=7)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert (counted.fetch_requests, counted.failed_fetch_requests) == (2, 0)
+
+    with (broker.log_dir.path / "t-0" / "00000000000000000000.log").open("r+b") as log:
+        log.write(b"\xff" * 30)
+
+    assert (await fetch(wire, "t", offset=1)).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert (counted.fetch_requests, counted.failed_fetch_requests) == (3, 1)

@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from broker.storage.log_config import LogConfig
-from broker.storage.validation import BatchValidator, InvalidRecordsError
+from broker.storage.refusals import InvalidRecordsError
+from broker.storage.validation import BatchValidator
 from protocol.compression import compress
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import (
@@ -177,6 +178,7 @@ def test_every_refused_record_is_named() -> None:
         BatchValidator(LogConfig(**COMPACTED)).validate(builder.build(), NOW, 13)
     assert [error.batch_index for error in caught.value.record_errors] == [1, 2, 3]
     assert caught.value.code is INVALID_TIMESTAMP
+    assert caught.value.keyless_records == 2
 
 
 def test_zstd_needs_produce_7() -> None:
