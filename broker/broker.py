@@ -240,7 +240,13 @@ class Broker:
                 raise StartGivenUpError
             _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done=done, total=total)
 
-        log_dir = LogDir(config.log_dirs[0], clock=self._clock, randomness=self._randomness, on_failure=failed)
+        log_dir = LogDir(
+            config.log_dirs[0],
+            clock=self._clock,
+            randomness=self._randomness,
+            on_failure=failed,
+            on_flush=self.metrics.log_flush.note,
+        )
         opening = threads.run(
             log_dir.open,
             lambda _: defaults,

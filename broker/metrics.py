@@ -119,6 +119,32 @@ class ApiMetrics:
             histogram.fade(seconds)
 
 
+class FlushMetrics:
+    """Kafka's LogFlushStats: how long it took to sync each segment, in seconds.
+
+    The threads that sync call `note`; the rest belongs to the event loop, which folds what they noted every few seconds
+    and before each scrape.
+    """
+
+    __slots__ = ("_noted", "_times")
+
+    def __init__(self) -> None:
+        self._noted: deque[float] = deque()
+        self._times = DurationHistogram()
+
+    def note(self, seconds: float) -> None:
+        """A segment has been synced; from any thread."""
+        self._noted.append(seconds)
+
+    def times(self) -> DurationHistogram:
+        """All that was noted up to now."""
+        self._times.record_all(self._noted.popleft() for _ in range(len(self._noted)))
+        return self._times
+
+    def fade(self, seconds: float) -> None:
+        self.times().fade(seconds)
+
+
 class ListenerMetrics:
     """Connections of one listener: all ever `created` and `closed`; `expired` and `refused` say why some were."""
 
@@ -218,7 +244,7 @@ class Metrics:
         self.isr_expands = 0
         self.isr_shrinks = 0
         self.unclean_leader_elections = 0
-        self.log_flush = DurationHistogram()
+        self.log_flush = FlushMetrics()
         self.requests_in_flight = 0  # begun, and not answered at once
         self.loop_idle = 1.0  # fraction of time in which the event loop's thread used no CPU, over about a minute
 

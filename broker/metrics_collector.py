@@ -178,8 +178,8 @@ class MetricsCollector(Collector):
         text = "Fraction of time in which the event loop was idle."
         yield GaugeMetricFamily("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", text, idle)
         yield GaugeMetricFamily("kafka_network_socketserver_networkprocessoravgidle_percent", text, idle)
-        flush = _times("kafka_log_logflushstats_logflushrateandtimems", "Flushing a log to the disk.")
-        _add_times(flush, {}, self._metrics.log_flush)
+        flush = _times("kafka_log_logflushstats_logflushrateandtimems", "Syncing a segment to the disk.")
+        _add_times(flush, {}, self._metrics.log_flush.times())
         yield flush
 
     def _topics(self) -> Iterator[Metric]:

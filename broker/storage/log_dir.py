@@ -43,7 +43,7 @@ from broker.storage.names import (
     parse_partition_directory,
     partition_directory,
 )
-from broker.storage.resources import LogResources
+from broker.storage.resources import LogResources, unheard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uuid_to_text
 
@@ -72,6 +72,7 @@ class LogDir:
         files: Files | None = None,
         max_open_files: int = DEFAULT_CAPACITY,
         on_failure: Callable[[OSError], None] | None = None,
+        on_flush: Callable[[float], None] = unheard,
     ) -> None:
         self.path = Path(path)
         self.logs: dict[Partition, Log] = {}
@@ -84,7 +85,7 @@ class LogDir:
         self.failure = DiskFailure(self._path, on_failure)
         self.deletions = Deletions(self._files, clock)
         self._descriptors = DescriptorCache(self._files, max_open_files)
-        self._resources = LogResources(self._descriptors, clock, randomness, self.deletions, self.failure)
+        self._resources = LogResources(self._descriptors, clock, randomness, self.deletions, self.failure, on_flush)
         self._lock: int | None = None
         self._recovery_points = OffsetCheckpoint(self._files, self._path, RECOVERY_POINTS)
         self._log_start_offsets = OffsetCheckpoint(self._files, self._path, LOG_START_OFFSETS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.clock import Clock
@@ -12,14 +13,22 @@ from broker.storage.disk_failure import DiskFailure
 from broker.storage.files import Files
 
 
+def unheard(_: float) -> None:
+    """Nobody wants to know how long a flush took."""
+
+
 class LogResources(NamedTuple):
-    """The seams and the bounded things behind them; `failure` is the one state that logs have in common."""
+    """The seams and the bounded things behind them; `failure` is the one state that logs have in common.
+
+    `on_flush` is told how many seconds it took to sync a segment, in whatever thread did it.
+    """
 
     descriptors: DescriptorCache
     clock: Clock
     randomness: Randomness
     deletions: Deletions
     failure: DiskFailure
+    on_flush: Callable[[float], None] = unheard
 
     @property
     def files(self) -> Files:

@@ -290,8 +290,11 @@ class SegmentedLog:
 
     def _sync(self, up_to: int) -> None:
         synced = [segment for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < up_to]
+        monotonic = self._resources.clock.monotonic
         for segment in synced:
+            started = monotonic()
             segment.flush()
+            self._resources.on_flush(monotonic() - started)
         if any(segment.base_offset >= self.recovery_point for segment in synced):
             self._resources.files.fsync_directory(self.directory)  # their names are new
 

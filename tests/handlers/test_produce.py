@@ -179,10 +179,13 @@ async def test_large_and_small_appends_of_a_connection_keep_their_order(wire: Wi
 async def test_with_flush_messages_an_acknowledged_record_is_on_the_disk(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", flush_messages="1")
 
+    flushes = broker.metrics.log_flush.times().count
+
     row = await produce(wire, "t", batch(b"a", b"b"))
 
     assert row.error_code == ErrorCode.NONE
     assert broker.services.partitions.get("t", 0).log.recovery_point == 2
+    assert broker.metrics.log_flush.times().count == flushes + 1
 
 
 async def test_many_connections_flush_together(broker: Broker, wire: Wire) -> None:

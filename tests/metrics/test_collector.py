@@ -100,6 +100,17 @@ async def test_times_are_in_milliseconds_with_kafkas_percentiles(scraped: Scrape
     assert samples[of(remote + "_count", request="FetchConsumer")] == 100
 
 
+async def test_flushes_are_told_with_their_times(scraped: Scraped) -> None:
+    name = "kafka_log_logflushstats_logflushrateandtimems"
+    scraped.metrics.log_flush.note(0.02)
+    scraped.metrics.tick(scraped.clock.monotonic(), 5.0)
+    scraped.metrics.log_flush.note(0.02)
+    samples = await scraped.samples()
+    assert samples[of(name + "_count")] == 2
+    assert samples[of(name + "_sum")] == pytest.approx(40)
+    assert samples[of(name, quantile="0.50")] == pytest.approx(20, rel=0.05)
+
+
 async def test_fetches_are_told_by_who_fetches_and_together(scraped: Scraped) -> None:
     for name, count, seconds in (("FetchConsumer", 3, 0.1), ("FetchFollower", 1, 0.9)):
         api = scraped.metrics.api(name)
