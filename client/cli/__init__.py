@@ -8,7 +8,7 @@ inside `run`, so that `--help` and mistakes answer at once.
 |---|---|
 | 0 | done |
 | 1 | it failed; the reason is on standard error |
-| 2 | the command line cannot be (argparse) |
+| 2 | the command line cannot be (argparse, UsageError) |
 | 130 | Ctrl-C |
 | 141 | the reader of our output is gone (a closed pipe) |
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Coroutine, Sequence
 from importlib import import_module
@@ -32,25 +33,58 @@ FAILED = 1
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
+_STATUSES = (
+    "exit status: 0 done, 1 failed, 2 a command line that cannot be, 130 Ctrl-C, 141 the reader of our output left"
+)
+
+
+class UsageError(Exception):
+    """Flags that do not go together: told like the mistakes that argparse finds itself."""
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status; argparse exits by itself on `--help` and on mistakes."""
-    parser = argparse.ArgumentParser(prog="python -m client", description="Produce to and consume from Kafka brokers.")
+    try:
+        return _run(_with_signed_values(arguments))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it once more at exit
+        return PIPE_CLOSED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog=_program(), description="Work with the brokers of a Kafka cluster.", epilog=_STATUSES
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, summary in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=f"{summary}.")
+        command = commands.add_parser(name, help=summary, description=f"{summary}.", epilog=_STATUSES)
         if name == wanted:
             _module(name).add_arguments(command)
     parsed = parser.parse_args(arguments)
     try:
         status: int | Coroutine[None, None, int] = _module(parsed.command).run(parsed)
         return status if isinstance(status, int) else _on_loop(status)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it once more at exit
-        return PIPE_CLOSED
+    except UsageError as error:
+        commands.choices[parsed.command].error(str(error))
+
+
+def _program() -> str:
+    """What was typed to come here: the console script, or the module."""
+    return "odradek" if os.path.basename(sys.argv[0]) == "odradek" else "python -m client"  # noqa: PTH119 - imports less
+
+
+def _with_signed_values(arguments: Sequence[str]) -> list[str]:
+    """Join values such as `-1h` to the flag before them, since argparse takes what begins with "-" for a flag."""
+    joined: list[str] = []
+    for argument in arguments:
+        if re.match(r"-\d", argument) and joined and re.fullmatch(r"--[a-z-]+", joined[-1]):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def _module(command: str) -> Any:
@@ -69,5 +103,7 @@ def _on_loop(command: Coroutine[None, None, int]) -> int:
 
 def fail(error: BaseException) -> int:
     """Say what went wrong, and return the exit status for it."""
-    print(f"error: {error}", file=sys.stderr)
+    from client.cli.terminal import RED, paint
+
+    print(f"{paint('error:', RED, sys.stderr)} {error}", file=sys.stderr)
     return FAILED

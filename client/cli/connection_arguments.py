@@ -1,31 +1,89 @@
-"""The flags that every command shares: where the cluster is."""
+"""The flags that commands share: where the cluster is, which topic is meant, and settings of the client."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
+
+from client.cli.argument_types import assignment
+
+_OTHER_NAMES = {
+    "max_in_flight_requests_per_connection": "max_in_flight",
+    "request_size_max": "max_request_size",
+}
+"""Properties of Kafka's clients whose setting here is not their name with underscores."""
 
 
 def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group = parser.add_argument_group("cluster")
+    group.add_argument(
         "--bootstrap-server",
         default="localhost:9092",
         metavar="HOST:PORT[,HOST:PORT]",
         help="brokers to ask for the rest of the cluster (default: %(default)s)",
     )
-    parser.add_argument("--topic", required=True)
+    group.add_argument(
+        "--command-config", metavar="PATH", help="a .properties file with settings of the client (docs/client.md)"
+    )
+    group.add_argument(
+        "--command-property",
+        action="append",
+        default=[],
+        type=assignment,
+        metavar="NAME=VALUE",
+        help="a setting of the client, such as linger.ms=20; goes before --command-config",
+    )
 
 
-def positive(text: str) -> int:
-    """A number above 0, for argparse."""
-    number = int(text)
-    if number <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
+def add_topic_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--topic", required=True, help="the topic's name")
 
 
-def not_negative(text: str) -> int:
-    """A number, 0 or above, for argparse."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
+def client_settings(arguments: argparse.Namespace, client: type) -> dict[str, Any]:
+    """The settings of `--command-config` and `--command-property` as keywords of `client`, Producer or another.
+
+    Raises ConfigurationError for one that this client has not, OSError for a file that cannot be read.
+    """
+    settings: dict[str, Any] = {}
+    properties = [*_read_properties(arguments.command_config), *arguments.command_property]
+    if not properties:
+        return settings
+    import inspect
+
+    known = inspect.signature(client).parameters
+    for name, text in properties:
+        keyword = name.replace(".", "_")
+        keyword = _OTHER_NAMES.get(keyword, keyword)
+        if keyword not in known or keyword in ("bootstrap_servers", "network"):
+            raise _unknown(name, client)
+        settings[keyword] = text if known[keyword].annotation == "str" else _value(text)
+    return settings
+
+
+def _read_properties(path: str | None) -> list[tuple[str, str]]:
+    if path is None:
+        return []
+    from pathlib import Path
+
+    lines = (line.strip() for line in Path(path).read_text().splitlines())
+    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
+    return [(name.strip(), value.strip()) for name, _, value in pairs]
+
+
+def _value(text: str) -> Any:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _unknown(name: str, client: type) -> Exception:
+    from client.errors import ConfigurationError
+
+    return ConfigurationError(
+        "configure the client",
+        f"there is no property {name}",
+        f"docs/client.md lists what a {client.__name__} takes; write it as Kafka does, with dots",
+    )

@@ -1,7 +1,8 @@
 """`python -m client produce`: a record for each line of standard input or of a file.
 
-With `--key-separator` a line is the key, the separator, the value. Records are sent as lines come; the command ends
-when all are acknowledged. Ctrl-C ends it too, after what was read before has been sent.
+A line is a value, or parts with separators between them (`text_lines`), or an object of JSON (`json_records`). Records
+are sent as lines come; the command ends when all are acknowledged. A line that is no record ends it too, after those
+before it have been sent, and so does Ctrl-C.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from client.cli import fail
-from client.cli.connection_arguments import add_connection_arguments
+from client.cli import UsageError, fail
+from client.cli.argument_types import assignment, not_negative, separator
+from client.cli.connection_arguments import add_connection_arguments, add_topic_argument
+from client.cli.input_record import LineError
+from client.cli.text_lines import PROPERTIES
+from client.cli.times import timestamp
 
 if TYPE_CHECKING:
-    import asyncio
-
+    from client.cli.input_record import InputRecord, Parse
     from client.config import Acks
-    from client.producer import Producer
-    from client.record import RecordMetadata
 
 _STDIN = 0
 _ACKS: dict[str, Acks] = {"0": 0, "1": 1, "-1": -1, "all": "all"}
@@ -27,82 +29,139 @@ _ACKS: dict[str, Acks] = {"0": 0, "1": 1, "-1": -1, "all": "all"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection_arguments(parser)
-    parser.add_argument("--file", metavar="PATH", help="read lines from here instead of standard input")
-    parser.add_argument("--key-separator", metavar="TEXT", help="each line is a key, this text, and a value")
-    parser.add_argument("--acks", choices=tuple(_ACKS), default="all", help="default: %(default)s")
-    parser.add_argument(
+    add_topic_argument(parser)
+    _add_input_arguments(parser.add_argument_group("input"))
+    _add_record_arguments(parser.add_argument_group("every record"))
+    _add_sending_arguments(parser.add_argument_group("sending"))
+
+
+def _add_input_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--file", metavar="PATH", help="read lines from here instead of standard input")
+    group.add_argument(
+        "--format", choices=("text", "json"), default="text", help="what a line is (default: %(default)s; docs/cli.md)"
+    )
+    group.add_argument(
+        "--key-separator", type=separator, metavar="TEXT", help="each line is a key, this text, and a value"
+    )
+    group.add_argument(
+        "--headers-delimiter",
+        type=separator,
+        metavar="TEXT",
+        help="each line begins with headers, name:value,name:value, and this text",
+    )
+    group.add_argument("--null-marker", metavar="TEXT", help="a key or value that is just this text is null")
+    group.add_argument(
+        "--reader-property",
+        "--property",
+        action="append",
+        default=[],
+        type=_reader_property,
+        metavar="NAME=VALUE",
+        help="how lines are read, in the words of Kafka's console producer: parse.key, key.separator, …",
+    )
+
+
+def _add_record_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--key", metavar="TEXT", help="the key where a line has none")
+    group.add_argument(
+        "--header", action="append", default=[], type=assignment, metavar="NAME=VALUE", help="a header (repeatable)"
+    )
+    group.add_argument("--partition", type=not_negative, metavar="N", help="send to this partition")
+    group.add_argument("--timestamp", type=timestamp, metavar="TIME", help="ms, ISO 8601 or -1h; default: now")
+
+
+def _add_sending_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--acks", "--request-required-acks", choices=tuple(_ACKS), default="all", help="default: %(default)s"
+    )
+    group.add_argument(
         "--compression-type",
+        "--compression-codec",
         choices=("none", "gzip", "snappy", "lz4", "zstd"),
         default="none",
         help="default: %(default)s",
     )
+    group.add_argument(
+        "--compression-level", type=int, metavar="N", help="gzip 1 to 9 (default 6), lz4 1 to 17 (9), zstd to 22 (3)"
+    )
+    group.add_argument("--summary", action="store_true", help="say at the end how much was sent, not on terminals only")
 
 
 async def run(arguments: argparse.Namespace) -> int:
+    from client.cli.connection_arguments import client_settings
+    from client.cli.progress import Progress
+    from client.cli.sending import send_lines
+    from client.cli.terminal import is_terminal
     from client.errors import ClientError
     from client.producer import Producer
 
-    acks: Acks = _ACKS[arguments.acks]
+    parse = _parse(arguments)
+    settings = {
+        "acks": _ACKS[arguments.acks],
+        "compression_type": arguments.compression_type,
+        "compression_level": arguments.compression_level,
+    }
     try:
+        settings |= client_settings(arguments, Producer)
         descriptor = os.open(arguments.file, os.O_RDONLY) if arguments.file else _STDIN
-        async with Producer(
-            arguments.bootstrap_server, acks=acks, compression_type=arguments.compression_type
-        ) as producer:
-            separator = arguments.key_separator.encode() if arguments.key_separator else None
-            outcome = await _send_lines(producer, arguments.topic, descriptor, separator)
-    except (ClientError, OSError, _LineError) as error:
+        progress = Progress(os.fstat(descriptor).st_size if arguments.file else None)
+        try:
+            async with Producer(arguments.bootstrap_server, **settings) as producer:
+                outcome = await send_lines(producer, arguments.topic, descriptor, parse, progress)
+        finally:
+            progress.clear()
+    except (ClientError, OSError, LineError) as error:
         return fail(error)
     if outcome.error is not None:
         print(f"{outcome.failed} of {outcome.sent} records were not acknowledged", file=sys.stderr)
         return fail(outcome.error)
+    if arguments.summary or is_terminal(sys.stderr):
+        print(progress.summary(), file=sys.stderr)
     return 0
 
 
-class _LineError(Exception):
-    """A line that is no record."""
+def _parse(arguments: argparse.Namespace) -> Parse:
+    """How lines become records. Raises UsageError for flags that do not go together."""
+    parse = _line_format(arguments)
+    key = None if arguments.key is None else arguments.key.encode(errors="surrogateescape")
+    headers = [(name, value.encode(errors="surrogateescape")) for name, value in arguments.header]
+    partition, time = arguments.partition, arguments.timestamp
+    if key is None and not headers and partition is None and time is None:
+        return parse
+
+    def complete(line: bytes, number: int) -> InputRecord:
+        told = parse(line, number)
+        return told._replace(
+            key=key if told.key is None else told.key,
+            headers=[*told.headers, *headers],
+            partition=told.partition if partition is None else partition,
+            timestamp=told.timestamp if time is None else time,
+        )
+
+    return complete
 
 
-class _Outcome:
-    """What became of the records so far; `error` is that of the first that failed."""
+def _line_format(arguments: argparse.Namespace) -> Parse:
+    said = (arguments.key_separator, arguments.headers_delimiter, arguments.null_marker)
+    if arguments.format == "json":
+        if arguments.reader_property or any(flag is not None for flag in said):
+            raise UsageError("--format json has keys, headers and nulls of its own: leave the other flags out")
+        from client.cli.json_records import parse_json
 
-    def __init__(self) -> None:
-        self.sent = 0
-        self.failed = 0
-        self.error: BaseException | None = None
-        self._waiting: list[asyncio.Future[RecordMetadata]] = []
+        return parse_json
+    from client.cli.text_lines import from_properties
 
-    def add(self, record: asyncio.Future[RecordMetadata]) -> None:
-        self.sent += 1
-        self._waiting.append(record)
-
-    def look(self) -> None:
-        """Count those that are done, and forget them."""
-        waiting = []
-        for record in self._waiting:
-            if not record.done():
-                waiting.append(record)
-            elif (error := record.exception()) is not None:
-                self.failed += 1
-                self.error = self.error or error
-        self._waiting = waiting
+    lines = from_properties(arguments.reader_property)
+    key_separator, headers_delimiter, marker = said
+    return lines._replace(
+        key_separator=key_separator or lines.key_separator,
+        headers_delimiter=headers_delimiter or lines.headers_delimiter,
+        null_marker=lines.null_marker if marker is None else marker.encode(errors="surrogateescape"),
+    ).parse
 
 
-async def _send_lines(producer: Producer, topic: str, descriptor: int, separator: bytes | None) -> _Outcome:
-    from client.cli.lines import read_lines
-
-    outcome = _Outcome()
-    async for lines in read_lines(descriptor):
-        for line in lines:
-            key, value = (None, line) if separator is None else _split(line, separator, outcome.sent + 1)
-            outcome.add(await producer.send(topic, value, key=key))
-        outcome.look()
-    await producer.flush()
-    outcome.look()
-    return outcome
-
-
-def _split(line: bytes, separator: bytes, number: int) -> tuple[bytes, bytes]:
-    key, found, value = line.partition(separator)
-    if not found:
-        raise _LineError(f"line {number} has no key: {separator.decode()!r} is not in it")
-    return key, value
+def _reader_property(text: str) -> tuple[str, str]:
+    name, value = assignment(text)
+    if name not in PROPERTIES:
+        raise argparse.ArgumentTypeError(f"there is no {name}: there are {', '.join(sorted(PROPERTIES))}")
+    return name, value

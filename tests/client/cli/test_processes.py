@@ -14,23 +14,8 @@ import pytest
 
 from client import Producer
 from client.cli import INTERRUPTED, PIPE_CLOSED
+from tests.client.cli.commands import run, start
 from tests.client.conftest import MakeTopic
-
-
-async def start(
-    *arguments: str, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE
-) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "client", *arguments, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
-    )
-
-
-async def run(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[list[bytes], str]:
-    """Run a command; the lines of its output, and what it said on standard error."""
-    process = await start(*arguments, stdin=subprocess.PIPE)
-    out, err = await process.communicate(stdin)
-    assert process.returncode == status, err.decode()
-    return out.splitlines(), err.decode()
 
 
 def consume(bootstrap: str, topic: str, *arguments: str) -> Sequence[str]:
@@ -161,10 +146,21 @@ async def test_what_cannot_be_done_is_told_in_one_line(bootstrap: str, make_topi
         ("brew",),
         ("consume",),
         ("consume", "--topic", "t", "--offset", "soon"),
-        ("consume", "--topic", "t", "--offset", "-3"),
+        ("consume", "--topic", "t", "--to-offset", "-3"),
+        ("consume", "--topic", "t", "--format", "xml"),
+        ("consume", "--topic", "t", "--format", "%y"),
+        ("consume", "--topic", "t", "--format", "json", "--print", "key"),
+        ("consume", "--topic", "t", "--print", "size"),
+        ("consume", "--topic", "t", "--formatter-property", "print.size=true"),
+        ("consume", "--topic", "t", "--filter", "size=3"),
+        ("consume", "--topic", "t", "--filter", "value~("),
+        ("consume", "--topic", "t", "--from-timestamp", "yesterday"),
         ("consume", "--topic", "t", "--max-messages", "0"),
         ("consume", "--topic", "t", "--from-beginning", "--offset", "3"),
         ("produce", "--topic", "t", "--acks", "2"),
+        ("produce", "--topic", "t", "--header", "trace"),
+        ("produce", "--topic", "t", "--format", "json", "--key-separator", ":"),
+        ("produce", "--topic", "t", "--reader-property", "parse.value=true"),
     ],
 )
 async def test_a_command_line_that_cannot_be_is_refused_with_its_usage(arguments: Sequence[str]) -> None:

@@ -1,0 +1,22 @@
+"""Whether somebody watches: colours and progress go to terminals only, and colours not where NO_COLOR is set."""
+
+from __future__ import annotations
+
+import os
+from typing import TextIO
+
+BOLD = "1"
+RED = "31"
+GREEN = "32"
+YELLOW = "33"
+
+
+def is_terminal(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, style: str, stream: TextIO) -> str:
+    """`text` in a style (above) if `stream` shows colours, else as it is. NO_COLOR: https://no-color.org."""
+    if not is_terminal(stream) or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{style}m{text}\x1b[0m"

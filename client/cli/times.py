@@ -1,0 +1,78 @@
+"""Points in time and durations as people type them.
+
+| text | a point in time |
+|---|---|
+| `1700000000000` | milliseconds since the epoch |
+| `2026-11-21`, `2026-11-21T20:15:00.250+01:00` | ISO 8601; without an offset it is UTC, as in Kafka's tools |
+| `now`, `-1h`, `+10m`, `-1d12h` | from now on: d, h, m, s, ms |
+
+A duration is `90s`, `1h30m`, `250ms`, or ISO 8601 as in Kafka's tools: `PT1H30M`, `P2D`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+
+_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
+_PARTS = re.compile(rf"(?:{_PART.pattern})+")
+_ISO_DURATION = re.compile(r"P(?=.)(?:[\d.]+D)?(?:T(?=.)(?:[\d.]+H)?(?:[\d.]+M)?(?:[\d.]+S)?)?", re.IGNORECASE)
+_MAX_MS = (1 << 63) - 1
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def timestamp(text: str) -> int:
+    """A point in time in ms since the epoch, for argparse."""
+    if text.isdecimal():
+        return _bounded(int(text), text)
+    if text == "now":
+        return now_ms()
+    if text[:1] in ("-", "+"):
+        return max(0, now_ms() + (-1 if text[0] == "-" else 1) * duration_ms(text[1:]))
+    return _iso(text)
+
+
+def duration_ms(text: str) -> int:
+    """A duration in ms, for argparse."""
+    shortened = text.upper().removeprefix("P").replace("T", "").lower() if _ISO_DURATION.fullmatch(text) else text
+    if not _PARTS.fullmatch(shortened):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 90s, 1h30m or PT1H30M")
+    return _bounded(round(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(shortened))), text)
+
+
+def iso(timestamp_ms: int) -> str:
+    """A time in UTC, for people: `2026-11-21T20:15:00.250Z`; "-" for -1, the timestamp of what has none."""
+    if timestamp_ms < 0:
+        return "-"
+    from datetime import UTC, datetime
+
+    try:
+        when = datetime.fromtimestamp(timestamp_ms // 1000, UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)  # beyond the year 9999
+    return f"{when.isoformat()}.{timestamp_ms % 1000:03}Z"
+
+
+def _iso(text: str) -> int:
+    from datetime import UTC, datetime, timedelta
+
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time: write milliseconds, 2026-11-21T20:15:00Z, now, or -1h"
+        ) from None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0, (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1))
+
+
+def _bounded(ms: int, text: str) -> int:
+    if ms > _MAX_MS:
+        raise argparse.ArgumentTypeError(f"{text} is beyond the largest timestamp")
+    return ms

@@ -1,0 +1,103 @@
+"""What a line of input becomes: text as in Kafka's console producer, and JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from client.cli.input_record import InputRecord, LineError
+from client.cli.json_records import format_json, parse_json
+from client.cli.text_lines import TextLines, from_properties
+from client.record import ConsumerRecord
+
+EVERYTHING = {"parse.key": "true", "parse.headers": "true", "null.marker": "NULL"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "line", "record"),
+    [
+        ({}, b"a\tb", InputRecord(None, b"a\tb", [])),
+        ({"parse.key": "true"}, b"k\tv\tw", InputRecord(b"k", b"v\tw", [])),
+        ({"parse.key": "true", "key.separator": "::"}, b"k::v", InputRecord(b"k", b"v", [])),
+        ({"parse.key": "true"}, b"\t", InputRecord(b"", b"", [])),
+        ({"parse.headers": "true"}, b"a:1,b:\tv", InputRecord(None, b"v", [("a", b"1"), ("b", b"")])),
+        ({"parse.headers": "true"}, b"a:x:y\tv", InputRecord(None, b"v", [("a", b"x:y")])),
+        ({"parse.headers": "true"}, b"\tv", InputRecord(None, b"v", [])),
+        (EVERYTHING, b"a:NULL\tNULL\tNULL", InputRecord(None, None, [("a", None)])),
+        (EVERYTHING, b"NULL\tk\tv", InputRecord(b"k", b"v", [])),
+        ({"parse.key": "true", "ignore.error": "true"}, b"no key", InputRecord(None, b"no key", [])),
+        ({"parse.headers": "true", "ignore.error": "true"}, b"a\tv", InputRecord(None, b"v", [("a", None)])),
+    ],
+)  # fmt: skip
+def test_a_line_of_text(properties: dict[str, str], line: bytes, record: InputRecord) -> None:
+    assert from_properties(properties.items()).parse(line, 1) == record
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "complaint"),
+    [
+        (TextLines(key_separator=b":"), b"x", "line 7 has no key: ':' is not in it"),
+        (TextLines(headers_delimiter=b"|"), b"x", "line 7 has no headers: '|' is not in it"),
+        (TextLines(headers_delimiter=b"|"), b"x|v", "line 7 has a header without a value: ':' is not in b'x'"),
+        (TextLines(headers_delimiter=b"|", null_marker=b"N"), b"N:1|v", "line 7 has a header whose name is the null"),
+    ],
+)
+def test_a_line_of_text_that_is_no_record(lines: TextLines, line: bytes, complaint: str) -> None:
+    with pytest.raises(LineError, match=complaint.replace("|", r"\|")):
+        lines.parse(line, 7)
+
+
+@pytest.mark.parametrize(
+    ("line", "record"),
+    [
+        ("{}", InputRecord(None, None, [])),
+        ('{"value": "v", "key": null, "partition": 3, "timestamp": 5}', InputRecord(None, b"v", [], 3, 5)),
+        ('{"value": {"base64": "/wA="}}', InputRecord(None, b"\xff\0", [])),
+        ('{"value": {"a": [1, 2]}, "key": 7}', InputRecord(b"7", b'{"a":[1,2]}', [])),
+        ('{"headers": {"a": "1", "b": null}}', InputRecord(None, None, [("a", b"1"), ("b", None)])),
+        ('{"headers": [["a", "1"], ["a", "2"]]}', InputRecord(None, None, [("a", b"1"), ("a", b"2")])),
+        ('{"timestamp": "2023-11-14T22:13:20Z"}', InputRecord(None, None, [], None, 1_700_000_000_000)),
+        ('{"topic": "t", "offset": 4, "timestamp_type": "CreateTime", "key": "k"}', InputRecord(b"k", None, [])),
+    ],
+)
+def test_a_line_of_json(line: str, record: InputRecord) -> None:
+    assert parse_json(line.encode(), 1) == record
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "[]",
+        '{"val": 1}',
+        '{"partition": -1}',
+        '{"timestamp": "noon"}',
+        '{"value": {"base64": "?"}}',
+        '{"value": {"base64": 1.5}}',
+        '{"headers": [["a"]]}',
+        '{"headers": [[null, "a"]]}',
+        '{"value": "a"',
+    ],
+)
+def test_a_line_of_json_that_is_no_record(line: str) -> None:
+    with pytest.raises(LineError, match=r"^line 9 is no record in JSON: "):
+        parse_json(line.encode(), 9)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "headers"),
+    [
+        (b"k", b"v", []),
+        (None, None, [("a", None), ("a", b"1")]),
+        ("Grüße".encode(), b'"\\\n', [("ü", b"\xfe")]),
+        (b"\xff\x00", b"", [("\udcff", b"")]),
+    ],
+)
+def test_what_is_printed_as_json_is_read_as_the_same_record(
+    key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
+) -> None:
+    line = format_json(ConsumerRecord("t", 2, 7, 1_700_000_000_000, key, value, headers))
+    assert line.count(b"\n") == 1
+    assert json.loads(line)["offset"] == 7
+    assert parse_json(line[:-1], 1) == InputRecord(key, value, headers, 2, 1_700_000_000_000)
