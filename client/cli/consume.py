@@ -1,36 +1,69 @@
-"""`python -m client consume`: the values of records, a line each.
+"""`python -m client consume`: records of one topic, as text, JSON or by a format string.
 
-All partitions of the topic are read, or one; records of one partition come in order. A record without a value prints as
-`null`, as in Kafka's console consumer. It ends after `--max-messages`, after `--timeout-ms` without a record, or by
-Ctrl-C, and then says on standard error how many records there were.
+All partitions are read, or some; records of one partition come in order. It begins and ends where `reading_range`
+says; it also ends after `--max-messages`, after `--timeout-ms` without a record, or by Ctrl-C. Then it says on standard
+error how many records there were.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from client.cli import fail
-from client.cli.connection_arguments import add_connection_arguments, not_negative, positive
+from client.cli import UsageError, fail
+from client.cli.argument_types import assignment, not_negative, positive
+from client.cli.connection_arguments import add_connection_arguments, add_topic_argument
+from client.cli.reading_range import ReadingRange, start
+from client.cli.times import timestamp
 
 if TYPE_CHECKING:
+    from client.cli.record_filter import Condition
+    from client.cli.record_formats import Format
     from client.consumer import Consumer
+    from client.record import TopicPartition
 
 _TOPIC_TIMEOUT_MS = 5000  # a topic that is misspelt should not take a minute to tell
+_PRINTABLE = ("key", "value", "headers", "timestamp", "partition", "offset")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection_arguments(parser)
-    parser.add_argument("--partition", type=not_negative, metavar="N", help="this partition only (default: all)")
-    start = parser.add_mutually_exclusive_group()
-    start.add_argument("--from-beginning", action="store_true", help="begin with the first record, not with new ones")
-    start.add_argument(
-        "--offset", type=_offset, default="latest", metavar="N|earliest|latest", help="where to begin (default: latest)"
+    add_topic_argument(parser)
+    _add_range_arguments(parser.add_argument_group("what is read"))
+    _add_output_arguments(parser.add_argument_group("output"))
+
+
+def _add_range_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--partition", type=_partitions, metavar="N[,N]", help="these partitions only (default: all of the topic)"
     )
-    parser.add_argument("--max-messages", type=positive, metavar="N", help="end after this many records")
-    parser.add_argument("--timeout-ms", type=positive, metavar="MS", help="end after this time without a record")
-    parser.add_argument(
+    begin = group.add_mutually_exclusive_group()
+    begin.add_argument("--from-beginning", action="store_true", help="begin with the first record, not with new ones")
+    begin.add_argument(
+        "--offset", type=start, default="latest", metavar="N|-N|earliest|latest", help="begin here (default: latest)"
+    )
+    begin.add_argument(
+        "--from-timestamp", type=timestamp, metavar="TIME", help="begin here: ms, ISO 8601, or -1h for an hour ago"
+    )
+    group.add_argument("--to-offset", type=not_negative, metavar="N", help="end before this offset")
+    group.add_argument(
+        "--to-timestamp", type=timestamp, metavar="TIME", help="end before the first record at or after this time"
+    )
+    group.add_argument(
+        "--follow",
+        action=argparse.BooleanOptionalAction,
+        help="wait for new records; --no-follow ends at the end as it is now (default: follow, unless an end is given)",
+    )
+    group.add_argument("--max-messages", type=positive, metavar="N", help="end after this many records")
+    group.add_argument("--timeout-ms", type=positive, metavar="MS", help="end after this time without a record")
+    group.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="only records with key=TEXT, value~REGEX, header.NAME!=TEXT, …; several must all hold",
+    )
+    group.add_argument(
         "--isolation-level",
         choices=("read_uncommitted", "read_committed"),
         default="read_uncommitted",
@@ -38,55 +71,121 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--format",
+        default="text",
+        metavar="text|json|STRING",
+        help=r"lines of text, lines of JSON, or a format string as kcat's: '%%p %%o %%k %%s\n' (default: %(default)s)",
+    )
+    group.add_argument(
+        "--print",
+        type=_printed,
+        default=(),
+        metavar="PART[,PART]",
+        help=f"with text, in this tool's order: {', '.join(_PRINTABLE)} (default: value)",
+    )
+    group.add_argument(
+        "--formatter-property",
+        "--property",
+        action="append",
+        default=[],
+        type=assignment,
+        metavar="NAME=VALUE",
+        help="with text, in the words of Kafka's console consumer: print.key=true, key.separator=…, …",
+    )
+
+
 async def run(arguments: argparse.Namespace) -> int:
+    from client.cli.connection_arguments import client_settings
+    from client.cli.reading import Reading
     from client.consumer import Consumer
     from client.errors import ClientError
 
-    offset = "earliest" if arguments.from_beginning else arguments.offset
+    wanted = _wanted(arguments)
+    output_format = _format(arguments)
+    conditions = _conditions(arguments.filter)
+    settings: dict[str, Any] = {
+        "auto_offset_reset": "earliest" if wanted.start == "earliest" else "latest",
+        "isolation_level": arguments.isolation_level,
+        "default_api_timeout_ms": _TOPIC_TIMEOUT_MS,
+    }
     try:
-        async with Consumer(
-            arguments.bootstrap_server,
-            auto_offset_reset="earliest" if offset == "earliest" else "latest",
-            isolation_level=arguments.isolation_level,
-            default_api_timeout_ms=_TOPIC_TIMEOUT_MS,
-        ) as consumer:
-            partitions = await consumer.partitions_for(arguments.topic)
-            if arguments.partition is not None:
-                partitions = [partition for partition in partitions if partition.partition == arguments.partition]
-                if not partitions:
-                    return fail(ValueError(f"topic {arguments.topic} has no partition {arguments.partition}"))
-            consumer.assign(partitions)
-            if isinstance(offset, int):
-                for partition in partitions:
-                    consumer.seek(partition, offset)
-            await _print(consumer, arguments.max_messages, arguments.timeout_ms)
+        settings |= client_settings(arguments, Consumer)
+        async with Consumer(arguments.bootstrap_server, **settings) as consumer:
+            partitions = await _chosen(consumer, arguments.topic, arguments.partition)
+            reading = Reading(consumer, wanted, conditions, output_format)
+            await reading.run(partitions, arguments.max_messages, arguments.timeout_ms)
     except BrokenPipeError:
         raise
-    except (ClientError, OSError) as error:
+    except (ClientError, OSError, ValueError) as error:
         return fail(error)
     return 0
 
 
-async def _print(consumer: Consumer, max_messages: int | None, timeout_ms: int | None) -> None:
-    out = sys.stdout.buffer
-    count = 0
-    try:
-        while max_messages is None or count < max_messages:
-            left = None if max_messages is None else max_messages - count
-            records = await consumer.poll(timeout_ms, min(left, 500) if left else None)
-            if not records:
-                break
-            out.write(b"".join(b"%b\n" % (b"null" if record.value is None else record.value) for record in records))
-            out.flush()
-            count += len(records)
-    finally:
-        print(f"Processed a total of {count} messages", file=sys.stderr)
+async def _chosen(consumer: Consumer, topic: str, numbers: list[int] | None) -> list[TopicPartition]:
+    partitions = await consumer.partitions_for(topic)
+    if numbers is None:
+        return partitions
+    missing = [number for number in numbers if number >= len(partitions)]
+    if missing:
+        raise ValueError(f"topic {topic} has no partition {missing[0]}")
+    return [partitions[number] for number in numbers]
 
 
-def _offset(text: str) -> int | str:
-    if text in ("earliest", "latest"):
-        return text
+def _wanted(arguments: argparse.Namespace) -> ReadingRange:
+    has_end = arguments.to_offset is not None or arguments.to_timestamp is not None
+    return ReadingRange(
+        "earliest" if arguments.from_beginning else arguments.offset,
+        arguments.from_timestamp,
+        arguments.to_offset,
+        arguments.to_timestamp,
+        follows=not has_end if arguments.follow is None else arguments.follow,
+    )
+
+
+def _format(arguments: argparse.Namespace) -> Format:
+    """How records are printed. Raises UsageError for flags that do not go together."""
+    from client.cli.record_formats import PROPERTIES, compile_format, from_properties
+
+    parts = [("print.value", str("value" in arguments.print))] if arguments.print else []
+    parts += [(f"print.{part}", "true") for part in arguments.print]
+    parts += arguments.formatter_property
+    if arguments.format != "text" and parts:
+        raise UsageError("--print and --formatter-property are for --format text")
+    unknown = [name for name, _ in parts if name not in PROPERTIES]
+    if unknown:
+        raise UsageError(f"there is no formatter property {unknown[0]}: there are {', '.join(PROPERTIES)}")
+    if arguments.format == "text":
+        return from_properties(parts).format
+    if arguments.format == "json":
+        from client.cli.json_records import format_json
+
+        return format_json
+    if not set("%\\") & set(arguments.format):
+        raise UsageError(f"--format {arguments.format} is not text, json, nor a format string with a % or \\ in it")
     try:
-        return not_negative(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not an offset: give a number, earliest or latest") from None
+        return compile_format(arguments.format)
+    except ValueError as error:
+        raise UsageError(f"--format: {error}") from None
+
+
+def _conditions(texts: list[str]) -> list[Condition]:
+    from client.cli.record_filter import condition
+
+    try:
+        return [condition(text) for text in texts]
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--filter: {error}") from None
+
+
+def _partitions(text: str) -> list[int]:
+    return sorted({not_negative(number) for number in text.split(",")})
+
+
+def _printed(text: str) -> list[str]:
+    parts = text.split(",")
+    unknown = [part for part in parts if part not in _PRINTABLE]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"there is no part {unknown[0]!r}: there are {', '.join(_PRINTABLE)}")
+    return parts

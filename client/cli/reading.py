@@ -1,0 +1,108 @@
+"""Reading partitions from where one begins to where one ends, and printing what passes the filter."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from client.cli.progress import Progress
+from client.cli.reading_range import Bounds, ReadingRange, find_bounds
+from client.cli.record_filter import Condition
+from client.cli.record_formats import Format
+from client.cli.terminal import is_terminal
+from client.consumer import Consumer
+from client.record import ConsumerRecord, TopicPartition
+
+_CHUNK = 500  # records that are printed at once
+_LOOK_MS = 100
+"""How often positions are looked at while no record comes: a partition may end in records that are not for users."""
+
+
+class Reading:
+    """One run of `consume`; `count` is how many records were printed."""
+
+    def __init__(
+        self, consumer: Consumer, wanted: ReadingRange, conditions: Sequence[Condition], output_format: Format
+    ) -> None:
+        self.count = 0
+        self._consumer = consumer
+        self._wanted = wanted
+        self._conditions = conditions
+        self._format = output_format
+        self._has_end = not wanted.follows or wanted.to_offset is not None or wanted.to_timestamp is not None
+        self._ends: dict[TopicPartition, int] = {}  # of the partitions that are still read
+        self._read = 0  # records, wanted or not
+        self._progress = Progress(is_shown=False)
+
+    async def run(self, partitions: Sequence[TopicPartition], max_messages: int | None, timeout_ms: int | None) -> None:
+        """Print records until an end is reached. Raises ClientError, BrokenPipeError."""
+        try:
+            await self._begin(partitions)
+            patience = None if timeout_ms is None else timeout_ms / 1000
+            heard_at = time.monotonic()
+            while self._ends and (max_messages is None or self.count < max_messages):
+                silent_for = time.monotonic() - heard_at
+                if patience is not None and silent_for >= patience:
+                    break
+                left = None if max_messages is None else max_messages - self.count
+                if await self._step(left, None if patience is None else (patience - silent_for) * 1000):
+                    heard_at = time.monotonic()
+        finally:
+            self._progress.clear()
+            print(f"Processed a total of {self.count} messages", file=sys.stderr)
+
+    async def _begin(self, partitions: Sequence[TopicPartition]) -> None:
+        bounds = await find_bounds(self._consumer, partitions, self._wanted)
+        self._ends = {partition: bound.end for partition, bound in bounds.items() if bound.size != 0}
+        self._consumer.assign(self._ends)
+        for partition in self._ends:
+            self._consumer.seek(partition, bounds[partition].start)
+        self._progress = _progress(bounds)
+
+    async def _step(self, left: int | None, patience_ms: float | None) -> bool:
+        """Print what comes next, `left` records at most; return whether a record came, wanted or not."""
+        if self._has_end:
+            patience_ms = _LOOK_MS if patience_ms is None else min(_LOOK_MS, patience_ms)
+        limit = _CHUNK if left is None or self._conditions else min(left, _CHUNK)
+        records = await self._consumer.poll(patience_ms, limit)
+        wanted = await self._within_bounds(records) if self._has_end else records
+        if self._conditions:
+            wanted = [record for record in wanted if all(holds(record) for holds in self._conditions)][:left]
+        if wanted:
+            out = b"".join(map(self._format, wanted))
+            sys.stdout.buffer.write(out)
+            sys.stdout.buffer.flush()
+            self.count += len(wanted)
+            self._read += len(records)
+            self._progress.add(len(wanted), len(out), self._read)
+        return bool(records)
+
+    async def _within_bounds(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        """Those of the records that lie before the ends; partitions that are at theirs are read no more."""
+        before = self._wanted.to_timestamp
+        wanted = []
+        for record in records:
+            partition = TopicPartition(record.topic, record.partition)
+            end = self._ends.get(partition)
+            if end is None:
+                continue
+            if record.offset >= end or (before is not None and record.timestamp >= before):
+                self._finish(partition)
+            else:
+                wanted.append(record)
+        for partition, end in list(self._ends.items()):
+            if await self._consumer.position(partition) >= end:
+                self._finish(partition)
+        return wanted
+
+    def _finish(self, partition: TopicPartition) -> None:
+        del self._ends[partition]
+        self._consumer.pause(partition)
+
+
+def _progress(bounds: Mapping[TopicPartition, Bounds]) -> Progress:
+    sizes = [bound.size for bound in bounds.values()]
+    known = [size for size in sizes if size is not None]
+    total = sum(known) if len(known) == len(sizes) else None
+    return Progress(total, is_shown=not is_terminal(sys.stdout))

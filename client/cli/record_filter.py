@@ -1,0 +1,55 @@
+"""Which records are wanted: conditions on key, value or a header, all of which must hold.
+
+| condition | holds where the part |
+|---|---|
+| `key=abc`, `value=`, `header.trace=42` | is just that |
+| `key!=abc` | is not, or is null or missing |
+| `value~err.*42` | has a place that the regular expression (Python's, on bytes) matches |
+| `value!~^DEBUG` | has none, or is null or missing |
+
+Of a header that is there several times, any may be meant. The pattern is that of the person at the keyboard, so
+Python's own engine will do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+
+from client.record import ConsumerRecord
+
+Condition = Callable[[ConsumerRecord], bool]
+
+_CONDITION = re.compile(r"(key|value|header\.(?P<header>[^=~!]+))(?P<operator>!?[=~])(?P<text>.*)", re.DOTALL)
+
+
+def condition(text: str) -> Condition:
+    """A condition, for argparse."""
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no condition: write key=TEXT, value~REGEX, header.NAME!=TEXT or the like"
+        )
+    holds = _test(found["operator"][-1], found["text"].encode(errors="surrogateescape"))
+    parts = _parts(found[1], found["header"])
+    is_wanted = not found["operator"].startswith("!")
+    return lambda record: any(part is not None and holds(part) for part in parts(record)) == is_wanted
+
+
+def _test(operator: str, text: bytes) -> Callable[[bytes], bool]:
+    if operator == "=":
+        return text.__eq__
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text.decode(errors='replace')!r} is no pattern: {error}") from None
+    return lambda part: pattern.search(part) is not None
+
+
+def _parts(part: str, header: str | None) -> Callable[[ConsumerRecord], list[bytes | None]]:
+    if header is not None:
+        return lambda record: [value for name, value in record.headers if name == header]
+    if part == "key":
+        return lambda record: [record.key]
+    return lambda record: [record.value]
