@@ -1,4 +1,4 @@
-"""The bundled asyncio client: `Producer`, `Consumer`, their records and their errors.
+"""The bundled asyncio client: `Producer`, `Consumer`, `Admin`, what goes in and out of them, and their errors.
 
 Everything else in this package is how they work, for its readers and for the command line (`python -m client`); names
 that are not listed here may change. Import is lazy, so that a command loads only what it uses.
@@ -10,6 +10,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from client.admin.admin import Admin
+    from client.admin.results import (
+        ApiRange,
+        BrokerDescription,
+        ClusterDescription,
+        ConfigEntry,
+        ConfigSource,
+        ConfigSynonym,
+        ConfigType,
+        CreatedTopic,
+        FeatureDescription,
+        PartitionDescription,
+        Results,
+        TopicDescription,
+        TopicListing,
+    )
+    from client.admin.wishes import (
+        ConfigChange,
+        ConfigOperation,
+        ConfigResource,
+        NewPartitions,
+        NewTopic,
+        OffsetSpec,
+        ResourceType,
+    )
     from client.consumer import Consumer
     from client.errors import (
         AuthorizationError,
@@ -38,29 +63,50 @@ if TYPE_CHECKING:
     from client.record import ConsumerRecord, OffsetAndTimestamp, RecordMetadata, TopicPartition
 
 __all__ = [
+    "Admin",
+    "ApiRange",
     "AuthorizationError",
     "BootstrapError",
+    "BrokerDescription",
     "BrokerError",
     "BrokerUnreachableError",
     "BufferFullError",
     "ClientError",
     "ClosedError",
+    "ClusterDescription",
+    "ConfigChange",
+    "ConfigEntry",
+    "ConfigOperation",
+    "ConfigResource",
+    "ConfigSource",
+    "ConfigSynonym",
+    "ConfigType",
     "ConfigurationError",
     "ConnectionLostError",
     "Consumer",
     "ConsumerRecord",
     "CorruptRecordsError",
+    "CreatedTopic",
     "DeliveryTimeoutError",
+    "FeatureDescription",
+    "NewPartitions",
+    "NewTopic",
     "NoOffsetError",
     "NotKafkaError",
     "OffsetAndTimestamp",
     "OffsetOutOfRangeError",
+    "OffsetSpec",
+    "PartitionDescription",
     "Producer",
     "RecordMetadata",
     "RecordTooLargeError",
     "RequestTimeoutError",
+    "ResourceType",
+    "Results",
     "TimeLimitError",
+    "TopicDescription",
     "TopicExistsError",
+    "TopicListing",
     "TopicPartition",
     "TransportError",
     "UnknownTopicError",
@@ -68,11 +114,32 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Admin": "client.admin.admin",
+    "ApiRange": "client.admin.results",
+    "BrokerDescription": "client.admin.results",
+    "ClusterDescription": "client.admin.results",
+    "ConfigChange": "client.admin.wishes",
+    "ConfigEntry": "client.admin.results",
+    "ConfigOperation": "client.admin.wishes",
+    "ConfigResource": "client.admin.wishes",
+    "ConfigSource": "client.admin.results",
+    "ConfigSynonym": "client.admin.results",
+    "ConfigType": "client.admin.results",
     "Consumer": "client.consumer",
     "ConsumerRecord": "client.record",
+    "CreatedTopic": "client.admin.results",
+    "FeatureDescription": "client.admin.results",
+    "NewPartitions": "client.admin.wishes",
+    "NewTopic": "client.admin.wishes",
     "OffsetAndTimestamp": "client.record",
+    "OffsetSpec": "client.admin.wishes",
+    "PartitionDescription": "client.admin.results",
     "Producer": "client.producer",
     "RecordMetadata": "client.record",
+    "ResourceType": "client.admin.wishes",
+    "Results": "client.admin.results",
+    "TopicDescription": "client.admin.results",
+    "TopicListing": "client.admin.results",
     "TopicPartition": "client.record",
 }
 

@@ -28,32 +28,33 @@ _BODY = 4  # after the correlation id: the response header of ApiVersions is v0 
 
 
 class ApiVersions:
-    """The ranges of one broker."""
+    """The ranges of one broker, which errors call `broker`."""
 
-    __slots__ = ("_broker", "_chosen", "_ranges")
+    __slots__ = ("_chosen", "_ranges", "broker")
 
     def __init__(self, broker: str, ranges: Iterable[ApiVersion]) -> None:
-        self._broker = broker
+        self.broker = broker
         self._ranges = {served.api_key: (served.min_version, served.max_version) for served in ranges}
         self._chosen: dict[int, int] = {}
 
-    def highest(self, api_key: int, at_most: int = 32767) -> int:
-        """The highest version up to `at_most` that both sides know. Raises UnsupportedVersionError."""
+    def highest(self, api_key: int, at_most: int = 32767, at_least: int = 0) -> int:
+        """The highest version from `at_least` to `at_most` that both sides know. Raises UnsupportedVersionError."""
         chosen = self._chosen.get(api_key)
         if chosen is None:
-            chosen = self._chosen[api_key] = self._choose(api_key, 32767)
-        return chosen if chosen <= at_most else self._choose(api_key, at_most)
+            chosen = self._chosen[api_key] = self._choose(api_key, 32767, 0)
+        return chosen if at_least <= chosen <= at_most else self._choose(api_key, at_most, at_least)
 
-    def _choose(self, api_key: int, at_most: int) -> int:
+    def _choose(self, api_key: int, at_most: int, at_least: int) -> int:
         api = by_key(api_key)
         low, high = self._ranges.get(api_key, (0, -1))
-        version = min(api.max_version, high, at_most)
-        if version >= max(api.min_version, low):
+        lowest, highest = max(api.min_version, at_least), min(api.max_version, at_most)
+        version = min(highest, high)
+        if version >= max(lowest, low):
             return version
         theirs = f"the broker serves {low} to {high}" if api_key in self._ranges else "the broker does not serve it"
-        ours = f"this call needs {api.min_version} to {min(api.max_version, at_most)}"
+        ours = f"this call needs {lowest} to {highest}"
         raise UnsupportedVersionError(
-            f"send {NAMES[api_key]}", f"{ours}, {theirs}", "Upgrade the older side", broker=self._broker
+            f"send {NAMES[api_key]}", f"{ours}, {theirs}", "Upgrade the older side", broker=self.broker
         )
 
 

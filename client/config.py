@@ -1,13 +1,14 @@
-"""The settings of producers and consumers, checked once; names, units and meaning are those of Kafka's clients.
+"""The settings of all clients, checked once; names, units and meaning are those of Kafka's clients.
 
-Defaults stand in the signatures of `Producer` and `Consumer`, what each setting means and may be stands here. Names
-that end in `_ms` are milliseconds. All classes are immutable and raise ConfigurationError when built from nonsense.
+What each setting means and may be stands here. The defaults of those that every client has stand in `ClientConfig`, and
+`ClientSettings` is how they are passed on; those of one client alone stand in its signature. Names that end in `_ms`
+are milliseconds. All classes are immutable and raise ConfigurationError when built from nonsense.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
@@ -60,18 +61,31 @@ def _wrong(name: str, value: Any, cure: str) -> ConfigurationError:
     return ConfigurationError("configure the client", f"{name} is {value!r}", cure)
 
 
+class ClientSettings(TypedDict, total=False):
+    """The keywords that every client takes; `ClientConfig` says what they mean, and what they are when left out."""
+
+    client_id: str
+    request_timeout_ms: int
+    connect_timeout_ms: int
+    metadata_max_age_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    reconnect_backoff_ms: int
+    reconnect_backoff_max_ms: int
+
+
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What every client needs to find its brokers and to talk to them."""
 
     bootstrap_servers: tuple[Address, ...]  # asked for the rest of the cluster; one that answers is enough
-    client_id: str  # what the broker's logs and quotas call this client
-    request_timeout_ms: int  # an answer that takes longer closes the connection
-    connect_timeout_ms: int  # for name resolution, TCP and the exchange of API versions together
-    metadata_max_age_ms: int  # metadata are asked for again after this time, also when nothing went wrong
-    retry_backoff_ms: int  # first pause before a request is repeated; doubled from one to the next
-    retry_backoff_max_ms: int
-    reconnect_backoff_ms: int  # the same for connections to one broker
-    reconnect_backoff_max_ms: int
+    client_id: str = "odradek"  # what the broker's logs and quotas call this client
+    request_timeout_ms: int = 30000  # an answer that takes longer closes the connection
+    connect_timeout_ms: int = 10000  # for name resolution, TCP and the exchange of API versions together
+    metadata_max_age_ms: int = 300000  # metadata are asked for again after this time, also when nothing went wrong
+    retry_backoff_ms: int = 100  # first pause before a request is repeated; doubled from one to the next
+    retry_backoff_max_ms: int = 1000
+    reconnect_backoff_ms: int = 50  # the same for connections to one broker
+    reconnect_backoff_max_ms: int = 1000
 
     def __post_init__(self) -> None:
         _at_least(self, 1, ("request_timeout_ms", "connect_timeout_ms", "metadata_max_age_ms"))
@@ -154,6 +168,16 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     @property
     def reads_committed(self) -> bool:
         return self.isolation_level == "read_committed"
+
+
+class AdminConfig(ClientConfig, frozen=True, kw_only=True):
+    """The settings of an Admin."""
+
+    default_api_timeout_ms: int  # for calls that are given no timeout of their own
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _at_least(self, 1, ("default_api_timeout_ms",))
 
 
 def _one_of(config: ClientConfig, name: str, choices: Iterable[Any]) -> None:

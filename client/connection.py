@@ -112,6 +112,10 @@ class Connection(asyncio.BufferedProtocol):
         self._closed_by: ClientError | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
 
+    def rename(self, name: str) -> None:
+        """Call the broker otherwise in errors from now on: more has become known of it."""
+        self.name = self.versions.broker = name
+
     @property
     def is_open(self) -> bool:
         return self._transport is not None and self._closed_by is None

@@ -68,7 +68,7 @@ class Connections:
 
     def adopt(self, node_id: int, connection: Connection) -> None:
         """Take a connection made by `open_address` for that of a node, which has none yet."""
-        connection.name = _name(node_id, connection.name)
+        connection.rename(_name(node_id, connection.name))
         self._keep(node_id, Purpose.REQUESTS, connection)
 
     def drop(self, node_id: int) -> None:

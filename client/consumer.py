@@ -16,19 +16,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from client.cluster import Cluster
-from client.config import ConsumerConfig, IsolationLevel, OffsetReset, parse_bootstrap_servers
+from client.config import ClientSettings, ConsumerConfig, IsolationLevel, OffsetReset, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork
 from client.errors import ClientError, ClosedError, ConfigurationError
 from client.fetcher import Fetcher
 from client.offset_lookup import EARLIEST, LATEST, OffsetLookup
-from client.record import ConsumerRecord, OffsetAndTimestamp, TopicPartition
+from client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
 from client.subscription import PartitionState, Subscription
-
-Partition = TopicPartition | tuple[str, int]
-"""A partition as an argument: any pair of topic and index."""
 
 
 class Consumer:
@@ -41,7 +38,6 @@ class Consumer:
         self,
         bootstrap_servers: str | Sequence[str],
         *,
-        client_id: str = "odradek",
         auto_offset_reset: OffsetReset = "latest",
         isolation_level: IsolationLevel = "read_uncommitted",
         check_crcs: bool = True,
@@ -51,18 +47,11 @@ class Consumer:
         max_partition_fetch_bytes: int = 1048576,
         max_poll_records: int = 500,
         default_api_timeout_ms: int = 60000,
-        request_timeout_ms: int = 30000,
-        connect_timeout_ms: int = 10000,
-        metadata_max_age_ms: int = 300000,
-        retry_backoff_ms: int = 100,
-        retry_backoff_max_ms: int = 1000,
-        reconnect_backoff_ms: int = 50,
-        reconnect_backoff_max_ms: int = 1000,
         network: Network | None = None,
+        **client: Unpack[ClientSettings],
     ) -> None:
         self._config = ConsumerConfig(
             bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
-            client_id=client_id,
             auto_offset_reset=auto_offset_reset,
             isolation_level=isolation_level,
             check_crcs=check_crcs,
@@ -72,13 +61,7 @@ class Consumer:
             max_partition_fetch_bytes=max_partition_fetch_bytes,
             max_poll_records=max_poll_records,
             default_api_timeout_ms=default_api_timeout_ms,
-            request_timeout_ms=request_timeout_ms,
-            connect_timeout_ms=connect_timeout_ms,
-            metadata_max_age_ms=metadata_max_age_ms,
-            retry_backoff_ms=retry_backoff_ms,
-            retry_backoff_max_ms=retry_backoff_max_ms,
-            reconnect_backoff_ms=reconnect_backoff_ms,
-            reconnect_backoff_max_ms=reconnect_backoff_max_ms,
+            **client,
         )
         self._network = network or TcpNetwork()
         self._timeout_ms = default_api_timeout_ms
@@ -187,7 +170,7 @@ class Consumer:
         return await self._offsets(partitions, LATEST)
 
     async def offsets_for_times(
-        self, times: Mapping[Partition, int]
+        self, times: Mapping[AnyPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record of each partition at or after its time (ms), or None. Raises ClientError."""
         self._check_open()

@@ -20,11 +20,11 @@ import asyncio
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, record_size
 from client.cluster import Cluster
-from client.config import Acks, CompressionType, ProducerConfig, parse_bootstrap_servers
+from client.config import Acks, ClientSettings, CompressionType, ProducerConfig, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork
 from client.errors import ClosedError, ConfigurationError, RecordTooLargeError, UnknownTopicError
 from client.metadata import NO_LEADER, TopicMetadata
@@ -81,7 +81,6 @@ class Producer:
         self,
         bootstrap_servers: str | Sequence[str],
         *,
-        client_id: str = "odradek",
         acks: Acks = "all",
         enable_idempotence: bool | None = None,
         max_in_flight: int = 5,
@@ -93,18 +92,11 @@ class Producer:
         delivery_timeout_ms: int = 120000,
         compression_type: CompressionType = "none",
         compression_level: int | None = None,
-        request_timeout_ms: int = 30000,
-        connect_timeout_ms: int = 10000,
-        metadata_max_age_ms: int = 300000,
-        retry_backoff_ms: int = 100,
-        retry_backoff_max_ms: int = 1000,
-        reconnect_backoff_ms: int = 50,
-        reconnect_backoff_max_ms: int = 1000,
         network: Network | None = None,
+        **client: Unpack[ClientSettings],
     ) -> None:
         self._config = ProducerConfig(
             bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
-            client_id=client_id,
             acks=acks,
             enable_idempotence=enable_idempotence,
             max_in_flight=max_in_flight,
@@ -116,13 +108,7 @@ class Producer:
             delivery_timeout_ms=delivery_timeout_ms,
             compression_type=compression_type,
             compression_level=compression_level,
-            request_timeout_ms=request_timeout_ms,
-            connect_timeout_ms=connect_timeout_ms,
-            metadata_max_age_ms=metadata_max_age_ms,
-            retry_backoff_ms=retry_backoff_ms,
-            retry_backoff_max_ms=retry_backoff_max_ms,
-            reconnect_backoff_ms=reconnect_backoff_ms,
-            reconnect_backoff_max_ms=reconnect_backoff_max_ms,
+            **client,
         )
         self._network = network or TcpNetwork()
         self._topics: dict[str, _Topic] = {}

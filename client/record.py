@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from protocol.record_headers import Header
 
@@ -15,6 +15,13 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+Partition = TopicPartition | tuple[str, int]
+"""A partition as an argument: any pair of topic and index."""
+
+AnyPartition = TypeVar("AnyPartition", bound=tuple[str, int])
+"""The same as the key of a mapping."""
 
 
 class RecordMetadata(NamedTuple):

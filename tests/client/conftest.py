@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 from broker.broker import Broker
-from client.cluster import Cluster
-from client.config import ClientConfig, parse_bootstrap_servers
-from client.connection import TcpNetwork
-from client.topics import create_topic
+from client import Admin, NewTopic
 from tests.peers import apache, odradek
 from tests.peers.server import Server
 
@@ -62,25 +59,10 @@ MakeTopic = Callable[..., Awaitable[str]]
 def make_topic(bootstrap: str, topic: str) -> MakeTopic:
     async def make(partitions: int = 1, **properties: Any) -> str:
         """Create the topic; `properties` with underscores for dots."""
-        config = ClientConfig(
-            bootstrap_servers=parse_bootstrap_servers(bootstrap),
-            client_id="tests",
-            request_timeout_ms=30000,
-            connect_timeout_ms=10000,
-            metadata_max_age_ms=300000,
-            retry_backoff_ms=100,
-            retry_backoff_max_ms=1000,
-            reconnect_backoff_ms=50,
-            reconnect_backoff_max_ms=1000,
-        )
-        cluster = Cluster(config, TcpNetwork())
-        try:
-            await cluster.start()
-            named = {name.replace("_", "."): str(value) for name, value in properties.items()}
-            created = await create_topic(cluster, config, topic, partitions=partitions, configs=named)
-            assert len(created.partitions) == partitions
-        finally:
-            await cluster.close()
+        named = {name.replace("_", "."): str(value) for name, value in properties.items()}
+        async with Admin(bootstrap) as admin:
+            created = (await admin.create_topics([NewTopic(topic, partitions, configs=named)])).value(topic)
+        assert created.partitions == partitions
         return topic
 
     return make

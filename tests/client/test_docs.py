@@ -20,7 +20,7 @@ async def test_the_programs_of_the_page_run(bootstrap: str, make_topic: MakeTopi
         program.replace("localhost:9092", bootstrap).replace('"orders"', f'"{topic}"')
         for program in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     ]
-    produce, consume = [
+    produce, consume, administer = [
         await asyncio.create_subprocess_exec(
             sys.executable, "-c", program, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -31,5 +31,11 @@ async def test_the_programs_of_the_page_run(bootstrap: str, make_topic: MakeTopi
     assert out.split()[:3] == [topic.encode(), b"0", b"0"]
     assert consume.stdout is not None
     assert b"b'customer 7' b'three socks' [('trace', b'42')]" in await consume.stdout.readline()
+    out, err = await administer.communicate()
+    assert administer.returncode == 0, err.decode()
+    first, described, lost, end = out.decode().splitlines()
+    assert (first, end) == ("3 partitions", "ends at 0")
+    assert described.startswith("invoices TopicDescription(name='invoices'")
+    assert lost.startswith("no-such-topic describe a topic on no-such-topic at ")
     consume.send_signal(signal.SIGINT)
     await consume.communicate()

@@ -1,0 +1,10 @@
+"""Administration: topics, configs, offsets, the cluster and its groups, over the calls of `Admin`.
+
+| module | what is there |
+|---|---|
+| `admin` | `Admin`: every call, with what it takes, returns and raises |
+| `wishes` | what calls take: `NewTopic`, `NewPartitions`, `ConfigResource`, `ConfigChange`, `OffsetSpec` |
+| `results` | what calls return: `Results`, and a class for each thing that is described |
+| `calls` | to whom requests go, how often and for how long; one error an item |
+| `topics`, `configs`, `offsets`, `cluster` | the calls themselves |
+"""

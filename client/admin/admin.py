@@ -1,0 +1,234 @@
+"""`Admin`: administration of a cluster.
+
+```python
+async with Admin("localhost:9092") as admin:
+    await admin.create_topics([NewTopic("orders", partitions=3, configs={"retention.ms": "86400000"})])
+    for topic, outcome in (await admin.describe_topics(["orders", "typo"])).items():
+        print(topic, outcome)                      # a TopicDescription; an UnknownTopicError
+    end = TopicPartition("orders", 0)
+    offsets = await admin.list_offsets({end: OffsetSpec.LATEST, ("orders", 1): 1700000000000})
+    print(offsets.value(end).offset)               # raises the error of that item, if it has one
+```
+Errors. A call about many things returns `Results`: a dict from each thing to its value or to its own `ClientError`,
+which is whatever kept it from having a value, an unreachable broker and the end of the time included. Such a call
+raises only what is the caller's mistake (ConfigurationError, ClosedError). A call with one answer raises ClientError. A
+broker without the API that is needed is an UnsupportedVersionError, which names both.
+
+Retriable errors are retried, after new metadata, for `timeout_ms` or else `default_api_timeout_ms`; an item has the
+last of them if that did not help. A request whose answer was lost is repeated (`client.admin.calls`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+from client.admin import cluster, configs, offsets, topics
+from client.admin.calls import Calls
+from client.admin.results import (
+    ApiRange,
+    ClusterDescription,
+    ConfigEntry,
+    CreatedTopic,
+    FeatureDescription,
+    Results,
+    TopicDescription,
+    TopicListing,
+)
+from client.admin.wishes import ConfigChange, ConfigResource, NewPartitions, NewTopic
+from client.cluster import Cluster
+from client.config import AdminConfig, ClientSettings, IsolationLevel, parse_bootstrap_servers
+from client.connection import Network, TcpNetwork
+from client.errors import ClosedError
+from client.record import AnyPartition, OffsetAndTimestamp, TopicPartition
+
+
+class Admin:
+    """Administers a cluster; for one event loop, any number of calls at a time.
+
+    Settings are those of Kafka's admin client (`client.config`). Every call takes `timeout_ms`.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str],
+        *,
+        default_api_timeout_ms: int = 60000,
+        network: Network | None = None,
+        **client: Unpack[ClientSettings],
+    ) -> None:
+        self._config = AdminConfig(
+            bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
+            default_api_timeout_ms=default_api_timeout_ms,
+            **client,
+        )
+        self._network = network or TcpNetwork()
+        self._started: Calls | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Find the cluster; again, it does nothing. Raises ClientError."""
+        if self._started is not None:
+            return
+        found = Cluster(self._config, self._network)
+        try:
+            await found.start()
+        except BaseException:
+            await found.close()
+            raise
+        self._started = Calls(self._config, found)
+
+    async def close(self) -> None:
+        """Disconnect; calls that are under way raise ClosedError."""
+        calls, self._started = self._started, None
+        if calls is not None:
+            await calls.cluster.close()
+
+    # Topics.
+
+    async def create_topics(
+        self, new: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> Results[str, CreatedTopic]:
+        """Create topics, or with `validate_only` check that they could be created. By name.
+
+        It returns when they have leaders, as far as the broker knows that was asked.
+
+        Errors of an item: TopicExistsError, AuthorizationError, BrokerError (INVALID_TOPIC_EXCEPTION, INVALID_CONFIG,
+        INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION). Raises
+        ConfigurationError if a topic is named twice.
+        """
+        return await topics.create_topics(self._calls, new, validate_only=validate_only, timeout_ms=timeout_ms)
+
+    async def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> Results[str, None]:
+        """Delete topics with their records. Errors of an item: UnknownTopicError, AuthorizationError, BrokerError."""
+        return await topics.delete_topics(self._calls, names, by_id=False, timeout_ms=timeout_ms)
+
+    async def delete_topics_by_id(self, ids: Iterable[str], *, timeout_ms: int | None = None) -> Results[str, None]:
+        """As `delete_topics`, by topic id: one that was created again under the same name is safe."""
+        return await topics.delete_topics(self._calls, ids, by_id=True, timeout_ms=timeout_ms)
+
+    async def describe_topics(
+        self, names: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, TopicDescription]:
+        """Partitions, leaders and replicas of topics. Errors of an item: UnknownTopicError, AuthorizationError."""
+        return await topics.describe_topics(self._calls, names, by_id=False, timeout_ms=timeout_ms)
+
+    async def describe_topics_by_id(
+        self, ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, TopicDescription]:
+        """As `describe_topics`, by topic id."""
+        return await topics.describe_topics(self._calls, ids, by_id=True, timeout_ms=timeout_ms)
+
+    async def list_topics(
+        self, *, include_internal: bool = False, timeout_ms: int | None = None
+    ) -> dict[str, TopicListing]:
+        """All topics, by name and sorted; those that brokers keep for themselves only if asked for."""
+        return await topics.list_topics(self._calls, include_internal=include_internal, timeout_ms=timeout_ms)
+
+    async def create_partitions(
+        self, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> Results[str, None]:
+        """Add partitions to topics until each has as many as `totals` says. By name; none is ever taken away.
+
+        Errors of an item: UnknownTopicError, BrokerError (INVALID_PARTITIONS if it has as many or more).
+        """
+        return await topics.create_partitions(self._calls, totals, validate_only=validate_only, timeout_ms=timeout_ms)
+
+    async def delete_records(
+        self, before: Mapping[AnyPartition, int], *, timeout_ms: int | None = None
+    ) -> Results[TopicPartition, int]:
+        """Delete the records of each partition before an offset; -1: all up to the high watermark.
+
+        A value is the new beginning of the partition. Errors of an item: OffsetOutOfRangeError, UnknownTopicError,
+        BrokerError (POLICY_VIOLATION for a topic that is only compacted).
+        """
+        wanted = {TopicPartition(*partition): offset for partition, offset in before.items()}
+        return await topics.delete_records(self._calls, wanted, timeout_ms=timeout_ms)
+
+    # Configs.
+
+    async def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        names: Collection[str] | None = None,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
+        """The configs of topics, brokers and groups, defaults included; all, or those in `names`.
+
+        Errors of an item: UnknownTopicError, AuthorizationError, BrokerError.
+        """
+        return await configs.describe_configs(
+            self._calls,
+            resources,
+            names=names,
+            include_synonyms=include_synonyms,
+            include_documentation=include_documentation,
+            timeout_ms=timeout_ms,
+        )
+
+    async def alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Iterable[ConfigChange]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Results[ConfigResource, None]:
+        """Change single configs, and leave the others as they are; of one resource all changes or none.
+
+        Errors of an item: UnknownTopicError, AuthorizationError, BrokerError (INVALID_CONFIG).
+        """
+        return await configs.alter_configs(self._calls, changes, validate_only=validate_only, timeout_ms=timeout_ms)
+
+    # Offsets.
+
+    async def list_offsets(
+        self,
+        places: Mapping[AnyPartition, int],
+        *,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        timeout_ms: int | None = None,
+    ) -> Results[TopicPartition, OffsetAndTimestamp]:
+        """The offset at a place of each partition: an `OffsetSpec`, or a time in ms for the first record then or later.
+
+        The offset is -1 where no record is that late, or where MAX_TIMESTAMP finds none. For those who read committed
+        records LATEST is the last stable offset. Errors of an item: UnknownTopicError, AuthorizationError, BrokerError.
+        """
+        wanted = {TopicPartition(*partition): place for partition, place in places.items()}
+        read_committed = isolation_level == "read_committed"
+        return await offsets.list_offsets(self._calls, wanted, read_committed=read_committed, timeout_ms=timeout_ms)
+
+    # The cluster.
+
+    async def describe_cluster(
+        self, *, include_fenced: bool = False, timeout_ms: int | None = None
+    ) -> ClusterDescription:
+        """The cluster's id, controller and brokers; those that are registered but not in service only if asked for."""
+        return await cluster.describe_cluster(self._calls, include_fenced=include_fenced, timeout_ms=timeout_ms)
+
+    async def describe_features(
+        self, node_id: int | None = None, *, timeout_ms: int | None = None
+    ) -> FeatureDescription:
+        """The features of the cluster, and those that a broker (None: any) supports."""
+        return await cluster.describe_features(self._calls, node_id=node_id, timeout_ms=timeout_ms)
+
+    async def api_versions(self, *, timeout_ms: int | None = None) -> Results[int, tuple[ApiRange, ...]]:
+        """The APIs that each broker serves beside those that this client speaks, by node id, sorted by key."""
+        return await cluster.api_versions(self._calls, timeout_ms=timeout_ms)
+
+    @property
+    def _calls(self) -> Calls:
+        if self._started is None:
+            raise ClosedError("administer", "the Admin is not open", "Use it inside `async with`")
+        return self._started

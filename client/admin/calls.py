@@ -1,0 +1,172 @@
+"""How the calls of an Admin are carried out: to whom requests go, how often, for how long, and an error an item.
+
+```
+items --> attempt --> outcomes --> those with a retriable error --> pause, new metadata --+
+             ^                                                                            |
+             +------------------- until none is left, or the time is over ----------------+
+```
+An attempt asks whoever is responsible for the items that are left: any broker (which passes on to the controller what
+is the controller's), the leaders of partitions, the brokers that the items are about. What an attempt raises holds for
+all its items. An unknown topic is final, though its error is called retriable: who administers knows what he created.
+
+A request whose answer was lost is repeated like any other, as Kafka's client does. What it asked for may have been done
+the first time: TOPIC_ALREADY_EXISTS or an unknown topic may be one's own doing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from client.admin.results import Results
+from client.backoff import Backoff
+from client.cluster import Cluster
+from client.config import AdminConfig
+from client.connection import Connection
+from client.errors import ClientError, ClosedError, ConfigurationError, TimeLimitError, UnknownTopicError, broker_error
+from client.metadata import NO_LEADER, ClusterImage
+from client.record import TopicPartition
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+Outcomes = Mapping[K, V | ClientError]
+Attempt = Callable[[Sequence[K]], Awaitable[Outcomes[K, V]]]
+Ask = Callable[[Connection, Sequence[K]], Awaitable[Outcomes[K, V]]]
+
+_METADATA_KEY = 3
+_MISTAKES = (ClosedError, ConfigurationError)  # of the caller: the call raises them
+_IN_DOUBT = "What was asked for may still happen"
+
+
+class Calls:
+    """The calls of one Admin; any number may be under way."""
+
+    def __init__(self, config: AdminConfig, cluster: Cluster) -> None:
+        self.config = config
+        self.cluster = cluster
+
+    async def for_each(
+        self, tried: str, items: Iterable[K], attempt: Attempt[K, V], timeout_ms: int | None
+    ) -> Results[K, V]:
+        """Attempt until every item has a value or an error that lasts. `tried` says in errors what was attempted."""
+        config = self.config
+        results: Results[K, V] = Results()
+        left = list(dict.fromkeys(items))
+        order = list(left)
+        milliseconds = config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        try:
+            async with asyncio.timeout(milliseconds / 1000):
+                while left:
+                    results.update(await self._outcomes(tried, left, attempt))
+                    left = [item for item in left if _is_worth_another(results[item])]
+                    if left:
+                        await asyncio.sleep(backoff.next())
+                        await self._refresh()
+        except TimeoutError:
+            for item in left:
+                results.setdefault(item, TimeLimitError(tried, f"no answer within {milliseconds} ms", _IN_DOUBT))
+        return Results({item: results[item] for item in order})
+
+    async def once(
+        self, tried: str, ask: Callable[[Connection], Awaitable[V]], timeout_ms: int | None, node_id: int | None = None
+    ) -> V:
+        """Ask a broker, or any, for the one answer of a call. Raises ClientError."""
+
+        async def attempt(items: Sequence[str]) -> dict[str, V | ClientError]:
+            connection = await (self.cluster.any_connection() if node_id is None else self.cluster.connection(node_id))
+            return dict.fromkeys(items, await ask(connection))
+
+        return (await self.for_each(tried, [tried], attempt, timeout_ms)).value(tried)
+
+    async def controller(self) -> Connection:
+        """A connection to the controller, or where none is known to any broker, which passes requests on."""
+        image = self.cluster.image
+        if image.controller_id in image.brokers:
+            return await self.cluster.connection(image.controller_id)
+        return await self.cluster.any_connection()
+
+    async def at_brokers(
+        self, places: Mapping[K, int | ClientError | None], ask: Ask[K, V]
+    ) -> dict[K, V | ClientError]:
+        """Ask the broker of each item (None: any), all at once; what is no broker is the item's error."""
+        outcomes: dict[K, V | ClientError] = {}
+        by_broker: dict[int | None, list[K]] = {}
+        for item, place in places.items():
+            if isinstance(place, ClientError):
+                outcomes[item] = place
+            else:
+                by_broker.setdefault(place, []).append(item)
+        for answered in await asyncio.gather(*(self._ask(place, items, ask) for place, items in by_broker.items())):
+            outcomes.update(answered)
+        return outcomes
+
+    async def metadata(
+        self, connection: Connection, topics: list[MetadataRequestTopic] | None, *, at_least: int = 0
+    ) -> MetadataResponse:
+        """What a broker says of these topics (None: of all), in a version from `at_least` on. Creates none."""
+        version = connection.versions.highest(_METADATA_KEY, at_least=at_least)
+        answer = await connection.send(MetadataRequest(topics, False), MetadataResponse, version=version)
+        if answer.error_code:
+            raise broker_error(answer.error_code, "ask for metadata", broker=connection.name)
+        return answer
+
+    async def leaders(
+        self, tried: str, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int | ClientError | None]:
+        """The leader of each partition now, for `at_brokers`; or why there is none."""
+        connection = await self.cluster.any_connection()
+        topics = sorted({partition.topic for partition in partitions})
+        answer = await self.metadata(connection, [MetadataRequestTopic(name=topic) for topic in topics])
+        image = ClusterImage().merge(answer)
+        return {partition: _leader(image, tried, partition, connection.name) for partition in partitions}
+
+    async def _ask(self, place: int | None, items: list[K], ask: Ask[K, V]) -> Outcomes[K, V]:
+        try:
+            connection = await (self.cluster.any_connection() if place is None else self.cluster.connection(place))
+            return await ask(connection, items)
+        except _MISTAKES:
+            raise
+        except ClientError as error:
+            return dict.fromkeys(items, error)
+
+    async def _outcomes(self, tried: str, items: list[K], attempt: Attempt[K, V]) -> dict[K, V | ClientError]:
+        """What an attempt makes of the items, each of them."""
+        try:
+            outcomes = await attempt(items)
+        except _MISTAKES:
+            raise
+        except ClientError as error:
+            return dict.fromkeys(items, error)
+        unnamed = ClientError(tried, "the broker's answer does not name it")
+        return {item: outcomes.get(item, unnamed) for item in items}
+
+    async def _refresh(self) -> None:
+        try:
+            await self.cluster.refresh()
+        except ClosedError:
+            raise
+        except ClientError:
+            pass  # the next attempt meets the same trouble, and tells
+
+
+def _leader(image: ClusterImage, tried: str, partition: TopicPartition, broker: str) -> int | ClientError:
+    topic, index = partition
+    code = image.errors.get(topic, ErrorCode.LEADER_NOT_AVAILABLE)
+    detail = None
+    if topic in image.topics:
+        known = image.partition(topic, index)
+        if known is not None and known.leader != NO_LEADER:
+            return known.leader
+        if known is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            detail = f"the topic has {len(image.topics[topic].partitions)} partitions"
+    return broker_error(code, tried, detail, broker=broker, topic=topic, partition=index)
+
+
+def _is_worth_another(outcome: object) -> bool:
+    return isinstance(outcome, ClientError) and outcome.retriable and not isinstance(outcome, UnknownTopicError)

@@ -1,0 +1,77 @@
+"""The cluster: its id, controller and brokers, its features, and which APIs each broker serves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from client.admin.calls import Calls, Outcomes
+from client.admin.results import ApiRange, BrokerDescription, ClusterDescription, FeatureDescription, Results
+from client.connection import SOFTWARE_NAME, SOFTWARE_VERSION, Connection
+from client.errors import broker_error
+from protocol.api import NAMES, by_key
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+_DESCRIBE_CLUSTER_KEY = 60
+_FIRST_WITH_FENCED_BROKERS = 2
+
+
+async def describe_cluster(calls: Calls, *, include_fenced: bool, timeout_ms: int | None) -> ClusterDescription:
+    tried = "describe the cluster"
+
+    async def ask(connection: Connection) -> ClusterDescription:
+        version = connection.versions.highest(
+            _DESCRIBE_CLUSTER_KEY, at_least=_FIRST_WITH_FENCED_BROKERS if include_fenced else 0
+        )
+        request = DescribeClusterRequest(include_fenced_brokers=include_fenced)
+        answer = await connection.send(request, DescribeClusterResponse, version=version)
+        if answer.error_code:
+            raise broker_error(answer.error_code, tried, answer.error_message, broker=connection.name)
+        brokers = sorted(answer.brokers, key=lambda broker: broker.broker_id)
+        return ClusterDescription(
+            answer.cluster_id,
+            answer.controller_id if answer.controller_id >= 0 else None,
+            tuple(BrokerDescription(one.broker_id, one.host, one.port, one.rack, one.is_fenced) for one in brokers),
+        )
+
+    return await calls.once(tried, ask, timeout_ms)
+
+
+async def describe_features(calls: Calls, *, node_id: int | None, timeout_ms: int | None) -> FeatureDescription:
+    async def ask(connection: Connection) -> FeatureDescription:
+        answer = await _api_versions(connection)
+        finalized = {one.name: (one.min_version_level, one.max_version_level) for one in answer.finalized_features}
+        supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
+        return FeatureDescription(finalized, answer.finalized_features_epoch, supported)
+
+    return await calls.once("describe features", ask, timeout_ms, node_id)
+
+
+async def api_versions(calls: Calls, *, timeout_ms: int | None) -> Results[int, tuple[ApiRange, ...]]:
+    async def ask(connection: Connection, brokers: Sequence[int]) -> Outcomes[int, tuple[ApiRange, ...]]:
+        return dict.fromkeys(brokers, _ranges(await _api_versions(connection)))
+
+    async def attempt(brokers: Sequence[int]) -> Outcomes[int, tuple[ApiRange, ...]]:
+        return await calls.at_brokers({broker: broker for broker in brokers}, ask)
+
+    return await calls.for_each("ask for API versions", sorted(calls.cluster.image.brokers), attempt, timeout_ms)
+
+
+async def _api_versions(connection: Connection) -> ApiVersionsResponse:
+    answer = await connection.send(ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), ApiVersionsResponse)
+    if answer.error_code:
+        raise broker_error(answer.error_code, "ask for API versions", broker=connection.name)
+    return answer
+
+
+def _ranges(answer: ApiVersionsResponse) -> tuple[ApiRange, ...]:
+    """The APIs that either side knows."""
+    theirs = {served.api_key: (served.min_version, served.max_version) for served in answer.api_keys}
+    ranges = []
+    for key in sorted(theirs.keys() | NAMES.keys()):
+        ours = None
+        if key in NAMES:
+            api = by_key(key)
+            ours = (api.min_version, api.max_version)
+        ranges.append(ApiRange(key, NAMES.get(key), theirs.get(key), ours))
+    return tuple(ranges)

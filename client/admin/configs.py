@@ -1,0 +1,117 @@
+"""Configs of topics, brokers and groups: describe them, change single ones (KIP-226, KIP-339, KIP-569).
+
+A broker's own configs are told and changed by that broker alone; those of all brokers, of topics and of groups by any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from client.admin.calls import Calls, Outcomes
+from client.admin.results import ConfigEntry, ConfigSource, ConfigSynonym, ConfigType, Results
+from client.admin.wishes import ConfigChange, ConfigResource, ResourceType
+from client.connection import Connection
+from client.errors import ClientError, ConfigurationError, broker_error
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+Configs = dict[str, ConfigEntry]
+
+
+async def describe_configs(
+    calls: Calls,
+    resources: Iterable[ConfigResource],
+    *,
+    names: Collection[str] | None,
+    include_synonyms: bool,
+    include_documentation: bool,
+    timeout_ms: int | None,
+) -> Results[ConfigResource, Configs]:
+    keys = None if names is None else list(names)
+
+    async def ask(connection: Connection, asked: Sequence[ConfigResource]) -> Outcomes[ConfigResource, Configs]:
+        wanted = [DescribeConfigsResource(resource.type, resource.name, keys) for resource in asked]
+        request = DescribeConfigsRequest(wanted, include_synonyms, include_documentation)
+        answer = await connection.send(request, DescribeConfigsResponse)
+        outcomes: dict[ConfigResource, Configs | ClientError] = {}
+        for told in answer.results:
+            resource = ConfigResource(ResourceType(told.resource_type), told.resource_name)
+            outcomes[resource] = {config.name: _entry(config) for config in told.configs}
+            if told.error_code:
+                outcomes[resource] = _error(
+                    resource, "describe configs", told.error_code, told.error_message, connection
+                )
+        return outcomes
+
+    async def attempt(left: Sequence[ConfigResource]) -> Outcomes[ConfigResource, Configs]:
+        return await calls.at_brokers({resource: _broker_of(resource) for resource in left}, ask)
+
+    return await calls.for_each("describe configs", resources, attempt, timeout_ms)
+
+
+async def alter_configs(
+    calls: Calls,
+    changes: Mapping[ConfigResource, Iterable[ConfigChange]],
+    *,
+    validate_only: bool,
+    timeout_ms: int | None,
+) -> Results[ConfigResource, None]:
+    wanted = {
+        resource: [AlterableConfig(change.name, change.operation, change.value) for change in of_resource]
+        for resource, of_resource in changes.items()
+    }
+
+    async def ask(connection: Connection, asked: Sequence[ConfigResource]) -> Outcomes[ConfigResource, None]:
+        resources = [AlterConfigsResource(resource.type, resource.name, wanted[resource]) for resource in asked]
+        request = IncrementalAlterConfigsRequest(resources, validate_only)
+        answer = await connection.send(request, IncrementalAlterConfigsResponse)
+        outcomes: dict[ConfigResource, ClientError | None] = {}
+        for told in answer.responses:
+            resource = ConfigResource(ResourceType(told.resource_type), told.resource_name)
+            outcomes[resource] = None
+            if told.error_code:
+                outcomes[resource] = _error(resource, "change configs", told.error_code, told.error_message, connection)
+        return outcomes
+
+    async def attempt(left: Sequence[ConfigResource]) -> Outcomes[ConfigResource, None]:
+        return await calls.at_brokers({resource: _broker_of(resource) for resource in left}, ask)
+
+    return await calls.for_each("change configs", wanted, attempt, timeout_ms)
+
+
+def _broker_of(resource: ConfigResource) -> int | None:
+    """The broker to ask; None for any."""
+    if resource.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not resource.name:
+        return None
+    if not resource.name.isdecimal():
+        raise ConfigurationError("find a broker", f"{resource.name!r} is not a node id", "Give the id in digits")
+    return int(resource.name)
+
+
+def _error(resource: ConfigResource, tried: str, code: int, detail: str | None, connection: Connection) -> ClientError:
+    topic = resource.name if resource.type is ResourceType.TOPIC else None
+    of = "" if topic else f" of {resource}"
+    return broker_error(code, f"{tried}{of}", detail, broker=connection.name, topic=topic)
+
+
+def _entry(told: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(
+        told.name,
+        told.value,
+        ConfigSource(told.config_source),
+        told.is_sensitive,
+        told.read_only,
+        ConfigType(told.config_type),
+        tuple(ConfigSynonym(one.name, one.value, ConfigSource(one.source)) for one in told.synonyms),
+        told.documentation,
+    )

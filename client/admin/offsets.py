@@ -1,0 +1,59 @@
+"""Offsets of partitions by place or time, asked of their leaders, as many at once as are wanted (ListOffsets)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from client.admin.calls import Calls, Outcomes
+from client.admin.results import Results
+from client.admin.wishes import OffsetSpec
+from client.connection import Connection
+from client.errors import broker_error
+from client.record import OffsetAndTimestamp, TopicPartition
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+_LIST_OFFSETS_KEY = 2
+_FIRST_WITH_MAX_TIMESTAMP = 7
+_CONSUMER = -1  # the replica id of those who are none
+_ANY_LEADER_EPOCH = -1
+
+
+async def list_offsets(
+    calls: Calls, places: Mapping[TopicPartition, int], *, read_committed: bool, timeout_ms: int | None
+) -> Results[TopicPartition, OffsetAndTimestamp]:
+    tried = "look up an offset"
+
+    async def ask(
+        connection: Connection, partitions: Sequence[TopicPartition]
+    ) -> Outcomes[TopicPartition, OffsetAndTimestamp]:
+        topics: dict[str, ListOffsetsTopic] = {}
+        for partition in partitions:
+            topic = topics.setdefault(partition.topic, ListOffsetsTopic(partition.topic, []))
+            topic.partitions.append(ListOffsetsPartition(partition.partition, _ANY_LEADER_EPOCH, places[partition]))
+        asks_maximum = any(places[partition] == OffsetSpec.MAX_TIMESTAMP for partition in partitions)
+        version = connection.versions.highest(
+            _LIST_OFFSETS_KEY, at_least=_FIRST_WITH_MAX_TIMESTAMP if asks_maximum else 0
+        )
+        request = ListOffsetsRequest(
+            _CONSUMER, int(read_committed), list(topics.values()), calls.config.request_timeout_ms
+        )
+        answer = await connection.send(request, ListOffsetsResponse, version=version)
+        return {
+            TopicPartition(told.name, row.partition_index): broker_error(
+                row.error_code, tried, broker=connection.name, topic=told.name, partition=row.partition_index
+            )
+            if row.error_code
+            else OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
+            for told in answer.topics
+            for row in told.partitions
+        }
+
+    async def attempt(partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndTimestamp]:
+        return await calls.at_brokers(await calls.leaders(tried, partitions), ask)
+
+    return await calls.for_each(tried, places, attempt, timeout_ms)

@@ -1,0 +1,200 @@
+"""What the calls of an Admin return: immutable values, and for calls about many things `Results`, an outcome of each.
+
+Topic ids are in Kafka's text form (22 characters of base64url), times in ms, brokers are node ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from enum import IntEnum
+from typing import TypeVar
+
+import msgspec
+
+from client.errors import ClientError
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Results(dict[K, V | ClientError]):
+    """The outcome of each item of a call: its value, or the error that kept it from having one.
+
+    It is a dict, in the order of the call: `isinstance(results[item], ClientError)` tells which it is. One item's error
+    says nothing of the others.
+    """
+
+    def value(self, item: K) -> V:
+        """The value of an item. Raises the item's error."""
+        outcome = self[item]
+        if isinstance(outcome, ClientError):
+            raise outcome
+        return outcome
+
+    def values_or_raise(self) -> dict[K, V]:
+        """The values of all items. Raises the first error among them."""
+        return {item: self.value(item) for item in self}
+
+    @property
+    def succeeded(self) -> dict[K, V]:
+        """The values of the items that have one."""
+        return {item: outcome for item, outcome in self.items() if not isinstance(outcome, ClientError)}
+
+    @property
+    def failed(self) -> dict[K, ClientError]:
+        """The errors of the items that have none."""
+        return {item: outcome for item, outcome in self.items() if isinstance(outcome, ClientError)}
+
+
+class _Known(IntEnum):
+    """Codes of the protocol; one from a newer broker is UNKNOWN."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> _Known:  # noqa: ARG003 - whatever it is
+        return cls["UNKNOWN"]
+
+
+class ConfigSource(_Known):
+    """Where the value of a config comes from; the first of these that has one is in force."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2  # of one broker
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3  # of all brokers
+    STATIC_BROKER_CONFIG = 4  # server.properties
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+class ConfigType(_Known):
+    """How the value of a config reads."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class ConfigSynonym(msgspec.Struct, frozen=True):
+    """A level at which a config is set, under the name that it has there. `value` is None when sensitive."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(msgspec.Struct, frozen=True):
+    """A config as it stands; `value` is None when sensitive.
+
+    `documentation` is None and `synonyms` is empty unless asked for; the first synonym is the one in force.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_sensitive: bool = False
+    is_read_only: bool = False  # cannot be changed while the broker runs
+    type: ConfigType = ConfigType.UNKNOWN
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    documentation: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+class CreatedTopic(msgspec.Struct, frozen=True):
+    """A topic that was created, or would be. The counts are -1 and `configs` None where the broker does not tell."""
+
+    name: str
+    topic_id: str  # of zeros when it was only validated
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, ConfigEntry] | None
+
+
+class TopicListing(msgspec.Struct, frozen=True):
+    """A topic as `list_topics` tells it."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    is_internal: bool
+
+
+class PartitionDescription(msgspec.Struct, frozen=True):
+    """A partition. `leader` is None while it has none; the first of `replicas` is the preferred leader."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int  # -1 where the broker does not tell
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...]
+
+
+class TopicDescription(msgspec.Struct, frozen=True):
+    """A topic; `partitions` is indexed by partition."""
+
+    name: str
+    topic_id: str
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+
+
+class BrokerDescription(msgspec.Struct, frozen=True):
+    """A broker, and where it advertises to listen. A fenced one is registered and not in service."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool = False
+
+
+class ClusterDescription(msgspec.Struct, frozen=True):
+    """The cluster. `controller` takes administration: from KRaft brokers any that is alive; None if there is none."""
+
+    cluster_id: str
+    controller: int | None
+    brokers: tuple[BrokerDescription, ...]
+
+
+class FeatureDescription(msgspec.Struct, frozen=True):
+    """The features of a cluster: name to (lowest, highest) level, both inclusive.
+
+    `finalized` is what all brokers agreed to run at, in the epoch `epoch` (-1 unknown), `supported` what the broker
+    that answered could run at.
+    """
+
+    finalized: Mapping[str, tuple[int, int]]
+    epoch: int
+    supported: Mapping[str, tuple[int, int]]
+
+
+class ApiRange(msgspec.Struct, frozen=True):
+    """The versions of an API, both inclusive, that a broker serves and that this client speaks.
+
+    `name` is None for an API that the client has never heard of; `ours` is then None too, as `theirs` for one that the
+    broker does not serve. `chosen` is the version that they use with each other, None if they have none in common.
+    """
+
+    api_key: int
+    name: str | None
+    theirs: tuple[int, int] | None
+    ours: tuple[int, int] | None
+
+    @property
+    def chosen(self) -> int | None:
+        if self.theirs is None or self.ours is None:
+            return None
+        version = min(self.theirs[1], self.ours[1])
+        return version if version >= max(self.theirs[0], self.ours[0]) else None

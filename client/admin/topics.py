@@ -1,0 +1,266 @@
+"""Topics: create, delete, describe and list them, add partitions, delete records (KIP-4, KIP-107, KIP-195, KIP-516)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from client.admin.calls import Calls, Outcomes
+from client.admin.results import (
+    ConfigEntry,
+    ConfigSource,
+    CreatedTopic,
+    PartitionDescription,
+    Results,
+    TopicDescription,
+    TopicListing,
+)
+from client.admin.wishes import NewPartitions, NewTopic
+from client.connection import Connection
+from client.errors import ClientError, ConfigurationError, broker_error
+from client.record import TopicPartition
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from protocol.messages.metadata import MetadataRequestTopic, MetadataResponsePartition, MetadataResponseTopic
+from protocol.primitives import uuid_from_text, uuid_to_text
+
+_DELETE_TOPICS_KEY = 20
+_FIRST_DELETION_BY_ID = 6
+_FIRST_METADATA_BY_ID = 12
+
+
+async def create_topics(
+    calls: Calls, topics: Iterable[NewTopic], *, validate_only: bool, timeout_ms: int | None
+) -> Results[str, CreatedTopic]:
+    tried = "create a topic"
+    wanted: dict[str, NewTopic] = {}
+    for topic in topics:
+        if wanted.setdefault(topic.name, topic) is not topic:
+            raise ConfigurationError(tried, "it is named twice in one call", topic=topic.name)
+
+    async def attempt(names: Sequence[str]) -> Outcomes[str, CreatedTopic]:
+        connection = await calls.controller()
+        request = CreateTopicsRequest(
+            [_creatable(wanted[name]) for name in names], calls.config.request_timeout_ms, validate_only
+        )
+        answer = await connection.send(request, CreateTopicsResponse)
+        return {
+            told.name: broker_error(told.error_code, tried, told.error_message, broker=connection.name, topic=told.name)
+            if told.error_code
+            else _created(told)
+            for told in answer.topics
+        }
+
+    results = await calls.for_each(tried, wanted, attempt, timeout_ms)
+    if not validate_only:
+        await _wait_for_leaders(calls, results.succeeded, timeout_ms)
+    return results
+
+
+async def _wait_for_leaders(calls: Calls, names: Iterable[str], timeout_ms: int | None) -> None:
+    """Wait until a broker knows topics that were created; one that takes too long is created all the same."""
+    tried = "wait for leaders"
+
+    async def attempt(left: Sequence[str]) -> Outcomes[str, None]:
+        connection = await calls.cluster.any_connection()
+        answer = await calls.metadata(connection, [MetadataRequestTopic(name=name) for name in left])
+        awaited = broker_error(ErrorCode.LEADER_NOT_AVAILABLE, tried, broker=connection.name)
+        led = {told.name for told in answer.topics if all(one.leader_id >= 0 for one in told.partitions)}
+        known = {told.name for told in answer.topics if not told.error_code}
+        return {name: None if name in led & known else awaited for name in left}
+
+    await calls.for_each(tried, names, attempt, timeout_ms)
+
+
+async def delete_topics(
+    calls: Calls, topics: Iterable[str], *, by_id: bool, timeout_ms: int | None
+) -> Results[str, None]:
+    tried = "delete a topic"
+    wanted = list(topics)
+    ids = {topic: _topic_id(tried, topic) for topic in wanted} if by_id else {}
+
+    async def attempt(left: Sequence[str]) -> Outcomes[str, None]:
+        connection = await calls.controller()
+        request = DeleteTopicsRequest(timeout_ms=calls.config.request_timeout_ms)
+        at_least = _FIRST_DELETION_BY_ID if by_id else 0
+        version = connection.versions.highest(_DELETE_TOPICS_KEY, at_least=at_least)
+        if by_id:
+            request.topics = [DeleteTopicState(topic_id=ids[topic]) for topic in left]
+        elif version >= _FIRST_DELETION_BY_ID:
+            request.topics = [DeleteTopicState(name=topic) for topic in left]
+        else:
+            request.topic_names = list(left)
+        answer = await connection.send(request, DeleteTopicsResponse, version=version)
+        outcomes: dict[str, ClientError | None] = {}
+        for told in answer.responses:
+            topic = uuid_to_text(told.topic_id) if by_id else told.name or ""
+            outcomes[topic] = None
+            if told.error_code:
+                outcomes[topic] = broker_error(
+                    told.error_code, tried, told.error_message, broker=connection.name, topic=told.name or topic
+                )
+        return outcomes
+
+    return await calls.for_each(tried, wanted, attempt, timeout_ms)
+
+
+async def describe_topics(
+    calls: Calls, topics: Iterable[str], *, by_id: bool, timeout_ms: int | None
+) -> Results[str, TopicDescription]:
+    tried = "describe a topic"
+    wanted = list(topics)
+    ids = {topic: _topic_id(tried, topic) for topic in wanted} if by_id else {}
+
+    async def attempt(left: Sequence[str]) -> Outcomes[str, TopicDescription]:
+        connection = await calls.cluster.any_connection()
+        if by_id:
+            asked = [MetadataRequestTopic(ids[topic], None) for topic in left]
+        else:
+            asked = [MetadataRequestTopic(name=topic) for topic in left]
+        answer = await calls.metadata(connection, asked, at_least=_FIRST_METADATA_BY_ID if by_id else 0)
+        outcomes: dict[str, TopicDescription | ClientError] = {}
+        for told in answer.topics:
+            topic = uuid_to_text(told.topic_id) if by_id else told.name or ""
+            outcomes[topic] = _described(told)
+            if told.error_code:
+                outcomes[topic] = broker_error(told.error_code, tried, broker=connection.name, topic=told.name or topic)
+        return outcomes
+
+    return await calls.for_each(tried, wanted, attempt, timeout_ms)
+
+
+async def list_topics(calls: Calls, *, include_internal: bool, timeout_ms: int | None) -> dict[str, TopicListing]:
+    async def ask(connection: Connection) -> dict[str, TopicListing]:
+        answer = await calls.metadata(connection, None)
+        return {
+            told.name: TopicListing(told.name, uuid_to_text(told.topic_id), len(told.partitions), told.is_internal)
+            for told in sorted(answer.topics, key=lambda topic: topic.name or "")
+            if told.name is not None and (include_internal or not told.is_internal)
+        }
+
+    return await calls.once("list topics", ask, timeout_ms)
+
+
+async def create_partitions(
+    calls: Calls, totals: Mapping[str, int | NewPartitions], *, validate_only: bool, timeout_ms: int | None
+) -> Results[str, None]:
+    tried = "add partitions"
+
+    async def attempt(names: Sequence[str]) -> Outcomes[str, None]:
+        connection = await calls.controller()
+        topics = [_grown(name, totals[name]) for name in names]
+        request = CreatePartitionsRequest(topics, calls.config.request_timeout_ms, validate_only)
+        answer = await connection.send(request, CreatePartitionsResponse)
+        return {
+            told.name: broker_error(told.error_code, tried, told.error_message, broker=connection.name, topic=told.name)
+            if told.error_code
+            else None
+            for told in answer.results
+        }
+
+    return await calls.for_each(tried, totals, attempt, timeout_ms)
+
+
+async def delete_records(
+    calls: Calls, before: Mapping[TopicPartition, int], *, timeout_ms: int | None
+) -> Results[TopicPartition, int]:
+    tried = "delete records"
+
+    async def ask(connection: Connection, partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, int]:
+        topics: dict[str, DeleteRecordsTopic] = {}
+        for partition in partitions:
+            topic = topics.setdefault(partition.topic, DeleteRecordsTopic(partition.topic, []))
+            topic.partitions.append(DeleteRecordsPartition(partition.partition, before[partition]))
+        request = DeleteRecordsRequest(list(topics.values()), calls.config.request_timeout_ms)
+        answer = await connection.send(request, DeleteRecordsResponse)
+        return {
+            TopicPartition(told.name, row.partition_index): broker_error(
+                row.error_code, tried, broker=connection.name, topic=told.name, partition=row.partition_index
+            )
+            if row.error_code
+            else row.low_watermark
+            for told in answer.topics
+            for row in told.partitions
+        }
+
+    async def attempt(partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, int]:
+        return await calls.at_brokers(await calls.leaders(tried, partitions), ask)
+
+    return await calls.for_each(tried, before, attempt, timeout_ms)
+
+
+def _topic_id(tried: str, text: str) -> bytes:
+    try:
+        return uuid_from_text(text)
+    except ValueError as error:
+        raise ConfigurationError(tried, str(error), "A topic id is 22 characters of base64url") from None
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    return CreatableTopic(
+        topic.name,
+        topic.partitions,
+        topic.replication_factor,
+        [CreatableReplicaAssignment(index, list(brokers)) for index, brokers in topic.assignments.items()],
+        [CreatableTopicConfig(name, value) for name, value in topic.configs.items()],
+    )
+
+
+def _created(told: CreatableTopicResult) -> CreatedTopic:
+    configs = None
+    if told.configs is not None and not told.topic_config_error_code:
+        configs = {
+            config.name: ConfigEntry(
+                config.name, config.value, ConfigSource(config.config_source), config.is_sensitive, config.read_only
+            )
+            for config in told.configs
+        }
+    return CreatedTopic(told.name, uuid_to_text(told.topic_id), told.num_partitions, told.replication_factor, configs)
+
+
+def _described(told: MetadataResponseTopic) -> TopicDescription:
+    partitions = sorted(told.partitions, key=lambda partition: partition.partition_index)
+    return TopicDescription(
+        told.name or "",
+        uuid_to_text(told.topic_id),
+        told.is_internal,
+        tuple(_described_partition(partition) for partition in partitions),
+    )
+
+
+def _described_partition(told: MetadataResponsePartition) -> PartitionDescription:
+    return PartitionDescription(
+        told.partition_index,
+        told.leader_id if told.leader_id >= 0 else None,
+        told.leader_epoch,
+        tuple(told.replica_nodes),
+        tuple(told.isr_nodes),
+        tuple(told.offline_replicas),
+    )
+
+
+def _grown(name: str, total: int | NewPartitions) -> CreatePartitionsTopic:
+    if isinstance(total, int):
+        return CreatePartitionsTopic(name, total, None)
+    assignments = total.assignments
+    by_hand = None if assignments is None else [CreatePartitionsAssignment(list(brokers)) for brokers in assignments]
+    return CreatePartitionsTopic(name, total.total, by_hand)

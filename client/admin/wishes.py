@@ -1,0 +1,87 @@
+"""What the calls of an Admin take: topics to create, partitions to add, configs to change, offsets to look up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+import msgspec
+
+
+class NewTopic(msgspec.Struct, frozen=True):
+    """A topic to create; -1 is the broker's default.
+
+    `assignments` gives the replicas of each partition by hand, the preferred leader first; the counts are then -1.
+    """
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str | None] = {}
+    assignments: Mapping[int, Sequence[int]] = {}
+
+
+class NewPartitions(msgspec.Struct, frozen=True):
+    """How many partitions a topic shall have, all counted; `assignments` are the replicas of each new one, in order."""
+
+    total: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+class ResourceType(IntEnum):
+    """What has configs."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigResource(msgspec.Struct, frozen=True):
+    """Something that has configs. Brokers are named by their node id in digits; "" stands for all brokers."""
+
+    type: ResourceType
+    name: str
+
+    @classmethod
+    def topic(cls, name: str) -> ConfigResource:
+        return cls(ResourceType.TOPIC, name)
+
+    @classmethod
+    def broker(cls, node_id: int | None = None) -> ConfigResource:
+        """One broker, or what all brokers share."""
+        return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
+
+    @classmethod
+    def group(cls, group_id: str) -> ConfigResource:
+        return cls(ResourceType.GROUP, group_id)
+
+    def __str__(self) -> str:
+        kind = self.type.name.lower().replace("_", " ")
+        return f"{kind} {self.name}" if self.name else f"all {kind}s"
+
+
+class ConfigOperation(IntEnum):
+    """What to do with a config."""
+
+    SET = 0
+    DELETE = 1  # back to its default
+    APPEND = 2  # to a list
+    SUBTRACT = 3  # from a list
+
+
+class ConfigChange(msgspec.Struct, frozen=True):
+    """A change of one config; `value` is None to delete."""
+
+    name: str
+    value: str | None = None
+    operation: ConfigOperation = ConfigOperation.SET
+
+
+class OffsetSpec(IntEnum):
+    """Which offset of a partition is asked for, where it is not the first at or after a time."""
+
+    EARLIEST = -2  # the first record: the log start offset
+    LATEST = -1  # behind the last record that may be read
+    MAX_TIMESTAMP = -3  # the record with the highest timestamp (KIP-734)
