@@ -22,13 +22,17 @@ Times are wall-clock milliseconds, delays milliseconds.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from broker.coordinator.records import CoordinatorRecord
 from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import Message
+from protocol.schema import Structure
+
+if TYPE_CHECKING:
+    import asyncio
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
@@ -36,17 +40,46 @@ CONSUMER = "consumer"
 TimerKey = tuple[str, str]
 """What the timer is for, and of which member ("" for the group)."""
 
-Reply = Message | KafkaError
+Reply = Structure | KafkaError
+"""The response, or the part of it that is this group's."""
 
 
 class Ticket:
-    """Whom a reply is for: made by the coordinator, kept by a group that answers later, never looked into by it."""
+    """Whom a reply is for. A group keeps it until it answers, and does nothing else with it."""
 
-    __slots__ = ()
+    __slots__ = ("_future", "_reply")
+
+    def __init__(self) -> None:
+        self._reply: Reply | None = None
+        self._future: asyncio.Future[Structure] | None = None
+
+    def give(self, reply: Reply) -> None:
+        """Hand in the reply. The coordinator does, when what it says is in the log."""
+        if self._future is None:
+            self._reply = reply
+        elif not self._future.done():  # the client may have gone meanwhile
+            if isinstance(reply, KafkaError):
+                self._future.set_exception(reply)
+            else:
+                self._future.set_result(reply)
+
+    def result(self, create_future: Callable[[], asyncio.Future[Structure]]) -> Structure | asyncio.Future[Structure]:
+        """The reply, or the future of it. Raises KafkaError if that is the reply."""
+        if self._reply is None:
+            self._future = create_future()
+            return self._future
+        if isinstance(self._reply, KafkaError):
+            raise self._reply
+        return self._reply
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that happens to a group. `ticket` is what the answer goes to."""
+    """Something that happens to a group. `ticket` is what the answer goes to.
+
+    `creates` is the type of group that is made for the event where there is none, or an empty one of another type.
+    """
+
+    creates: ClassVar[str] = CLASSIC
 
     ticket: Ticket
 
@@ -137,15 +170,7 @@ class Group(Protocol):
         """The records that take the group out of the log; its offsets are not among them."""
         ...
 
-    def check_commit(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        generation_id: int,
-        api_version: int,
-        *,
-        transactional: bool,
-    ) -> dict[TimerKey, int | None]:
+    def check_commit(self, committer: Committer) -> dict[TimerKey, int | None]:
         """Raise KafkaError unless this committer may commit; return the timers that a commit moves."""
         ...
 
