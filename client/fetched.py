@@ -23,6 +23,7 @@ from protocol.batch_header import (
     MAGIC,
     TRANSACTIONAL_BIT,
     BatchHeader,
+    TimestampType,
     crc_is_valid,
     read_batch_header,
 )
@@ -97,11 +98,19 @@ class Fetched:
         place = tuple(self.partition)
         for position, header in self._batches:
             try:
+                rest = self._rest(position, header)
                 for record in self._decode(position, header):
                     if record[0] >= start:
-                        yield new(ConsumerRecord, place + record)
+                        yield new(ConsumerRecord, (*place, *record, *rest))
             except RemoteProtocolError as error:
                 raise self._corrupt(_OFFSET_AND_LENGTH.unpack_from(self._data, position)[0], str(error)) from error
+
+    def _rest(self, position: int, header: BatchHeader | None) -> tuple[TimestampType | None, int]:
+        """What a batch says of all its records alike: the last fields of a ConsumerRecord."""
+        if header is not None:
+            return header.timestamp_type, header.partition_leader_epoch
+        message = read_message_header(self._data, position)
+        return (message.timestamp_type if message.magic else None), -1
 
     def _decode(self, position: int, header: BatchHeader | None) -> Iterator[Record]:
         data = self._data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
+from protocol.batch_header import TimestampType
 from protocol.record_headers import Header
 
 
@@ -38,7 +39,11 @@ class RecordMetadata(NamedTuple):
 
 
 class ConsumerRecord(NamedTuple):
-    """A record as it was read. `timestamp` in ms, -1 in records of the oldest format; `value` is None in tombstones."""
+    """A record as it was read; `value` is None in tombstones.
+
+    `timestamp` (ms) is the sender's, or the broker's where `timestamp_type` is LOG_APPEND_TIME; in records of the
+    oldest format it is -1 and the type None. `leader_epoch` is that of the leader who wrote the record, -1 if unknown.
+    """
 
     topic: str
     partition: int
@@ -47,6 +52,8 @@ class ConsumerRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: list[Header]
+    timestamp_type: TimestampType | None = TimestampType.CREATE_TIME
+    leader_epoch: int = -1
 
 
 class OffsetAndTimestamp(NamedTuple):

@@ -22,6 +22,7 @@ from client import (
     TimeLimitError,
     UnknownTopicError,
 )
+from protocol.batch_header import TimestampType
 from protocol.compression import Codec
 from protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
 from protocol.errors import ErrorCode
@@ -74,7 +75,7 @@ async def test_poll_returns_what_is_there_in_order() -> None:
         consumer.assign([T0])
         records = await read(consumer, 100)
         assert values(records) == numbers(100)
-        assert records[7] == ("t", 0, 7, 7, None, b"7", [])
+        assert records[7] == ("t", 0, 7, 7, None, b"7", [], TimestampType.CREATE_TIME, 0)
         assert await consumer.position(T0) == 100
 
 
@@ -190,10 +191,11 @@ async def test_message_sets_of_old_brokers_are_read() -> None:
         consumer.assign([T0])
         consumer.seek(T0, 5)
         records = await read(consumer, 3)
-        assert [(record.offset, record.timestamp, record.value) for record in records[:2]] == [
-            (5, -1, b"old"),
-            (6, 1234, b"newer"),
+        assert [(record.offset, record.timestamp, record.timestamp_type, record.value) for record in records[:2]] == [
+            (5, -1, None, b"old"),
+            (6, 1234, TimestampType.CREATE_TIME, b"newer"),
         ]
+        assert [record.leader_epoch for record in records] == [-1, -1, 0]
 
 
 # Positions.
@@ -756,5 +758,5 @@ async def test_whatever_happens_every_record_is_read_once_and_in_order(seed: int
 
 
 def test_records_of_a_log_and_of_a_consumer_have_the_same_fields() -> None:
-    assert ConsumerRecord._fields[2:] == Record._fields
+    assert ConsumerRecord._fields[2 : 2 + len(Record._fields)] == Record._fields
     assert list(islice(ConsumerRecord._fields, 2)) == ["topic", "partition"]

@@ -23,6 +23,7 @@ from client import (
 )
 from client.config import Acks, Address, CompressionType
 from client.connection import TcpNetwork
+from protocol.batch_header import TimestampType
 from protocol.errors import ErrorCode
 from tests.client.conftest import MakeTopic
 
@@ -88,7 +89,7 @@ async def test_log_append_time_is_told_to_sender_and_reader(bootstrap: str, make
         at = await (await producer.send(topic, b"", timestamp=1234))
     assert before <= at.timestamp <= time.time_ns() // 1_000_000
     [record] = (await read_all(bootstrap, topic))[0]
-    assert record.timestamp == at.timestamp
+    assert (record.timestamp, record.timestamp_type) == (at.timestamp, TimestampType.LOG_APPEND_TIME)
 
 
 async def test_offsets_of_times(bootstrap: str, make_topic: MakeTopic) -> None:
