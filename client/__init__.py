@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         UnknownTopicError,
         UnsupportedVersionError,
     )
+    from client.partitioner import Partitioner
     from client.producer import Producer
     from client.record import ConsumerRecord, OffsetAndTimestamp, RecordMetadata, TopicPartition
 
@@ -97,6 +98,7 @@ __all__ = [
     "OffsetOutOfRangeError",
     "OffsetSpec",
     "PartitionDescription",
+    "Partitioner",
     "Producer",
     "RecordMetadata",
     "RecordTooLargeError",
@@ -134,6 +136,7 @@ _MODULES = {
     "OffsetAndTimestamp": "client.record",
     "OffsetSpec": "client.admin.wishes",
     "PartitionDescription": "client.admin.results",
+    "Partitioner": "client.partitioner",
     "Producer": "client.producer",
     "RecordMetadata": "client.record",
     "ResourceType": "client.admin.wishes",

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import msgspec
 
 from client.errors import ConfigurationError
+from client.partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
 from protocol.compression import Codec
 
 Acks = Literal[0, 1, -1, "all"]
@@ -108,11 +109,14 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
     delivery_timeout_ms: int  # from send() to the acknowledgement, retries included
     compression_type: CompressionType
     compression_level: int | None  # the codec's own scale; None is Kafka's default
+    partitioner: Partitioner | PartitionerName  # for records that name no partition
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _one_of(self, "acks", (0, 1, -1, "all"))
         _one_of(self, "compression_type", ("none", "gzip", "snappy", "lz4", "zstd"))
+        if not callable(self.partitioner):
+            _one_of(self, "partitioner", PARTITIONER_NAMES)
         _at_least(self, 0, ("linger_ms", "max_block_ms", "batch_size"))
         _at_least(self, 1, ("max_in_flight", "max_request_size", "buffer_memory"))
         if self.delivery_timeout_ms < self.request_timeout_ms + self.linger_ms:

@@ -1,21 +1,37 @@
-"""Which partition a record goes to.
+"""Which partition a record goes to that names none: the `partitioner` of the producer says.
 
-| record | partition | source |
-|---|---|---|
-| names one | that one | |
-| has a key | `(murmur2(key) & 0x7fffffff) % partitions`: equal keys meet | Kafka `BuiltInPartitioner` |
-| has no key | one until it has taken `batch_size` bytes, so that batches fill; then another at random | KIP-794 |
+| partitioner | record | partition | source |
+|---|---|---|---|
+| `"default"` | with a key | `(murmur2(key) & 0x7fffffff) % partitions`: equal keys meet | `BuiltInPartitioner` |
+| | without | one until it has taken `batch_size` bytes, so that batches fill; then another | KIP-794 |
+| `"murmur2"` | any | by the hash of its key; without one, by that of an empty key | librdkafka |
+| `"sticky"` | any | as "default" without a key | `partitioner.ignore.keys` |
+| `"round_robin"` | any | one after the other | `RoundRobinPartitioner` |
+| `"random"` | any | at random | librdkafka |
+| a function | any | what it returns (`Partitioner`) | `partitioner.class` |
 
-Differs from Kafka: the next partition is drawn evenly from those that have a leader, not weighted by the length of
-their queues (`partitioner.adaptive.partitioning.enable`).
+Partitions without a leader are left out where there is a choice. Differs from Kafka: the next sticky partition is drawn
+evenly, not weighted by the length of the queues (`partitioner.adaptive.partitioning.enable`).
 """
 
 from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Literal, Protocol, get_args
+
+from client.errors import ConfigurationError
+
+PartitionerName = Literal["default", "murmur2", "sticky", "round_robin", "random"]
+PARTITIONER_NAMES: tuple[PartitionerName, ...] = get_args(PartitionerName)
+
+Partitioner = Callable[[str, bytes | None, bytes | None, int, Sequence[int]], int]
+"""A user's partitioner: (topic, key, value, number of partitions, partitions that have a leader) → partition.
+
+It is called in `send`, once for each record that names no partition, and may not block. What it raises, `send` raises.
+"""
 
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
@@ -48,30 +64,136 @@ def partition_of_key(key: bytes, partitions: int) -> int:
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
-class StickyPartition:
-    """The partition that records of one topic without a key go to now, and how many bytes it has still to get."""
+class TopicPartitioner(Protocol):
+    """Chooses the partitions of one topic's records; a producer has one for each topic."""
 
-    __slots__ = ("_left", "_share", "partition")
+    def update(self, partitions: int, available: Sequence[int]) -> None:
+        """The topic has this many partitions; those `available` have a leader (all, if none has)."""
+        ...
+
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:
+        """The partition of a record that names none; `size` is about the bytes of its data."""
+        ...
+
+
+class _Sticky:
+    """One partition until it has got `share` bytes, then another."""
+
+    __slots__ = ("_available", "_left", "_share", "partition")
 
     def __init__(self, share: int) -> None:
         self.partition = -1  # none chosen yet
         self._share = share
         self._left = 0
+        self._available: Sequence[int] = ()
 
-    def has_room(self, size: int) -> bool:
-        """Whether a record of `size` bytes goes there too; if so, it is counted."""
-        if self._left <= 0:
-            return False
-        self._left -= size
-        return True
+    def update(self, partitions: int, available: Sequence[int]) -> None:  # noqa: ARG002 - no hash here
+        self._available = available
+        if self.partition not in available:
+            self._left = 0
 
-    def choose(self, available: Sequence[int], size: int) -> int:
-        """Go to another of the available partitions, if there is another, with a record of `size` bytes."""
-        others = [partition for partition in available if partition != self.partition]
-        self.partition = random.choice(others or list(available))
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - whatever it is
+        if self._left > 0:
+            self._left -= size
+            return self.partition
+        others = [partition for partition in self._available if partition != self.partition]
+        self.partition = random.choice(others or self._available)
         self._left = self._share - size
         return self.partition
 
-    def leave(self) -> None:
-        """The partition is not available any more."""
-        self._left = 0
+
+class _HashOrSticky(_Sticky):
+    """The hash of the key; without a key, as `_Sticky`."""
+
+    __slots__ = ("_partitions",)
+
+    def update(self, partitions: int, available: Sequence[int]) -> None:
+        self._partitions = partitions
+        super().update(partitions, available)
+
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:
+        if key is not None:
+            return partition_of_key(key, self._partitions)
+        return super().choose(key, value, size)
+
+
+class _Hash:
+    """The hash of the key, or of an empty one."""
+
+    __slots__ = ("_partitions",)
+
+    def update(self, partitions: int, available: Sequence[int]) -> None:  # noqa: ARG002 - also if it has no leader
+        self._partitions = partitions
+
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - the key alone
+        return partition_of_key(key or b"", self._partitions)
+
+
+class _RoundRobin:
+    """The available partitions in turn, from one at random on."""
+
+    __slots__ = ("_available", "_turn")
+
+    def __init__(self) -> None:
+        self._turn = random.randrange(1 << 16)
+
+    def update(self, partitions: int, available: Sequence[int]) -> None:  # noqa: ARG002 - no hash here
+        self._available = available
+
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - whatever it is
+        self._turn += 1
+        return self._available[self._turn % len(self._available)]
+
+
+class _Random:
+    """An available partition at random."""
+
+    __slots__ = ("_available",)
+
+    def update(self, partitions: int, available: Sequence[int]) -> None:  # noqa: ARG002 - no hash here
+        self._available = available
+
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - whatever it is
+        return random.choice(self._available)
+
+
+class _OfUser:
+    """What the user's function says."""
+
+    __slots__ = ("_available", "_function", "_partitions", "_topic")
+
+    def __init__(self, topic: str, function: Partitioner) -> None:
+        self._topic = topic
+        self._function = function
+
+    def update(self, partitions: int, available: Sequence[int]) -> None:
+        self._partitions = partitions
+        self._available = available
+
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - not for users
+        partition = self._function(self._topic, key, value, self._partitions, self._available)
+        if partition not in range(self._partitions):
+            raise ConfigurationError(
+                "choose a partition",
+                f"the partitioner returned {partition!r}, and there are {self._partitions} partitions",
+                "It returns an index from 0 to the number of partitions less 1",
+                topic=self._topic,
+            )
+        return partition
+
+
+def topic_partitioner(topic: str, chosen: Partitioner | PartitionerName, share: int) -> TopicPartitioner:
+    """The partitioner of a topic; `share` is the number of bytes after which a sticky one moves on."""
+    match chosen:
+        case "default":
+            return _HashOrSticky(share)
+        case "murmur2":
+            return _Hash()
+        case "sticky":
+            return _Sticky(share)
+        case "round_robin":
+            return _RoundRobin()
+        case "random":
+            return _Random()
+        case _:
+            return _OfUser(topic, chosen)

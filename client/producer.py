@@ -29,7 +29,7 @@ from client.connection import Network, TcpNetwork
 from client.errors import ClosedError, ConfigurationError, RecordTooLargeError, UnknownTopicError
 from client.metadata import NO_LEADER, TopicMetadata
 from client.partition_queue import PartitionQueue
-from client.partitioner import StickyPartition, partition_of_key
+from client.partitioner import Partitioner, PartitionerName, topic_partitioner
 from client.record import RecordMetadata
 from client.sender import Sender
 from protocol.batch_header import BATCH_HEADER_SIZE
@@ -41,23 +41,15 @@ _FAILED_EXIT_MS = 5000
 
 
 class _Topic:
-    """The queues of a topic's partitions, by index, and where records without a key go."""
+    """The queues of a topic's partitions, by index, and where records go that name none."""
 
-    __slots__ = ("_is_idempotent", "_topic_id", "available", "queues", "sticky")
+    __slots__ = ("_is_idempotent", "_topic_id", "partitioner", "queues")
 
-    def __init__(self, config: ProducerConfig) -> None:
+    def __init__(self, name: str, config: ProducerConfig) -> None:
         self.queues: list[PartitionQueue] = []
-        self.available: list[int] = []
-        self.sticky = StickyPartition(config.batch_size)
+        self.partitioner = topic_partitioner(name, config.partitioner, config.batch_size)
         self._is_idempotent = config.idempotent
         self._topic_id = b""
-
-    def partition_for(self, key: bytes | None, size: int) -> int:
-        """The partition of a record of `size` bytes that names none."""
-        if key is not None:
-            return partition_of_key(key, len(self.queues))
-        sticky = self.sticky
-        return sticky.partition if sticky.has_room(size) else sticky.choose(self.available, size)
 
     def update(self, metadata: TopicMetadata) -> None:
         """Take over what the cluster knows. A topic gets more partitions, or is another one of the same name."""
@@ -69,9 +61,7 @@ class _Topic:
         for partition in range(len(self.queues), len(metadata.partitions)):
             self.queues.append(PartitionQueue(metadata.name, partition, is_idempotent=self._is_idempotent))
         led = [index for index, partition in enumerate(metadata.partitions) if partition.leader != NO_LEADER]
-        self.available = led or list(range(len(self.queues)))
-        if self.sticky.partition not in self.available:
-            self.sticky.leave()
+        self.partitioner.update(len(self.queues), led or range(len(self.queues)))
 
 
 class Producer:
@@ -92,6 +82,7 @@ class Producer:
         delivery_timeout_ms: int = 120000,
         compression_type: CompressionType = "none",
         compression_level: int | None = None,
+        partitioner: Partitioner | PartitionerName = "default",
         network: Network | None = None,
         **client: Unpack[ClientSettings],
     ) -> None:
@@ -108,6 +99,7 @@ class Producer:
             delivery_timeout_ms=delivery_timeout_ms,
             compression_type=compression_type,
             compression_level=compression_level,
+            partitioner=partitioner,
             **client,
         )
         self._network = network or TcpNetwork()
@@ -169,10 +161,13 @@ class Producer:
             timestamp = time.time_ns() // 1_000_000
         try:
             size = record_size(key, value, headers)
-            if partition is None:
-                partition = routes.partition_for(key, size)
-            elif not 0 <= partition < len(routes.queues):
-                raise self._no_such_partition(topic, partition)
+        except TypeError as error:
+            raise _wrong_type(error) from None
+        if partition is None:
+            partition = routes.partitioner.choose(key, value, size)
+        elif not 0 <= partition < len(routes.queues):
+            raise self._no_such_partition(topic, partition)
+        try:
             if size > self._max_record:
                 raise self._too_large(topic, partition, size)
             queue = routes.queues[partition]
@@ -184,7 +179,7 @@ class Producer:
                 self._check_open()
                 future = accumulator.append(queue, timestamp, key, value, headers, size)
         except TypeError as error:
-            raise TypeError(f"key and value are bytes or None, headers are pairs of str and those: {error}") from None
+            raise _wrong_type(error) from None
         except LocalProtocolError as error:
             raise ConfigurationError("send a record", str(error), topic=topic, partition=partition) from None
         if queue.open is not newest:
@@ -215,7 +210,7 @@ class Producer:
         metadata = await self._cluster.topic(name, self._config.max_block_ms)
         topic = self._topics.get(name)
         if topic is None:
-            topic = self._topics[name] = _Topic(self._config)
+            topic = self._topics[name] = _Topic(name, self._config)
             topic.update(metadata)
         return topic
 
@@ -244,3 +239,7 @@ class Producer:
             topic=topic,
             partition=partition,
         )
+
+
+def _wrong_type(error: TypeError) -> TypeError:
+    return TypeError(f"key and value are bytes or None, headers are pairs of str and those: {error}")

@@ -52,6 +52,7 @@ def test_an_ipv6_address_is_written_in_brackets() -> None:
     [
         ({"acks": 2}, "acks is 2. choose one of 0, 1, -1, all"),
         ({"acks": True}, "acks is True"),
+        ({"partitioner": "fair"}, "partitioner is 'fair'. choose one of default, murmur2, sticky, round_robin, random"),
         ({"compression_type": "brotli"}, "compression_type is 'brotli'"),
         ({"linger_ms": -1}, "linger_ms is -1. give a number, at least 0"),
         ({"batch_size": "16k"}, "batch_size is '16k'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -199,6 +200,24 @@ async def test_records_without_a_key_fill_a_batch_before_they_go_to_another_part
     assert partitions == [partition for partition in runs for _ in range(10)]
     assert all(here != there for here, there in pairwise(runs))
     assert set(runs) == {0, 1, 2}
+
+
+@simulated
+async def test_a_function_of_the_user_chooses_and_what_it_raises_is_raised() -> None:
+    network = ScriptedNetwork()
+    logs = network.create("t", 3)
+
+    def by_first_byte(topic: str, key: bytes | None, value: bytes | None, partitions: int, led: Sequence[int]) -> int:
+        if not value:
+            raise LookupError(f"a record of {topic} without a value")
+        return value[0] % partitions
+
+    async with Producer(network.bootstrap, network=network, partitioner=by_first_byte) as producer:
+        for number in range(9):
+            await producer.send("t", bytes([number]), key=b"the same")
+        with pytest.raises(LookupError, match="a record of t without a value"):
+            await producer.send("t", b"")
+    assert [log.values() for log in logs] == [[bytes([first + 3 * turn]) for turn in range(3)] for first in range(3)]
 
 
 @simulated
