@@ -48,16 +48,26 @@ def client_settings(arguments: argparse.Namespace, client: type) -> dict[str, An
     properties = [*_read_properties(arguments.command_config), *arguments.command_property]
     if not properties:
         return settings
-    import inspect
-
-    known = inspect.signature(client).parameters
+    known = _setting_types(client)
     for name, text in properties:
         keyword = name.replace(".", "_")
         keyword = _OTHER_NAMES.get(keyword, keyword)
-        if keyword not in known or keyword in ("bootstrap_servers", "network"):
+        if keyword not in known:
             raise _unknown(name, client)
-        settings[keyword] = text if known[keyword].annotation == "str" else _value(text)
+        settings[keyword] = text if known[keyword] == "str" else _value(text)
     return settings
+
+
+def _setting_types(client: type) -> dict[str, str]:
+    """The settings of this client, and those of all clients, each with the name of its type."""
+    import inspect
+    from typing import get_type_hints
+
+    from client.config import ClientSettings
+
+    of_all = {name: kind.__name__ for name, kind in get_type_hints(ClientSettings).items()}
+    own = inspect.signature(client).parameters
+    return of_all | {name: own[name].annotation for name in own.keys() - {"bootstrap_servers", "network", "client"}}
 
 
 def _read_properties(path: str | None) -> list[tuple[str, str]]:
