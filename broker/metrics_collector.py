@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 from broker.clock import Clock
 from broker.histogram import DurationHistogram
 from broker.metrics import ApiMetrics, Gauges, Metrics, PartitionGauges, TopicMetrics
+from protocol.errors import ErrorCode
 
 # The percentiles of Kafka's beans, under the label values that jmx_exporter makes of them.
 _QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
@@ -197,13 +198,13 @@ class MetricsCollector(Collector):
             "kafka_network_requestmetrics_requests", "Requests by API and version.", labels=["request", "version"]
         )
         errors = CounterMetricFamily(
-            "kafka_network_requestmetrics_errors", "Errors told to clients.", labels=["request", "error"]
+            "kafka_network_requestmetrics_errors", "Error codes told to clients, NONE too.", labels=["request", "error"]
         )
         for api in apis:
             for version, count in sorted(api.versions.items()):
                 requests.add_metric([api.name, str(version)], count)
             for code, count in sorted(api.errors.items()):
-                errors.add_metric([api.name, code.name], count)
+                errors.add_metric([api.name, ErrorCode.of(code).name], count)
         yield requests
         yield errors
         for api in apis:

@@ -17,10 +17,8 @@ writes their length, notes `(position in out, object)` in `splices`, and the tra
 
 from __future__ import annotations
 
-import linecache
 import struct
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar, cast
 
 from protocol.decoder_writer import DecoderWriter
@@ -28,7 +26,7 @@ from protocol.encoder_writer import EncoderWriter
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.primitives import Buffer
 from protocol.schema import Layout, Message, layout, spec
-from protocol.source_writer import SourceWriter
+from protocol.source_writer import compiled
 
 M = TypeVar("M", bound=Message)
 Splices = list[tuple[int, Any]]
@@ -83,14 +81,16 @@ def decode_from(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> 
 
 def encoder(cls: type[Message], version: int) -> Encoder:
     """The compiled function behind `encode_into`, for who encodes many of a kind. It raises ENCODING_ERRORS."""
-    compiled = _ENCODERS[cls, version] = cast("Encoder", _compile(EncoderWriter, _checked_layout(cls, version)))
-    return compiled
+    encode_body = cast("Encoder", compiled(EncoderWriter, _checked_layout(cls, version)))
+    _ENCODERS[cls, version] = encode_body
+    return encode_body
 
 
 def decoder(cls: type[Message], version: int) -> Decoder:
     """The compiled function behind `decode_from`, for who decodes many of a kind. It raises DECODING_ERRORS."""
-    compiled = _DECODERS[cls, version] = cast("Decoder", _compile(DecoderWriter, _checked_layout(cls, version)))
-    return compiled
+    decode_body = cast("Decoder", compiled(DecoderWriter, _checked_layout(cls, version)))
+    _DECODERS[cls, version] = decode_body
+    return decode_body
 
 
 def encoder_source(cls: type[Message], version: int) -> str:
@@ -114,14 +114,3 @@ def _checked_layout(cls: type[Message], version: int) -> Layout:
             f"{cls.__name__} has versions {declared.first_version} to {declared.last_version}, not {version}"
         )
     return layout(cls, version)
-
-
-@cache
-def _compile(writer: type[SourceWriter], of: Layout) -> Callable[..., Any]:
-    writing = writer(of)
-    source = writing.source()
-    filename = f"<{writing.verb} {of.cls.__name__} layout {_compile.cache_info().misses}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace = dict(writing.names)
-    exec(compile(source, filename, "exec"), namespace)
-    return cast("Callable[..., Any]", namespace[writing.verb])

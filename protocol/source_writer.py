@@ -1,8 +1,14 @@
-"""What the writers of decoders and encoders share: growing source text, and the objects that the source refers to."""
+"""Functions written for one layout: growing source text, the objects that it refers to, and its compilation.
+
+The writers of decoders, of encoders and of error counters build on it.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import linecache
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar, cast
 
 from protocol.codec_parts import fixed
 from protocol.schema import Layout, LayoutField, Scalar, Structure
@@ -46,3 +52,15 @@ class SourceWriter:
 def fixed_code(field: LayoutField) -> str:
     """The `struct` code of a field of fixed width, empty for others."""
     return "" if field.is_array or not isinstance(field.kind, Scalar) else field.kind.code
+
+
+@cache
+def compiled(writer: type[SourceWriter], of: Layout) -> Callable[..., Any]:
+    """The function that `writer` writes for a layout, compiled the first time; tracebacks show its source."""
+    writing = writer(of)
+    source = writing.source()
+    filename = f"<{writing.verb} {of.cls.__name__} layout {compiled.cache_info().misses}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    namespace = dict(writing.names)
+    exec(compile(source, filename, "exec"), namespace)
+    return cast("Callable[..., Any]", namespace[writing.verb])

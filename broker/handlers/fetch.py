@@ -209,8 +209,6 @@ class _Reading:
 
     def _failed(self, wanted: WantedPartition, error: KafkaError) -> PartitionData:
         code = error.code
-        follows = self._replica_id >= 0
-        self._services.metrics.api("FetchFollower" if follows else "FetchConsumer").errors[code] += 1
         if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version <= _LAST_VERSION_WITHOUT_STORAGE_ERROR:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         row = _error_row(wanted.request, code)

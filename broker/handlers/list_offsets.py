@@ -37,7 +37,6 @@ def handle(services: Services, context: RequestContext, request: ListOffsetsRequ
                 _check_named_once(named[topic.name, wanted.partition_index])
                 rows.append(_look_up(services, context.api_version, request.isolation_level, topic.name, wanted))
             except KafkaError as error:
-                services.metrics.api("ListOffsets").errors[error.code] += 1
                 rows.append(ListOffsetsPartitionResponse(wanted.partition_index, error.code))
         topics.append(ListOffsetsTopicResponse(topic.name, rows))
     return ListOffsetsResponse(topics=topics)

@@ -226,7 +226,6 @@ class _Produce:
 
     def _fail(self, topic: TopicProduceData, row: PartitionProduceResponse, error: KafkaError) -> None:
         self._failure = error
-        self._services.metrics.api("Produce").errors[error.code] += 1
         self.refuse(topic, row, error.code)
         row.error_message = error.detail or None
         if isinstance(error, InvalidRecordsError):

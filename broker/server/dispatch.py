@@ -144,14 +144,13 @@ class Dispatcher:
         answers: Answers,
     ) -> None:
         if response is not None:
-            if route.has_error_code and response.error_code:  # type: ignore[attr-defined]
-                metrics.errors[ErrorCode.of(response.error_code)] += 1  # type: ignore[attr-defined]
             try:
                 self._encode(route, context.correlation_id, response, answers)
             except LocalProtocolError as error:
                 response = self._error_response(route, metrics, context, request, error)
                 assert response is not None
                 self._encode(route, context.correlation_id, response, answers)
+            route.count_errors(response, route.errors)
         if _REQUEST_LOG.enabled_for(logging.DEBUG):
             _log_request(metrics, context, answers.now)
 
@@ -186,9 +185,8 @@ class Dispatcher:
             self._note_unexpected(error, metrics, context)
         response = route.error_response(request, code, detail)
         if response is None:
+            route.errors[code] += 1
             raise CloseConnection(f"{metrics.name} failed with {code.name} and its client waits for no answer")
-        if not (route.has_error_code and response.error_code):  # type: ignore[attr-defined]
-            metrics.errors[code] += 1
         return response
 
     def _note_unexpected(self, error: BaseException, metrics: ApiMetrics, context: RequestContext) -> None:

@@ -11,6 +11,7 @@ from broker.server.context import RequestContext
 from broker.server.flow_control import FileSlice
 from protocol.api import Api
 from protocol.codec import decoder, encoder
+from protocol.error_counts import error_counter
 from protocol.errors import ErrorCode
 from protocol.header import response_header_packer
 from protocol.schema import Message
@@ -48,11 +49,12 @@ class Route:
     __slots__ = (
         "_follower_metrics",
         "_metrics",
+        "count_errors",
         "decode",
         "encode",
         "error_response",
+        "errors",
         "handle",
-        "has_error_code",
         "is_long_poll",
         "pack_response_header",
         "request",
@@ -69,7 +71,8 @@ class Route:
         self.response = api.response
         self.handle = handler.handle
         self.error_response = handler.error_response
-        self.has_error_code = "error_code" in api.response.__struct_fields__
+        self.count_errors = error_counter(api.response, version)
+        self.errors = metrics.api(api.name).errors  # of a Fetch as well: Kafka does not tell them by who fetches
         self.is_long_poll = api.key in _LONG_POLLS
         # Whether a request refers to the bytes of its frame: records do, everything else is copied.
         self.views_frame = api.key == PRODUCE

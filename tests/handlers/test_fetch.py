@@ -362,6 +362,21 @@ async def test_a_read_committed_fetch_is_not_woken_by_an_open_transaction(broker
     assert topic.partitions[0].high_watermark == 2
 
 
+async def test_an_error_in_a_parked_fetch_is_counted_once(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    request = fetch_request("t", max_wait_ms=LONG_MS)
+    request.topics.append(FetchTopic("missing", partitions=[FetchPartition(0, partition_max_bytes=1000)]))
+
+    await wire.send(request, 12)
+    await parked(broker)
+    async with Wire("127.0.0.1", broker.port) as other:
+        await produce(other, "t", batch(b"a"))
+    await wire.receive(request, 12)
+
+    # One of the whole and one of each partition, as in Apache Kafka.
+    assert broker.metrics.api("Fetch").errors == {ErrorCode.NONE: 2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 1}
+
+
 async def test_only_errors_that_nobody_expects_are_failed_requests(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(b"a", b"b"))

@@ -21,7 +21,7 @@ from protocol.api import by_name
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.messages.fetch import FetchResponse
-from protocol.messages.metadata import MetadataResponse
+from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from protocol.messages.produce import ProduceResponse
 from protocol.schema import Message
 
@@ -48,7 +48,9 @@ class Handlers(dict[int, Handler]):
 
 _ERROR_RESPONSES: dict[str, Callable[[Any, ErrorCode, str], Message]] = {
     "ApiVersions": lambda request, code, message: ApiVersionsResponse(error_code=code),
-    "Metadata": lambda request, code, message: MetadataResponse(cluster_id=f"{code.name}: {message}"),
+    "Metadata": lambda request, code, message: MetadataResponse(
+        cluster_id=f"{code.name}: {message}", topics=[MetadataResponseTopic(error_code=code)]
+    ),
     "Produce": lambda request, code, message: ProduceResponse(),
     "Fetch": lambda request, code, message: FetchResponse(error_code=code),
 }
