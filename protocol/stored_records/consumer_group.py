@@ -3,7 +3,6 @@
 A group is several records, each replaced by itself: its epoch, its members, the assignment that it works towards and
 what each member has of it now. A value of null takes the record back.
 """
-# ruff: noqa: D101, RUF012 (as in protocol/messages: parts are named by their fields, msgspec copies default lists)
 
 from typing import Annotated
 

@@ -2,7 +2,6 @@
 
 Brokers pass it on and store it unread. A reader takes a version above those that it knows for the last that it knows.
 """
-# ruff: noqa: D101, RUF012 (as in protocol/messages: parts are named by their fields, msgspec copies default lists)
 
 from typing import Annotated
 

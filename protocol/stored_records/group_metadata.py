@@ -1,5 +1,4 @@
 """A group of the classic protocol in `__consumer_offsets` (record type 2), written after every rebalance."""
-# ruff: noqa: D101, RUF012 (as in protocol/messages: parts are named by their fields, msgspec copies default lists)
 
 from typing import Annotated
 

@@ -1,5 +1,4 @@
 """A `.snapshot` file: the producers of a partition as of the offset that the file is named by, behind an int16, 1."""
-# ruff: noqa: D101, RUF012 (as in protocol/messages: parts are named by their fields, msgspec copies default lists)
 
 from protocol.schema import Message, Structure, i16, i32, i64, message, u32
 

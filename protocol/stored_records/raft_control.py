@@ -1,5 +1,4 @@
 """What control records of a Raft quorum hold: the log of the metadata of a Kafka cluster has them, topics do not."""
-# ruff: noqa: D101, RUF012 (as in protocol/messages: parts are named by their fields, msgspec copies default lists)
 
 from typing import Annotated
 

@@ -1,5 +1,4 @@
 """Share groups (KIP-932) in `__consumer_offsets` (record types 10 to 15), made of records as consumer groups are."""
-# ruff: noqa: D101, RUF012 (as in protocol/messages: parts are named by their fields, msgspec copies default lists)
 
 from typing import Annotated
 

@@ -2,7 +2,6 @@
 
 They are made of records as consumer groups are; what is assigned are tasks: partitions of subtopologies.
 """
-# ruff: noqa: D101, RUF012 (as in protocol/messages: parts are named by their fields, msgspec copies default lists)
 
 from typing import Annotated
 

@@ -1,5 +1,4 @@
 """The state of transactions in `__transaction_state` (record type 0): the last value of a transactional id counts."""
-# ruff: noqa: D101, RUF012 (as in protocol/messages: parts are named by their fields, msgspec copies default lists)
 
 from typing import Annotated
 
