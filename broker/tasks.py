@@ -34,9 +34,13 @@ class BackgroundTasks:
         task.add_done_callback(self._ended)
         return task
 
-    def every(self, name: str, interval_ms: int, function: Chore) -> asyncio.Task[None]:
-        """Call `function` again and again, `interval_ms` after the start, and after it ended the last time."""
-        return self.start(name, self._repeat(name, interval_ms / 1000, function))
+    def every(self, name: str, interval_ms: int, function: Chore, *, first_ms: int | None = None) -> asyncio.Task[None]:
+        """Call `function` again and again, `interval_ms` after the start, and after it ended the last time.
+
+        The first call comes `first_ms` after the start, if that is given.
+        """
+        first_ms = interval_ms if first_ms is None else first_ms
+        return self.start(name, self._repeat(name, first_ms / 1000, interval_ms / 1000, function))
 
     async def stop(self) -> None:
         """Cancel everything and wait until it has ended."""
@@ -46,9 +50,11 @@ class BackgroundTasks:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     @staticmethod
-    async def _repeat(name: str, interval: float, function: Chore) -> None:
+    async def _repeat(name: str, first: float, interval: float, function: Chore) -> None:
+        pause = first
         while True:
-            await asyncio.sleep(interval)
+            await asyncio.sleep(pause)
+            pause = interval
             try:
                 result = function()
                 if result is not None:

@@ -6,6 +6,7 @@
 | recovery points written | log.flush.offset.checkpoint.interval.ms | thread |
 | log start offsets written | log.flush.start.offset.checkpoint.interval.ms | thread |
 | logs flushed, if due by flush.ms or a rolled segment | 1 s, or log.flush.scheduler.interval.ms if less | thread |
+| segments deleted that have had their time | log.retention.check.interval.ms | thread |
 | files of deleted segments and partitions removed, when their time has come | 1 s | thread |
 | idempotent producers that have not written for long forgotten | 10 min | loop |
 
@@ -21,6 +22,7 @@ from collections.abc import Awaitable
 from broker.config import BrokerConfig
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partitions import Partitions
+from broker.retention_check import RetentionCheck
 from broker.storage.log_dir import LogDir
 from broker.tasks import BackgroundTasks
 
@@ -36,6 +38,7 @@ class Upkeep:
         self._log_dir = log_dir
         self._partitions = partitions
         self._threads = threads
+        self.retention = RetentionCheck(log_dir, partitions, threads)
 
     def start(self, tasks: BackgroundTasks, config: BrokerConfig) -> None:
         """Begin, until `tasks` are stopped."""
@@ -56,6 +59,12 @@ class Upkeep:
             lambda: run(log_dir.checkpoint_log_start_offsets),
         )
         tasks.every("flush", min(_FLUSH_CHECK_MS, config.log_flush_scheduler_interval_ms), self.flush_due)
+        tasks.every(
+            "retention",
+            config.log_retention_check_interval_ms,
+            self.retention.run,
+            first_ms=config.log_initial_task_delay_ms,
+        )
         tasks.every("file deletion", _DELETION_CHECK_MS, self.delete_due)
         tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.forget_producers)
 

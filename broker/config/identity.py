@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.config.bounds import at_least, one_of
-from broker.config.property import NOT_YET, Fallback, Property, Table
+from broker.config.property import Fallback, Property, Table
 from broker.config.types import INT, LIST, LONG, STRING, nullable
 
 _MINUTE_MS = 60_000
@@ -64,7 +64,10 @@ class LogDirProperties(Table):
     log_retention_check_interval_ms = Property(
         "log.retention.check.interval.ms", LONG, 5 * _MINUTE_MS, at_least(1),
         doc="How often logs are looked at for segments to delete.",
-        differs=NOT_YET,
+    )
+    log_initial_task_delay_ms = Property(
+        "log.initial.task.delay.ms", LONG, 30_000, at_least(0), own=True,
+        doc="How long after the start logs are first looked at for segments to delete. Kafka has it undocumented.",
     )
     producer_id_expiration_ms = Property(
         "producer.id.expiration.ms", INT, 86_400_000, at_least(1), dynamic=True,

@@ -23,27 +23,23 @@ class RetentionProperties(Table):
         "log.cleanup.policy", LIST, ["delete"], one_of("compact", "delete"), topic="cleanup.policy", dynamic=True,
         doc="What happens to old records: delete (whole segments go by age or size), compact (the latest record of a "
         "key stays), both, or nothing if the list is empty.",
-        differs=f"{NOT_YET} Only, with compact records without a key are refused.",
+        differs=f"{NOT_YET} With delete alone it does; with compact, records without a key are refused.",
     )
     log_retention_ms = Property(
         "log.retention.ms", LONG, None, topic=TopicScope("retention.ms", at_least(-1)), dynamic=True,
         fallback=(Fallback("log.retention.minutes", _MINUTE_MS), Fallback("log.retention.hours", _HOUR_MS)),
         doc="The age at which a segment is deleted; -1: never. Unset: log.retention.minutes, then log.retention.hours.",
-        differs=NOT_YET,
     )
     log_retention_minutes = Property(
         "log.retention.minutes", nullable(INT), None, doc="log.retention.ms in minutes; used if that is not set.",
-        differs=NOT_YET,
     )
     log_retention_hours = Property(
         "log.retention.hours", INT, 168,
         doc="log.retention.ms in hours; used if neither milliseconds nor minutes are set.",
-        differs=NOT_YET,
     )
     log_retention_bytes = Property(
         "log.retention.bytes", LONG, -1, topic="retention.bytes", dynamic=True,
         doc="The size of a partition's log beyond which its oldest segments are deleted; -1: no limit.",
-        differs=NOT_YET,
     )
     log_segment_delete_delay_ms = Property(
         "log.segment.delete.delay.ms", LONG, _MINUTE_MS, at_least(0), topic="file.delete.delay.ms", dynamic=True,

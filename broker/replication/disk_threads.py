@@ -43,6 +43,15 @@ class DiskThreads:
         """Run other disk work on some thread."""
         return asyncio.wrap_future(self._disk.submit(function, *args, **kwargs), loop=self._loop)
 
+    async def run_to_end(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `run`; whoever is cancelled while he waits goes on when the work has ended, and not before."""
+        running = self.run(function, *args, **kwargs)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait({running})
+            raise
+
     async def close(self) -> None:
         """Wait until all work is done and the threads have ended."""
         # The writer, which is idle after this, waits for the others; so the loop never does.

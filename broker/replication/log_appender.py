@@ -62,6 +62,13 @@ class LogAppender:
         self._on_appended(info)
         return info
 
+    def roll(self) -> asyncio.Future[None]:
+        """Begin a new segment, on the writer thread, between the appends before and after."""
+        self._queued += 1
+        rolling = self._threads.write(self._log.roll)
+        rolling.add_done_callback(self._rolled)
+        return rolling
+
     def flush_if_due(self) -> None:
         """Begin to flush what flush.ms and rolled segments ask for by now, unless a flush is under way."""
         if not self._flushing:
@@ -102,6 +109,10 @@ class LogAppender:
         else:
             self._on_appended(appending.result())
             _succeed(answer, appending.result())
+        self._note_idle()
+
+    def _rolled(self, _: asyncio.Future[None]) -> None:
+        self._queued -= 1
         self._note_idle()
 
     def _flush_due(self) -> bool:

@@ -205,6 +205,10 @@ class Partition:
             return leader_epoch, self.log.log_end_offset
         return self.log.end_offset_for_epoch(leader_epoch)
 
+    def roll(self) -> asyncio.Future[None]:
+        """Begin a new segment of the log, in order with appends; the future raises KafkaError."""
+        return self._appender.roll()
+
     def flush_if_due(self) -> None:
         """Begin to flush what the topic's flush.ms asks for by now."""
         self._appender.flush_if_due()

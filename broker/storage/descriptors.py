@@ -90,6 +90,15 @@ class DescriptorCache:
             if descriptor is not None:
                 self._drop(descriptor)
 
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file. Who pins either path afterwards gets what is there then; what is pinned now stays open."""
+        with self._lock:
+            for path in (source, target):
+                descriptor = self._open.pop(path, None)
+                if descriptor is not None:
+                    self._drop(descriptor)
+            self.files.rename(source, target)
+
     def close(self) -> None:
         """Close every file that is not pinned; pinned ones close as they are unpinned."""
         with self._lock:

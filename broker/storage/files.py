@@ -59,6 +59,14 @@ class Files(Protocol):
 
     def size(self, descriptor: int) -> int: ...
 
+    def modified_ms(self, descriptor: int) -> int:
+        """When the contents last changed, in milliseconds since 1970."""
+        ...
+
+    def set_modified_ms(self, descriptor: int, time_ms: int) -> None:
+        """Say that the contents last changed then."""
+        ...
+
     def fsync(self, descriptor: int) -> None: ...
 
     def fsync_directory(self, path: str) -> None: ...
@@ -128,6 +136,12 @@ class OsFiles:
 
     def size(self, descriptor: int) -> int:
         return os.fstat(descriptor).st_size
+
+    def modified_ms(self, descriptor: int) -> int:
+        return os.fstat(descriptor).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, descriptor: int, time_ms: int) -> None:
+        os.utime(descriptor, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
     def fsync(self, descriptor: int) -> None:
         os.fsync(descriptor)

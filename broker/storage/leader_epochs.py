@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from operator import attrgetter
+from threading import Lock
 from typing import NamedTuple
 
 from broker.storage.files import Files, replace_file, sync_file
@@ -39,12 +40,16 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    """The epochs of one log. Reading is safe beside one writer: the list of entries is replaced, never changed."""
+    """The epochs of one log. Reading is safe beside writers: the list of entries is replaced, never changed.
+
+    The appender writes, and beside it whoever moves the start of the log.
+    """
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
         self._path = path
         self._is_synced = True
+        self._lock = Lock()
         self.entries: list[EpochStart] = []  # oldest first
         self.latest = NO_EPOCH  # the epoch of the log's end; a field, because every append looks at it
 
@@ -67,24 +72,28 @@ class LeaderEpochs:
         entries = self.entries
         if entries and entries[-1].epoch == epoch and entries[-1].start_offset <= start_offset:
             return
-        kept = [entry for entry in entries if entry.epoch < epoch and entry.start_offset < start_offset]
-        self._replace([*kept, EpochStart(epoch, start_offset)])
+        with self._lock:
+            kept = [entry for entry in self.entries if entry.epoch < epoch and entry.start_offset < start_offset]
+            self._replace([*kept, EpochStart(epoch, start_offset)])
 
     def truncate_from_end(self, end_offset: int) -> None:
         """The log was cut to end at `end_offset` (exclusive): drop the epochs that begin there or later."""
-        kept = [entry for entry in self.entries if entry.start_offset < end_offset]
-        if len(kept) < len(self.entries):
-            self._replace(kept)
+        with self._lock:
+            kept = [entry for entry in self.entries if entry.start_offset < end_offset]
+            if len(kept) < len(self.entries):
+                self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log starts at `start_offset` now: the epoch of that offset begins there, and the ones before are gone."""
-        covered = bisect_right(self.entries, start_offset, key=_start_offset)
-        if covered and self.entries[covered - 1].start_offset < start_offset:
-            self._replace([EpochStart(self.entries[covered - 1].epoch, start_offset), *self.entries[covered:]])
+        with self._lock:
+            covered = bisect_right(self.entries, start_offset, key=_start_offset)
+            if covered and self.entries[covered - 1].start_offset < start_offset:
+                self._replace([EpochStart(self.entries[covered - 1].epoch, start_offset), *self.entries[covered:]])
 
     def clear(self) -> None:
-        if self.entries:
-            self._replace([])
+        with self._lock:
+            if self.entries:
+                self._replace([])
 
     def epoch_for(self, offset: int) -> int:
         """The epoch whose leader wrote `offset`, or -1 if that is not known."""

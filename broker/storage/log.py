@@ -14,7 +14,8 @@ The last stable offset is where the earliest transaction begins that is open, or
 watermark; without any it is the high watermark.
 
 Threads: one appender at a time, in any thread (the same for `truncate_to`, `roll`, `close`); readers beside it, for
-whom `log_end_offset` moves after everything below it can be read; `flush` beside both.
+whom `log_end_offset` moves after everything below it can be read; beside both `flush`, and what works on old segments
+(`update_log_start_offset`, `delete_segments`).
 
 Errors: `KafkaError` for what a client or follower is to be told. An `OSError` takes the log directory offline: it and
 everything later is KAFKA_STORAGE_ERROR (`disk_failure`). A failed append leaves at most bytes behind the end of the
@@ -28,7 +29,7 @@ once.
 from __future__ import annotations
 
 import logging
-from threading import Lock
+from threading import Lock, RLock
 
 from broker.storage.append_info import AppendInfo
 from broker.storage.durability import Durability
@@ -84,6 +85,7 @@ class Log(LogReader):
             segmented, leader_epochs, producers, resources, identity_is_synced=identity_is_synced
         )
         self._tail_lock = Lock()
+        self._bounds_lock = RLock()  # held while the start moves or segments go, except by the appender's rolls
 
     def configure(self, config: LogConfig) -> None:
         """Take new properties, for what comes next."""
@@ -203,13 +205,28 @@ class Log(LogReader):
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is above the high watermark {self.high_watermark}"
             )
-        if offset <= self.log_start_offset:
-            return False
-        self.log_start_offset = offset
-        with self._disk("advancing the start of"):
+        with self._bounds_lock, self._disk("advancing the start of"):
+            if offset <= self.log_start_offset:
+                return False
+            self.log_start_offset = offset
             self._leader_epochs.truncate_from_start(offset)
         self._producers.replicated_up_to(offset)
         return True
+
+    def delete_segments(self, segments: list[Segment]) -> None:
+        """Take out segments wholly below the start of the log; their files go after file.delete.delay.ms.
+
+        Those that are not of the log any more are passed over.
+        """
+        self._failure.check()
+        with self._bounds_lock, self._disk("deleting segments of"):
+            mine = self._segmented.segments
+            ends = zip(mine.base_offsets[1:], mine, strict=False)
+            below = {segment for end, segment in ends if end <= self.log_start_offset}
+            removed = [segment for segment in segments if segment in below]
+            if removed:
+                self._segmented.delete(removed)
+                self._delete_snapshots_of(removed)
 
     def truncate_to(self, offset: int) -> bool:
         """Drop the batch that holds `offset` and all later ones; False if the log ends there or before.
@@ -217,7 +234,7 @@ class Log(LogReader):
         The log ends behind the last batch that is left then, at `offset` or before it.
         """
         self._failure.check()
-        with self._disk("truncating"):
+        with self._bounds_lock, self._disk("truncating"):
             if offset >= self.log_end_offset:
                 self._leader_epochs.truncate_from_end(self.log_end_offset)
                 return False
@@ -232,7 +249,7 @@ class Log(LogReader):
     def start_over_at(self, offset: int) -> None:
         """Drop everything and let the log begin, and end, at `offset`: a follower whose leader starts above its end."""
         self._failure.check()
-        with self._disk("truncating"):
+        with self._bounds_lock, self._disk("truncating"):
             self.log_end_offset = offset
             removed = self._segmented.start_over(offset)
             self._leader_epochs.clear()
@@ -240,11 +257,14 @@ class Log(LogReader):
 
     def _after_cut(self, log_start_offset: int, now_ms: int, removed: list[Segment]) -> None:
         self.log_start_offset = log_start_offset
+        self._delete_snapshots_of(removed)
+        self._learn_producers(self.log_end_offset, now_ms)
+        self.advance_high_watermark(self.high_watermark)
+
+    def _delete_snapshots_of(self, removed: list[Segment]) -> None:
         snapshots = self._producers.forget_snapshots_of(removed)
         if snapshots:
             self._resources.deletions.add(self.config.file_delete_delay_ms, files=snapshots)
-        self._learn_producers(self.log_end_offset, now_ms)
-        self.advance_high_watermark(self.high_watermark)
 
     def _learn_producers(self, end_offset: int, now_ms: int) -> None:
         self._producers.rebuild(
@@ -277,6 +297,8 @@ class Log(LogReader):
     def roll(self) -> None:
         """Begin a new segment at the end of the log, unless the active one is empty."""
         self._failure.check()
+        if not self._tail_is_checked:
+            self._check_tail()
         if self.active_segment.size:
             with self._disk("rolling"):
                 self._producers.snapshot_at(self._segmented.roll(self.log_end_offset).base_offset)

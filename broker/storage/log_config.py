@@ -52,6 +52,11 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
         return "compact" in self.cleanup_policy
 
     @property
+    def is_deleted(self) -> bool:
+        """Whether segments go by age and size."""
+        return "delete" in self.cleanup_policy
+
+    @property
     def max_segment_ms(self) -> int:
         """Time-based rolls also happen when compaction may not wait any longer (KIP-354)."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms

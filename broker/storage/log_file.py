@@ -81,6 +81,13 @@ class LogFile:
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
+    def modified_ms(self) -> int:
+        descriptor = self.descriptors.pin(self.path)
+        try:
+            return self.descriptors.files.modified_ms(descriptor.number)
+        finally:
+            self.descriptors.unpin(descriptor)
+
     def slice(self, position: int, length: int) -> LogSlice:
         return LogSlice(self.descriptors, self.descriptors.pin(self.path), position, length, self.base_offset)
 

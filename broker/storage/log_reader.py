@@ -19,6 +19,7 @@ from broker.storage.log_slice import LogSlice
 from broker.storage.partition_producers import PartitionProducers
 from broker.storage.producer_state import ProducerState
 from broker.storage.resources import LogResources
+from broker.storage.retention import segments_to_delete
 from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog
 from broker.storage.segments import Segments
@@ -134,7 +135,11 @@ class LogReader(ABC):
                 f"offset {offset} is outside [{self.log_start_offset}, {self.log_end_offset}]",
             )
         with self._disk("reading"):
-            return self._segmented.read(offset, max_bytes, end_offset, minimum_one_batch)
+            data = self._segmented.read(offset, max_bytes, end_offset, minimum_one_batch)
+        if offset < self.log_start_offset:  # retention took the segment just now, and this begins behind it
+            data.release()
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is below {self.log_start_offset}")
+        return data
 
     def offset_for_timestamp(self, timestamp: int) -> RecordPosition | None:
         """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None if there is none."""
@@ -170,6 +175,23 @@ class LogReader(ABC):
         with self._disk("reading the index of"):
             end_offset = self._segmented.end_of(offset, data)
         return self.aborted_transactions(offset, end_offset)
+
+    def end_of_segment(self, segment: Segment) -> int:
+        """The offset (exclusive) that no record of `segment` reaches: where the next one begins, or the log ends."""
+        behind = [base for base in self._segmented.segments.base_offsets if base > segment.base_offset]
+        return behind[0] if behind else self.log_end_offset
+
+    def segments_to_delete(self) -> list[Segment]:
+        """The segments that have had their time by now, oldest first; the active one only with all others."""
+        with self._disk("looking at the age of"):
+            return segments_to_delete(
+                self._segmented.segments.from_offset(0),
+                self.config,
+                log_start_offset=self.log_start_offset,
+                high_watermark=self.high_watermark,
+                log_end_offset=self.log_end_offset,
+                now_ms=self._resources.clock.time_ms(),
+            )
 
     # ------------------------------------------------------------------------------------------------------ preparation
 

@@ -41,6 +41,10 @@ class LogSlice:
             raise ValueError("the slice is empty or was released")
         return self._descriptor.number
 
+    def is_of(self, path: str) -> bool:
+        """Whether the file at `path` is the one that the slice is of: it was not renamed or replaced since."""
+        return self._descriptor is not None and self._descriptor.retained and self._descriptor.path == path
+
     def read(self) -> bytes:
         """All bytes of the slice; `OSError` if the disk fails."""
         if not self.length or self._descriptors is None:

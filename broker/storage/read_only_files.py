@@ -113,6 +113,12 @@ class ReadOnlyFiles:
     def size(self, descriptor: int) -> int:
         return self._open[descriptor].size
 
+    def modified_ms(self, descriptor: int) -> int:
+        return 0 if self._open[descriptor].path is None else self._disk.modified_ms(descriptor)
+
+    def set_modified_ms(self, descriptor: int, time_ms: int) -> None:
+        """Nothing: the files keep their times."""
+
     def fsync(self, descriptor: int) -> None:
         """Nothing: memory is as durable as it gets."""
 

@@ -11,7 +11,8 @@ Invariants: no batch's base offset is below the segment's, none reaches the base
 is more than 2^31 - 1 above the base offset (the indexes hold 32-bit differences).
 
 One thread appends (and truncates, closes); others may read below the end offset that the log published. Opening a
-segment touches no file.
+segment touches no file. The names may end in `.cleaned`, `.swap` or `.deleted` (`names`): a reader that still holds a
+segment which was deleted or replaced goes on reading it under its new name, until the files are removed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from __future__ import annotations
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.log_config import LogConfig
 from broker.storage.log_file import LogFile
-from broker.storage.names import DELETED_SUFFIX, LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
+from broker.storage.names import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_name,
+)
 from broker.storage.segment_indexes import SegmentIndexes
 from broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
 from broker.storage.transaction_index import TransactionIndex
@@ -29,11 +37,14 @@ _RECENT = 16  # batches whose positions are remembered, once or twice over: cons
 
 
 class Segment:
-    """The batches from `base_offset` up to the next segment. `sizes` are the segment's files that exist, by suffix."""
+    """The batches from `base_offset` up to the next segment.
+
+    `sizes` are the segment's files that exist, by suffix; their names have `ending` behind it.
+    """
 
     __slots__ = (
-        "_created_ms", "_first_timestamp", "_less_recent", "_recent", "base_offset", "indexes", "jitter_ms", "log",
-        "transaction_index",
+        "_created_ms", "_first_timestamp", "_less_recent", "_prefix", "_recent", "base_offset", "indexes", "jitter_ms",
+        "log", "transaction_index",
     )  # fmt: skip
 
     def __init__(
@@ -46,13 +57,17 @@ class Segment:
         sizes: dict[str, int],
         created_ms: int,
         jitter_ms: int = 0,
+        ending: str = "",
     ) -> None:
-        prefix = f"{directory}/{file_name(base_offset, '')}"
+        prefix = self._prefix = f"{directory}/{file_name(base_offset, '')}"
         self.base_offset = base_offset
-        self.log = LogFile(prefix + LOG_SUFFIX, base_offset, descriptors, sizes.get(LOG_SUFFIX, 0))
-        self.indexes = SegmentIndexes(self.log, config, sizes)
+        self.log = LogFile(f"{prefix}{LOG_SUFFIX}{ending}", base_offset, descriptors, sizes.get(LOG_SUFFIX, 0))
+        self.indexes = SegmentIndexes(self.log, config, sizes, prefix, ending)
         self.transaction_index = TransactionIndex(
-            prefix + TRANSACTION_INDEX_SUFFIX, base_offset, descriptors, sizes.get(TRANSACTION_INDEX_SUFFIX)
+            f"{prefix}{TRANSACTION_INDEX_SUFFIX}{ending}",
+            base_offset,
+            descriptors,
+            sizes.get(TRANSACTION_INDEX_SUFFIX),
         )
         self.jitter_ms = jitter_ms
         self._created_ms = created_ms
@@ -137,14 +152,26 @@ class Segment:
 
     def mark_deleted(self) -> list[str]:
         """Rename all files so that they are of no log any more, and return their new paths."""
+        return self.rename(DELETED_SUFFIX)
+
+    def rename(self, ending: str) -> list[str]:
+        """Let the names of all files end in `ending`, the log's first; return the new paths of those that exist."""
         descriptors = self.log.descriptors
-        marked = []
-        for path in self.paths:
-            descriptors.forget(path)
-            if descriptors.files.exists(path):
-                descriptors.files.rename(path, path + DELETED_SUFFIX)
-                marked.append(path + DELETED_SUFFIX)
-        return marked
+        offsets, times = self.indexes.files
+        renamed = []
+        with self.indexes.lock:  # nobody makes an index again under a name that becomes another segment's
+            for file, suffix in (
+                (self.log, LOG_SUFFIX),
+                (offsets, OFFSET_INDEX_SUFFIX),
+                (times, TIME_INDEX_SUFFIX),
+                (self.transaction_index, TRANSACTION_INDEX_SUFFIX),
+            ):
+                target = f"{self._prefix}{suffix}{ending}"
+                if descriptors.files.exists(file.path):
+                    descriptors.rename(file.path, target)
+                    renamed.append(target)
+                file.path = target
+        return renamed
 
     def release(self) -> None:
         """Close all files as they are."""
@@ -176,3 +203,8 @@ class Segment:
     def largest_timestamp(self) -> TimestampOffset:
         """The largest timestamp, and the last offset of the first batch with it; `(-1, base offset)` without one."""
         return self.indexes.largest_timestamp()
+
+    def retention_timestamp(self) -> int:
+        """The time from which the segment's age counts: its largest timestamp, or when it was last written."""
+        largest = self.largest_timestamp().timestamp
+        return largest if largest > 0 else self.log.modified_ms()

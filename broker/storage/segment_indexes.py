@@ -20,7 +20,7 @@ from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.log_config import LogConfig
 from broker.storage.log_file import LogFile
-from broker.storage.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from broker.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from broker.storage.offset_index import OffsetIndex
 from broker.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 
@@ -28,22 +28,26 @@ _log = logging.getLogger(__name__)
 
 
 class SegmentIndexes:
-    """The two indexes of the segment whose log is `log`. `sizes` are the segment's files that exist, by suffix."""
+    """The two indexes of the segment whose log is `log_file`.
+
+    `sizes` are the segment's files that exist, by suffix; their paths are `prefix`, the suffix and `ending`.
+    """
 
     __slots__ = (
         "_bytes_since_entry", "_interval", "_is_checked", "_largest", "_log_file", "_offsets", "_times", "is_full",
         "lock",
     )  # fmt: skip
 
-    def __init__(self, log_file: LogFile, config: LogConfig, sizes: dict[str, int]) -> None:
-        prefix = log_file.path.removesuffix(LOG_SUFFIX)
+    def __init__(
+        self, log_file: LogFile, config: LogConfig, sizes: dict[str, int], prefix: str, ending: str = ""
+    ) -> None:
         base_offset, descriptors, size = log_file.base_offset, log_file.descriptors, config.segment_index_bytes
         self._log_file = log_file
         self._offsets = OffsetIndex(
-            prefix + OFFSET_INDEX_SUFFIX, base_offset, descriptors, size, sizes.get(OFFSET_INDEX_SUFFIX)
+            f"{prefix}{OFFSET_INDEX_SUFFIX}{ending}", base_offset, descriptors, size, sizes.get(OFFSET_INDEX_SUFFIX)
         )
         self._times = TimeIndex(
-            prefix + TIME_INDEX_SUFFIX, base_offset, descriptors, size, sizes.get(TIME_INDEX_SUFFIX)
+            f"{prefix}{TIME_INDEX_SUFFIX}{ending}", base_offset, descriptors, size, sizes.get(TIME_INDEX_SUFFIX)
         )
         self.lock = RLock()
         self.is_full = False
@@ -51,6 +55,11 @@ class SegmentIndexes:
         self._is_checked = False
         self._bytes_since_entry = 0
         self._largest: TimestampOffset | None = None  # None until needed: it is the time index's last entry
+
+    @property
+    def files(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Both, as they are: not yet compared with the log."""
+        return self._offsets, self._times
 
     @property
     def paths(self) -> tuple[str, str]:

@@ -67,7 +67,7 @@ class SegmentedLog:
         self.changed = False  # since it was opened: a log that was only read needs no closing work
         self._resources = resources
         self._flush_lock = Lock()
-        self._cuts = 0  # how often the log began and ended to be cut: odd while that is under way
+        self._changes = 0  # rises whenever files go or change their names: odd while that is under way
 
     @property
     def config(self) -> LogConfig:
@@ -123,23 +123,28 @@ class SegmentedLog:
     # --------------------------------------------------------------------------------------------------------- reading
 
     def look(self, look: Callable[[list[Segment]], T], from_offset: int) -> T:
-        """Return `look(segments)` of the segments from `from_offset` on; again if the log was cut meanwhile."""
+        """Return `look(segments)` of the segments from `from_offset` on; again if files changed meanwhile."""
         while True:
-            cuts = self._cuts
+            changes = self._changes
             try:
-                return look(self.segments.from_offset(from_offset))
+                found = look(self.segments.from_offset(from_offset))
+                if changes == self._changes:
+                    return found
             except (FileNotFoundError, CorruptBatchError, CorruptIndexError):
-                if cuts == self._cuts and not cuts % 2:
+                if changes == self._changes and not changes % 2:
                     raise
 
     def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
         """The slice from the batch that holds `offset`, or the next one, up to `end_offset`, within one segment."""
         while True:  # as in `look`, without the closure: this is every Fetch
-            cuts = self._cuts
+            changes = self._changes
             try:
-                return self._read(offset, max_bytes, end_offset, minimum_one_batch)
+                data = self._read(offset, max_bytes, end_offset, minimum_one_batch)
+                if changes == self._changes:
+                    return data
+                data.release()
             except (FileNotFoundError, CorruptBatchError, CorruptIndexError):
-                if cuts == self._cuts and not cuts % 2:
+                if changes == self._changes and not changes % 2:
                     raise
 
     def _read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
@@ -174,7 +179,7 @@ class SegmentedLog:
         for index, segment in enumerate(segments):
             if segment.base_offset == data.segment_base_offset:
                 entry = segment.indexes.offsets.first_at_position(data.position + data.length)
-                if entry is not None:
+                if entry is not None and data.is_of(segment.log.path):
                     return entry.offset
                 return segments[index + 1].base_offset if index + 1 < len(segments) else self.end.offset
         return self.end.offset
@@ -205,7 +210,7 @@ class SegmentedLog:
         # Differs from Kafka: the log then ends behind its last batch, which may be before `offset`. In Kafka it ends at
         `offset` until a restart finds the same end as we; a follower could not append the batch that it lost.
         """
-        with self._cutting():
+        with self._changing():
             removed = [segment for segment in self.segments if segment.base_offset > offset]
             if len(removed) == len(self.segments):
                 self._start_over(offset)
@@ -219,20 +224,25 @@ class SegmentedLog:
 
     def start_over(self, offset: int) -> list[Segment]:
         """Drop everything and begin at `offset`; return the segments that went."""
-        with self._cutting():
+        with self._changing():
             removed = list(self.segments)
             self._start_over(offset)
             return removed
 
+    def delete(self, removed: list[Segment]) -> None:
+        """Take segments out at the front; not the active one. The appender may go on meanwhile."""
+        with self._changing():
+            self._remove(removed)
+
     @contextmanager
-    def _cutting(self) -> Iterator[None]:
+    def _changing(self) -> Iterator[None]:
         with self._flush_lock:
             self.changed = True
-            self._cuts += 1
+            self._changes += 1
             try:
                 yield
             finally:
-                self._cuts += 1
+                self._changes += 1
 
     def _start_over(self, offset: int) -> None:
         segment = self._replace(list(self.segments), offset)

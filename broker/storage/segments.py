@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from threading import Lock
 
 from broker.storage.segment import Segment
 
 
 class Segments:
-    """An ordered registry, not empty once the log is open. Readers beside a writer see it before or after a change."""
+    """An ordered registry, not empty once the log is open. Readers beside a writer see it before or after a change.
+
+    Threads may change it side by side: the appender adds at the end, retention and compaction remove at the front.
+    """
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        self._lock = Lock()
         self._take(sorted(segments, key=_base_offset))
 
     def __iter__(self) -> Iterator[Segment]:
         return iter(self._ordered[1])
+
+    def __contains__(self, segment: object) -> bool:
+        return segment in self._ordered[1]
 
     def __len__(self) -> int:
         return len(self._ordered[1])
@@ -44,7 +52,8 @@ class Segments:
     def replace(self, removed: Iterable[Segment] = (), added: Iterable[Segment] = ()) -> None:
         """Take segments out and others in, in one step."""
         gone = set(removed)
-        self._take(sorted([*(s for s in self._ordered[1] if s not in gone), *added], key=_base_offset))
+        with self._lock:
+            self._take(sorted([*(s for s in self._ordered[1] if s not in gone), *added], key=_base_offset))
 
     def _take(self, segments: list[Segment]) -> None:
         self._ordered = ([segment.base_offset for segment in segments], segments)

@@ -166,6 +166,12 @@ class SimulatedFiles:
     def size(self, descriptor: int) -> int:
         return len(self._open[descriptor].data)
 
+    def modified_ms(self, descriptor: int) -> int:
+        return 0
+
+    def set_modified_ms(self, descriptor: int, time_ms: int) -> None:
+        """Times are not kept: nothing that has a timestamp of its own goes by them."""
+
     def fsync(self, descriptor: int) -> None:
         self._step()
         self._open[descriptor].sync()

@@ -1,0 +1,113 @@
+"""The round that deletes what has had its time from the logs that this broker has (`storage.retention` decides what).
+
+| step | where |
+|---|---|
+| which segments have expired, of each log | thread |
+| a log whose active segment is among them is rolled, in order with its appends; then it is looked at again | writer |
+| the logs start behind those segments, in memory | thread |
+| log start offsets are checkpointed: nothing that goes now can come back, whenever the broker stops | the same |
+| the segments leave their logs and are renamed to `.deleted`; `storage.deletions` removes them later | the same |
+
+A log that fails is passed over, and tried again in the next round. What a round costs grows with the partitions, not
+with their segments or records: of 5,000 idle ones it takes about 45 ms of a thread, the first time 0.3 s, when their
+timestamps are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from broker.event_log import EventLogger
+from broker.replication.disk_threads import DiskThreads
+from broker.replication.partition import Partition
+from broker.replication.partitions import Partitions
+from broker.storage.log import Log
+from broker.storage.log_dir import LogDir
+from broker.storage.segment import Segment
+from protocol.errors import KafkaError
+
+_LOG = EventLogger(__name__)
+
+_ROLLS = 32  # at a time; appends to other logs that need the writer thread come between
+
+
+class Expired(NamedTuple):
+    """The segments of a partition's log that have had their time, oldest first."""
+
+    partition: Partition
+    segments: list[Segment]
+
+    @property
+    def includes_active(self) -> bool:
+        return self.segments[-1] is self.partition.log.active_segment
+
+
+class RetentionCheck:
+    """Looks at the partitions of one broker. One `run` at a time for any partition."""
+
+    def __init__(self, log_dir: LogDir, partitions: Partitions, threads: DiskThreads) -> None:
+        self._log_dir = log_dir
+        self._partitions = partitions
+        self._threads = threads
+
+    async def run(self, is_wanted: Callable[[Log], bool] = lambda _: True) -> int:
+        """Delete the expired segments of all logs that are wanted, and return how many there were."""
+        looked_at = [each for each in self._partitions if not each.offline and is_wanted(each.log)]
+        expired = await self._threads.run_to_end(_expired, looked_at)
+        rolled = [each.partition for each in expired if each.includes_active]
+        for start in range(0, len(rolled), _ROLLS):
+            await _roll(rolled[start : start + _ROLLS])
+        if rolled:
+            expired = await self._threads.run_to_end(_expired, [each.partition for each in expired])
+        return await self._threads.run_to_end(self._delete, expired) if expired else 0
+
+    def _delete(self, expired: list[Expired]) -> int:
+        started = [each for each in expired if not each.includes_active and _start_behind(each)]
+        if not started:
+            return 0
+        self._log_dir.checkpoint_log_start_offsets()
+        for partition, segments in started:
+            log = partition.log
+            log.delete_segments(segments)
+            _LOG.info(
+                "segments deleted",
+                topic=log.topic,
+                partition=log.partition,
+                segments=len(segments),
+                bytes=sum(segment.size for segment in segments),
+                log_start_offset=log.log_start_offset,
+            )
+        return sum(len(each.segments) for each in started)
+
+
+def _expired(partitions: Sequence[Partition]) -> list[Expired]:
+    found = []
+    for partition in partitions:
+        try:
+            segments = partition.log.segments_to_delete()
+        except KafkaError as error:
+            _LOG.warning("log not looked at for retention", log=repr(partition.log), error=str(error))
+            continue
+        if segments:
+            found.append(Expired(partition, segments))
+    return found
+
+
+async def _roll(partitions: Sequence[Partition]) -> None:
+    # A failed roll has taken the directory offline; the log that it was of is then not deleted from.
+    await asyncio.gather(*(asyncio.shield(each.roll()) for each in partitions), return_exceptions=True)
+
+
+def _start_behind(expired: Expired) -> bool:
+    """Let the log start where the last of the segments ends."""
+    log = expired.partition.log
+    try:
+        end = log.end_of_segment(expired.segments[-1])
+        if end > log.log_start_offset:
+            log.update_log_start_offset(end)
+    except KafkaError as error:
+        _LOG.warning("segments not deleted", log=repr(log), error=str(error))
+        return False
+    return True
