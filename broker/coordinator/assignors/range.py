@@ -1,0 +1,36 @@
+"""The range assignor: of every topic each member gets one run of partitions, the first members the lower numbers.
+
+```
+5 partitions, 3 members     first  0 1     second  2 3     third  4
+```
+Members are in the order of their instance ids, then those without one in the order of their member ids. Topics with
+equal numbers of partitions that all members subscribe to are thereby assigned alike, which joins rely on. Nothing is
+sticky but the order: a static member that comes back finds its partitions. Source: Kafka's `RangeAssignor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker.coordinator.assignors.spec import Assignment, MemberSpec
+
+
+def assign_ranges(members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> dict[str, Assignment]:
+    assignments: dict[str, Assignment] = {member_id: {} for member_id in members}
+    subscribers: dict[bytes, list[str]] = {}
+    for member_id in sorted(members, key=lambda member_id: _order(member_id, members[member_id])):
+        for topic_id in members[member_id].topic_ids:
+            subscribers.setdefault(topic_id, []).append(member_id)
+    for topic_id, member_ids in subscribers.items():
+        quota, extra = divmod(partition_counts[topic_id], len(member_ids))
+        start = 0
+        for position, member_id in enumerate(member_ids):
+            end = start + quota + (position < extra)
+            if end > start:
+                assignments[member_id][topic_id] = frozenset(range(start, end))
+            start = end
+    return assignments
+
+
+def _order(member_id: str, member: MemberSpec) -> tuple[bool, str]:
+    return (member.instance_id is None, member_id if member.instance_id is None else member.instance_id)
