@@ -47,6 +47,19 @@ class OneOf(msgspec.Struct, frozen=True):
         return f"[{', '.join(self.words)}]"
 
 
+class OneOfAnyCase(msgspec.Struct, frozen=True):
+    """One of some words, in capitals or not."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, value: str) -> None:
+        if value.upper() not in self.words:
+            raise InvalidValueError(f"expected one of {', '.join(self.words)}")
+
+    def __str__(self) -> str:
+        return f"(case insensitive) [{', '.join(self.words)}]"
+
+
 class RangeOr(msgspec.Struct, frozen=True):
     """A number within a range, or one value that means something else."""
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from broker.config.consumer_groups import ConsumerGroupProperties
 from broker.config.errors import ConfigError
 from broker.config.identity import IdentityProperties, LogDirProperties
 from broker.config.log import CompactionProperties, RecordProperties, RetentionProperties, SegmentProperties
@@ -45,6 +46,7 @@ class BrokerConfig(
     SegmentProperties,
     RecordProperties,
     CompactionProperties,
+    ConsumerGroupProperties,
     ObservabilityProperties,
     Table,
 ):

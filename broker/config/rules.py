@@ -22,6 +22,7 @@ def broken_rules(values: Mapping[str, Any], declared: AbstractSet[str]) -> list[
         *_advertised_listeners(values),
         *_times(values),
         *_limits(values),
+        *_consumer_groups(values),
     ]
 
 
@@ -130,3 +131,24 @@ def _limits(values: Mapping[str, Any]) -> Iterator[str]:
         name, separator, _ = label.partition("=")
         if not separator or not name.strip().isidentifier():
             yield f"metrics.static.labels: {label!r} is not of the form name=value"
+
+
+def _consumer_groups(values: Mapping[str, Any]) -> Iterator[str]:
+    for what in ("session.timeout", "heartbeat.interval", "assignment.interval"):
+        name, low, high = (f"group.consumer.{bound}{what}.ms" for bound in ("", "min.", "max."))
+        if values[high] < values[low]:
+            yield f"{high} must be greater than or equal to {low}"
+        if values[name] < values[low]:
+            yield f"{name} must be greater than or equal to {low}"
+        if values[name] > values[high]:
+            yield f"{name} must be less than or equal to {high}"
+    heartbeat, session = "group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"
+    if values[heartbeat] >= values[session]:
+        yield f"{heartbeat} must be less than {session}"
+    assignors = values["group.consumer.assignors"]
+    if not assignors:
+        yield "group.consumer.assignors names no assignor"
+    for assignor in assignors:
+        if assignor not in ("uniform", "range"):
+            # Differs from Kafka: classes cannot be named, because there is no Java here to load them.
+            yield f"group.consumer.assignors: {assignor!r} is neither uniform nor range"

@@ -9,11 +9,7 @@ from __future__ import annotations
 
 _REASONS = {
     "consumer groups are not built yet": """
-        group.consumer.assignment.interval.ms group.consumer.assignors group.consumer.heartbeat.interval.ms
-        group.consumer.max.assignment.interval.ms group.consumer.max.heartbeat.interval.ms
-        group.consumer.max.session.timeout.ms group.consumer.max.size group.consumer.migration.policy
-        group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-        group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms group.coordinator.append.linger.ms
+        group.coordinator.append.linger.ms
         group.coordinator.cached.buffer.max.bytes group.coordinator.new.enable group.coordinator.rebalance.protocols
         group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
         offset.metadata.max.bytes offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size

@@ -172,6 +172,13 @@ def test_the_listeners_for_controllers_of_a_kraft_file_are_passed_over(tmp_path:
         ({"max.connections.per.ip.overrides": "host"}, "not of the form host:count"),
         ({"metrics.static.labels": "a b=c"}, "not of the form name=value"),
         ({"authorizer.class.name": "kafka.security.Authorizer"}, "empty"),
+        ({"group.consumer.session.timeout.ms": "44999"}, "must be greater than or equal to group.consumer.min.session"),
+        ({"group.consumer.heartbeat.interval.ms": "15001"}, "must be less than or equal to group.consumer.max.heartbe"),
+        ({"group.consumer.min.assignment.interval.ms": "15001"}, "max.assignment.interval.ms must be greater than or"),
+        ({"group.consumer.min.session.timeout.ms": "1", "group.consumer.session.timeout.ms": "5000"}, "must be less"),
+        ({"group.consumer.assignors": ""}, "names no assignor"),
+        ({"group.consumer.assignors": "uniform,org.example.Mine"}, "neither uniform nor range"),
+        ({"group.consumer.migration.policy": "sideways"}, "expected one of DISABLED"),
     ],
 )  # fmt: skip
 def test_rules_between_properties(settings: dict[str, str], part: str) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.config.bounds import Bound, OneOf, Range, RangeOr
+from broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range, RangeOr
 from broker.config.broker_config import PROPERTIES
 from broker.config.property import attribute_name
 from broker.config.without_meaning import WITHOUT_MEANING
@@ -49,7 +49,7 @@ def _default(text: str | None, kind: str) -> str:
 
 def _valid(bound: Bound | None) -> str | None:
     """Kafka's notation, or None where the bound is a function of ours that has none."""
-    return "" if bound is None else str(bound) if isinstance(bound, Range | OneOf | RangeOr) else None
+    return "" if bound is None else str(bound) if isinstance(bound, Range | OneOf | OneOfAnyCase | RangeOr) else None
 
 
 def test_every_property_of_kafka_is_in_the_tables_or_has_a_reason_not_to_be() -> None:
