@@ -102,7 +102,8 @@ class Effects(msgspec.Struct):
 
     `timers`: set (delay in ms) or cancelled (None). `follow_up`: handed to `stored` when the records are in the log, or
     could not be written. `become`: the group that stands in this one's place from now on (a migration); its records
-    come after this one's. `is_applied`: the state has the records in it already, so they are not replayed.
+    come after this one's. `is_applied`: the state has the records in it already, so they are not replayed. `work`: what
+    takes long; it runs in a thread, and what it returns is an event for `handle`.
     """
 
     replies: list[tuple[Ticket, Reply]] = []
@@ -112,6 +113,7 @@ class Effects(msgspec.Struct):
     follow_up: Any = None
     become: Group | None = None
     is_applied: bool = False
+    work: Callable[[], Any] | None = None
 
 
 class Committer(NamedTuple):

@@ -1,0 +1,84 @@
+"""Members that go: they say so, or a timer that runs out says it for them (`timers`).
+
+- A member that leaves or is fenced is taken out of the log, its partitions are free at once, and the group has a new
+  epoch.
+- A static member that leaves with epoch -2 will be back: its epoch becomes -2, and its partitions stay its own until it
+  is back or its session ends. Nobody else notices.
+
+Source: Kafka's `GroupMetadataManager.consumerGroupLeave` and `consumerGroupFenceMembers`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from broker.coordinator.consumer_group import checks, records
+from broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from broker.coordinator.consumer_group.member import STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
+from broker.coordinator.consumer_group.state import GroupState
+from broker.coordinator.consumer_group.subscription import metadata_hash, topic_names
+from broker.coordinator.consumer_group.timers import REBALANCE, all_timers
+from broker.coordinator.group_type import Effects, Note, TimerKey
+from broker.metadata.image import MetadataImage
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+
+
+def leave(state: GroupState, event: ConsumerHeartbeat, image: MetadataImage) -> Effects:
+    """Take the member out, or put it aside. Raises UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+    request = event.request
+    if request.instance_id is None:
+        member = checks.known_member(state, request.member_id)
+    else:
+        member = checks.known_static_member(state, request.member_id, request.instance_id)
+    if request.member_epoch == STATIC_LEAVE_EPOCH:
+        effects = Effects(records=[records.current_assignment(state.group_id, _put_aside(member))])
+    else:
+        effects = fence(state, [member], image, "it left")
+    response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+    effects.replies.append((event.ticket, response))
+    return effects
+
+
+def time_out(state: GroupState, timer: TimerKey, image: MetadataImage) -> Effects:
+    """Fence the member that a timer ran out for, unless it is gone or no longer what was waited for."""
+    kind, member_id = timer
+    member = state.members.get(member_id)
+    if member is None or (kind == REBALANCE and not _is_revoking(member)):
+        return Effects()
+    return fence(state, [member], image, f"its {kind} timeout expired")
+
+
+def fence(state: GroupState, members: Sequence[ConsumerMember], image: MetadataImage, reason: str) -> Effects:
+    """Take the members out; those who stay may have their partitions from the next epoch on."""
+    effects = Effects()
+    for member in members:
+        effects.records += records.member_deleted(state.group_id, member.member_id)
+        effects.timers.update(dict.fromkeys(all_timers(member.member_id)))
+        effects.notes.append(Note("consumer group member out", {"member": member.member_id, "reason": reason}))
+    effects.records += [records.expression_deleted(state.group_id, pattern) for pattern in _orphaned(state, members)]
+    gone = {member.member_id for member in members}
+    names = {
+        name
+        for member in state.members.values()
+        if member.member_id not in gone
+        for name in topic_names(member, state.expressions)
+    }
+    effects.records.append(records.group_epoch(state.group_id, state.group_epoch + 1, metadata_hash(names, image)))
+    return effects
+
+
+def _orphaned(state: GroupState, members: Sequence[ConsumerMember]) -> list[str]:
+    """Return the regular expressions that nobody subscribes by once these members are gone."""
+    counts = Counter(member.subscribed_topic_regex for member in members if member.subscribed_topic_regex)
+    return [pattern for pattern, count in counts.items() if state.subscribers_by_pattern[pattern] == count]
+
+
+def _put_aside(member: ConsumerMember) -> ConsumerMember:
+    return msgspec.structs.replace(member, member_epoch=STATIC_LEAVE_EPOCH, pending_revocation={})
+
+
+def _is_revoking(member: ConsumerMember) -> bool:
+    return member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch != STATIC_LEAVE_EPOCH

@@ -1,0 +1,93 @@
+"""When the regular expressions of a group are resolved, and what a member that changes its own does to the group.
+
+A new expression matches nothing until it was resolved, which takes a thread and comes back as `ExpressionsResolved`.
+All expressions of the group are resolved together, so that they make one rebalance, when one is not resolved yet, or
+there are new topics, or the last time was long ago; but not while it is being done, and not within ten seconds after.
+Source: Kafka's `GroupMetadataManager.maybeUpdateRegularExpressions`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+from broker.coordinator.consumer_group import records
+from broker.coordinator.consumer_group.events import ExpressionsResolved
+from broker.coordinator.consumer_group.member import ConsumerMember
+from broker.coordinator.consumer_group.regular_expressions import ResolvedExpression, check, resolve
+from broker.coordinator.consumer_group.state import GroupState
+from broker.coordinator.consumer_group.subscription import metadata_hash, topic_names
+from broker.coordinator.group_type import Effects
+from broker.metadata.image import MetadataImage
+
+MIN_REFRESH_INTERVAL_MS = 10_000
+MAX_REFRESH_INTERVAL_MS = 600_000
+
+
+def change(
+    state: GroupState,
+    old: ConsumerMember,
+    new: ConsumerMember,
+    image: MetadataImage,
+    now_ms: int,
+    effects: Effects,
+) -> bool:
+    """Add to the effects what the member's expression asks for; say whether the group's topics change at once.
+
+    Raises INVALID_REGULAR_EXPRESSION.
+    """
+    before, after = old.subscribed_topic_regex, new.subscribed_topic_regex
+    subscribers = state.subscribers_by_pattern
+    if before == after and not subscribers:
+        return False
+    if before != after:
+        if after and after not in subscribers:
+            check(after)
+        if before and subscribers[before] == 1:
+            effects.records.append(records.expression_deleted(state.group_id, before))
+    patterns = Counter(subscribers)
+    patterns[before] -= 1
+    patterns[after] += 1
+    wanted = frozenset(pattern for pattern, count in patterns.items() if pattern and count > 0)
+    if wanted and _is_refresh_due(state, wanted, now_ms):
+        effects.work = partial(_resolved, wanted, image, now_ms)
+    return before != after and (not after or after in state.expressions)
+
+
+def refresh(state: GroupState, event: ExpressionsResolved, image: MetadataImage) -> Effects:
+    """Take in what was resolved, as far as anybody still subscribes by it; other topics make a new group epoch."""
+    effects = Effects()
+    if event.resolved is None:
+        return effects
+    resolved = {pattern: found for pattern, found in event.resolved.items() if pattern in state.subscribers_by_pattern}
+    effects.records += [records.expression(state.group_id, pattern, found) for pattern, found in resolved.items()]
+    has_changed = any(
+        found.topics != state.expressions.get(pattern, ResolvedExpression()).topics
+        for pattern, found in resolved.items()
+    )
+    known = {**state.expressions, **resolved}
+    names = {name for member in state.members.values() for name in topic_names(member, known)}
+    new_hash = metadata_hash(names, image)
+    if has_changed or new_hash != state.metadata_hash:
+        effects.records.append(records.group_epoch(state.group_id, state.group_epoch + 1, new_hash))
+    return effects
+
+
+def _is_refresh_due(state: GroupState, patterns: frozenset[str], now_ms: int) -> bool:
+    if state.is_resolving:
+        return False
+    if not state.expressions:
+        return True
+    last_ms = max(resolved.timestamp for resolved in state.expressions.values())
+    if now_ms <= last_ms + MIN_REFRESH_INTERVAL_MS:
+        return False
+    last_revision = max(resolved.version for resolved in state.expressions.values())
+    return (
+        len(patterns) != len(state.expressions)
+        or last_revision < state.topics_added_at
+        or now_ms > last_ms + MAX_REFRESH_INTERVAL_MS
+    )
+
+
+def _resolved(patterns: frozenset[str], image: MetadataImage, now_ms: int) -> ExpressionsResolved:
+    return ExpressionsResolved(resolve(patterns, image.topics, image.revision, now_ms))

@@ -1,0 +1,135 @@
+"""A consumer group of the consumer protocol (KIP-848), as the coordinator sees it: a pure state machine.
+
+```
+ConsumerHeartbeat ─┬─ epoch ≥ 0 ─► heartbeat   joins, stays, changes its mind
+                   └─ epoch < 0 ─► departure   leaves
+TimerExpired ────────────────────► departure   is fenced
+ExpressionsResolved ─────────────► expressions its topics are known
+metadata_changed ────────────────► a mark: the next heartbeat looks at the metadata
+```
+
+`state` draws the epochs and names the invariants. Everything that is decided comes out as `Effects`; the state follows
+when their records are replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from broker.coordinator.consumer_group import departure, describe, expressions, heartbeat, offset_checks
+from broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
+from broker.coordinator.consumer_group.member import MemberState
+from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from broker.coordinator.consumer_group.state import GroupState
+from broker.coordinator.consumer_group.timers import rebalance_timer, session_timer
+from broker.coordinator.group_type import CONSUMER, Committer, Effects, TimerExpired, TimerKey
+from broker.coordinator.records import CoordinatorRecord
+from broker.metadata.image import MetadataImage
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.consumer_group_describe import DescribedGroup
+
+_LOOKED_AT_METADATA = "looked at metadata"
+
+
+class ConsumerGroup:
+    """One group. `settings` and `image` tell the configuration and the cluster's metadata as of now."""
+
+    group_type = CONSUMER
+    protocol_type = "consumer"
+    follows_metadata = True
+
+    def __init__(
+        self, group_id: str, settings: Callable[[], ConsumerGroupSettings], image: Callable[[], MetadataImage]
+    ) -> None:
+        self.group_id = group_id
+        self._settings = settings
+        self._image = image
+        self._state = GroupState(group_id)
+
+    @property
+    def state(self) -> str:
+        return self._state.name
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._state.members
+
+    def described(self) -> DescribedGroup:
+        return describe.described(self._state, self._settings(), self._image())
+
+    def handle(self, event: Any, now_ms: int) -> Effects:
+        """Take an event. Raises KafkaError, having changed nothing."""
+        image = self._image()
+        if isinstance(event, TimerExpired):
+            return departure.time_out(self._state, event.key, image)
+        if isinstance(event, ExpressionsResolved):
+            self._state.is_resolving = False
+            return expressions.refresh(self._state, event, image)
+        assert isinstance(event, ConsumerHeartbeat)
+        if event.request.member_epoch < 0:
+            return departure.leave(self._state, event, image)
+        effects = heartbeat.heartbeat(self._state, event, self._settings(), image, now_ms)
+        if effects.work is not None:
+            self._state.is_resolving = True
+        if self._state.is_refresh_due:
+            self._state.is_refresh_due = False
+            effects.follow_up = _LOOKED_AT_METADATA
+        return effects
+
+    def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
+        if error is not None:
+            self._state.is_refresh_due = True
+        return Effects()
+
+    def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
+        """Note that topics were created, deleted or changed; the next heartbeat of a member acts on it."""
+        state = self._state
+        if has_new_topics:
+            state.topics_added_at = self._image().revision
+        state.is_refresh_due = state.is_refresh_due or not state.subscribed_topic_names().isdisjoint(changed_topics)
+        return Effects()
+
+    def replay(self, record: CoordinatorRecord) -> None:
+        self._state.replay(record)
+
+    def loaded(self, now_ms: int) -> Effects:
+        """Give every member a whole session, and those that are revoking their whole time, to be heard of again."""
+        effects = Effects()
+        # The metadata may have changed while nobody looked.
+        self._state.is_refresh_due = True
+        session_timeout_ms = self._settings().session_timeout_ms
+        for member in self._state.members.values():
+            effects.timers[session_timer(member.member_id)] = session_timeout_ms
+            if member.state is MemberState.UNREVOKED_PARTITIONS:
+                effects.timers[rebalance_timer(member.member_id)] = member.rebalance_timeout_ms
+        return effects
+
+    def unloaded(self) -> Effects:
+        return Effects()
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return self._state.tombstones()
+
+    def check_commit(self, committer: Committer, partitions: Collection[tuple[str, int]]) -> dict[TimerKey, int | None]:
+        """Raises KafkaError (`offset_checks`). A commit is no sign of life here: heartbeats are."""
+        offset_checks.check_commit(self._state, committer, partitions, self._image())
+        return {}
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raises KafkaError (`offset_checks`)."""
+        offset_checks.check_fetch(self._state, member_id, member_epoch)
+
+    def check_offset_delete(self) -> None:
+        """Nothing to refuse: topics that members read are left out one by one."""
+
+    def check_delete(self) -> None:
+        """Raises NON_EMPTY_GROUP."""
+        if self._state.members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return self._state.is_subscribed_to(topic)
+
+    def retention_start(self, commit_timestamp: int) -> int | None:
+        return commit_timestamp

@@ -1,0 +1,112 @@
+"""What follows from a sign of life of one member, in the order in which it must be written.
+
+```
+its subscription changed ─► record of it ─► its expression ─► a new group epoch, if the topics changed
+    ─► a target for that epoch, if due ─► one step of the member's reconciliation ─► its rebalance timer
+```
+
+The state stays as it is: this gathers the records that will change it. Members of both protocols go through it.
+Source: Kafka's `GroupMetadataManager.consumerGroupHeartbeat`.
+"""
+
+from __future__ import annotations
+
+from broker.coordinator.consumer_group import expressions, records, target_assignment
+from broker.coordinator.consumer_group.current_assignment import Reconciliation, Target
+from broker.coordinator.consumer_group.member import ConsumerMember, MemberState, TopicPartitionIds
+from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from broker.coordinator.consumer_group.state import GroupState
+from broker.coordinator.consumer_group.subscription import metadata_hash, topic_ids, topic_names
+from broker.coordinator.consumer_group.timers import rebalance_timer
+from broker.coordinator.group_type import Effects
+from broker.metadata.image import MetadataImage
+
+
+class MemberUpdate:
+    """One event of one member: `old` is the member as stored, `new` with what it says now. `apply` it once."""
+
+    def __init__(
+        self,
+        state: GroupState,
+        settings: ConsumerGroupSettings,
+        image: MetadataImage,
+        now_ms: int,
+        old: ConsumerMember,
+        new: ConsumerMember,
+        effects: Effects,
+    ) -> None:
+        self._state = state
+        self._settings = settings
+        self._image = image
+        self._now_ms = now_ms
+        self._old = old
+        self._new = new
+        self._effects = effects
+
+    def apply(self, owned: TopicPartitionIds | None) -> ConsumerMember:
+        """Add to the effects what follows, and return the member after its step.
+
+        `owned` is what the member says that it owns, None if it did not say. Raises INVALID_REGULAR_EXPRESSION.
+        """
+        old, new = self._old, self._new
+        if new != old:
+            self._effects.records.append(records.subscription(self._state.group_id, new))
+        names_changed = new.subscribed_topic_names != old.subscribed_topic_names
+        pattern_changed = new.subscribed_topic_regex != old.subscribed_topic_regex
+        is_pattern_known = expressions.change(self._state, old, new, self._image, self._now_ms, self._effects)
+        # A new expression changes the group's topics once it is resolved, and not before.
+        epoch = self._group_epoch(has_changed=names_changed or is_pattern_known)
+        return self._reconciled(self._target(epoch), owned, has_subscription_changed=names_changed or pattern_changed)
+
+    def _group_epoch(self, *, has_changed: bool) -> int:
+        """Return the group's epoch from now on, a new one if the members' topics or these themselves changed."""
+        state, effects = self._state, self._effects
+        if not has_changed and not state.is_refresh_due:
+            return state.group_epoch
+        names = {name for member in self._members().values() for name in topic_names(member, state.expressions)}
+        new_hash = metadata_hash(names, self._image)
+        epoch = state.group_epoch
+        if has_changed or new_hash != state.metadata_hash:
+            epoch += 1
+            effects.records.append(records.group_epoch(state.group_id, epoch, new_hash))
+        if state.has_subscription_metadata:
+            effects.records.append(records.subscription_metadata_deleted(state.group_id))
+        return epoch
+
+    def _target(self, epoch: int) -> Target:
+        """Return what the member should have: by a new target for `epoch`, if one is due, else by the last one."""
+        state, new = self._state, self._new
+        if not target_assignment.is_due(state, epoch, self._settings, self._now_ms):
+            return state.target_of(new.member_id, new.instance_id)
+        computed = target_assignment.compute(state, self._members(), epoch, self._settings, self._image, self._now_ms)
+        self._effects.records += computed.records
+        return Target(epoch, computed.targets[new.member_id])
+
+    def _members(self) -> dict[str, ConsumerMember]:
+        """Return the members as they will be: with this one, and without the static one whose place it takes."""
+        state, new = self._state, self._new
+        members = {**state.members, new.member_id: new}
+        replaced = state.static_member(new.instance_id)
+        if replaced is not None and replaced.member_id != new.member_id:
+            del members[replaced.member_id]
+        return members
+
+    def _reconciled(
+        self, target: Target, owned: TopicPartitionIds | None, *, has_subscription_changed: bool
+    ) -> ConsumerMember:
+        state, new, effects = self._state, self._new, self._effects
+        if new.is_reconciled_to(target.epoch) and not has_subscription_changed:
+            return new
+        member = Reconciliation(
+            target=target,
+            subscribed_topic_ids=topic_ids(topic_names(new, state.expressions), self._image),
+            owned=owned,
+            has_subscription_changed=has_subscription_changed,
+            is_owned=state.is_owned,
+        ).apply(new)
+        if member != new:
+            effects.records.append(records.current_assignment(state.group_id, member))
+            if member.classic is None:
+                is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS
+                effects.timers[rebalance_timer(member.member_id)] = member.rebalance_timeout_ms if is_revoking else None
+        return member

@@ -1,0 +1,73 @@
+"""Subscriptions by regular expression: checked, and matched against topic names, by RE2.
+
+A pattern comes from a client and runs in the broker, so it must never take more than linear time, as Python's `re` may:
+RE2 guarantees that, and bounds the memory of a compiled pattern. Kafka uses RE2/J, whose syntax is the same. A name
+matches if all of it does. Source: KIP-848, Kafka's `TopicRegexResolver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+import re2
+
+from broker.event_log import EventLogger
+from protocol.errors import ErrorCode, KafkaError
+
+_LOG = EventLogger(__name__)
+
+MAX_PATTERN_BYTES = 0x7FFF
+"""The key of the record that stores what a pattern matches holds no longer string."""
+
+
+class ResolvedExpression(msgspec.Struct, frozen=True):
+    """The topics that a pattern matched in the metadata of revision `version`, and when (`timestamp`, ms)."""
+
+    topics: frozenset[str] = frozenset()
+    version: int = 0
+    timestamp: int = 0
+
+
+def check(pattern: str) -> None:
+    """Raises INVALID_REGULAR_EXPRESSION, if RE2 does not take the pattern or it is too long to be stored."""
+    if len(pattern.encode()) > MAX_PATTERN_BYTES:
+        # Differs from Kafka: refused here, because there the write of the record fails later.
+        detail = f"it is longer than {MAX_PATTERN_BYTES} bytes"
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, _refusal(f"{pattern[:100]}…", detail))
+    try:
+        _compile(pattern)
+    except re2.error as error:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, _refusal(pattern, _reason(error))) from error
+
+
+def resolve(
+    patterns: Collection[str], topic_names: Collection[str], version: int, timestamp: int
+) -> dict[str, ResolvedExpression]:
+    """Return what each pattern matches. Takes linear time; call it away from the event loop."""
+    return {pattern: ResolvedExpression(_matches(pattern, topic_names), version, timestamp) for pattern in patterns}
+
+
+def _matches(pattern: str, topic_names: Collection[str]) -> frozenset[str]:
+    try:
+        matches = _compile(pattern).fullmatch
+    except re2.error as error:
+        # It was checked when it came; this one was stored by a broker whose engine takes what this one does not.
+        _LOG.warning("stored regular expression matches nothing", pattern=pattern, reason=_reason(error))
+        return frozenset()
+    return frozenset(name for name in topic_names if matches(name) is not None)
+
+
+def _compile(pattern: str) -> re2._Regexp[str]:
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)
+
+
+def _refusal(pattern: str, reason: str) -> str:
+    return f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {reason}."
+
+
+def _reason(error: re2.error) -> str:
+    (reason,) = error.args
+    return reason.decode() if isinstance(reason, bytes) else str(reason)

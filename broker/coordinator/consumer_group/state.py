@@ -1,0 +1,273 @@
+"""What a consumer group is made of: everything that its records say, and nothing else.
+
+```
+epochs      group epoch ≥ target epoch ≥ epoch of each member
+            one change of members, subscriptions or topics ─► group epoch + 1
+            one target assignment computed                 ─► target epoch = group epoch
+            one member reconciled to the target            ─► member epoch = target epoch
+```
+
+| state | holds when |
+|---|---|
+| Empty | there are no members |
+| Assigning | the group epoch is above the target epoch: the next heartbeat may compute a target |
+| Reconciling | some member has not all of its target, or still has what it must give up |
+| Stable | everybody is in the target epoch with all of the target |
+
+Invariants, which hold after every batch of records: a partition has one owner at most (`is_owned`), the member that
+has it assigned or pending revocation; target epoch and member epochs never go back, except that a member that rejoins
+starts over; a static member's instance id names one member.
+
+State changes in `replay` alone, one record at a time, with the records that an event produced as with those of a log
+that is loaded; events read it and return effects. What is not in records are three marks about the cluster's metadata
+(`is_refresh_due`, `is_resolving`, `topics_added_at`): losing them costs a look at the metadata, no more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from broker.coordinator.assignors import Assignment
+from broker.coordinator.consumer_group import records
+from broker.coordinator.consumer_group.current_assignment import Target
+from broker.coordinator.consumer_group.member import LEAVE_EPOCH, ConsumerMember, MemberState, OwnedPartitions
+from broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
+from broker.coordinator.consumer_group.subscription import topic_names
+from broker.coordinator.records import CoordinatorRecord
+from protocol.schema import Message
+from protocol.stored_records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    TopicPartitions,
+)
+
+_FIRST_EPOCH = 1
+"""As in Kafka: with its first member a group goes to epoch 2."""
+
+_NO_TARGET = -1
+"""The target epoch after the target was deleted."""
+
+
+class GroupState:
+    """The state of one group. Only `replay` changes it, apart from the marks."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.group_epoch = _FIRST_EPOCH
+        self.metadata_hash = 0
+        self.target_epoch = 0
+        self.target_timestamp = 0
+        self.targets: dict[str, Assignment] = {}
+        self.members: dict[str, ConsumerMember] = {}
+        self.static_member_ids: dict[str, str] = {}
+        self.expressions: dict[str, ResolvedExpression] = {}
+        self.has_subscription_metadata = False
+        self.is_refresh_due = False  # a topic changed: the next heartbeat must look at the metadata again
+        self.is_resolving = False  # regular expressions are being matched
+        self.topics_added_at = 0  # the last revision of the metadata that had a new topic
+        self.subscribers_by_pattern: Counter[str] = Counter()
+        self._owners: dict[bytes, dict[int, str]] = {}
+        self._replay: dict[type[Message], Callable[[Any, Any], None]] = {
+            ConsumerGroupMetadataKey: self._group,
+            ConsumerGroupPartitionMetadataKey: self._subscription_metadata,
+            ConsumerGroupMemberMetadataKey: self._member,
+            ConsumerGroupTargetAssignmentMetadataKey: self._target_epoch,
+            ConsumerGroupTargetAssignmentMemberKey: self._target,
+            ConsumerGroupCurrentMemberAssignmentKey: self._current_assignment,
+            ConsumerGroupRegularExpressionKey: self._expression,
+        }
+
+    @property
+    def name(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.group_epoch > self.target_epoch:
+            return "Assigning"
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return "Stable"
+        return "Reconciling"
+
+    def target_of(self, member_id: str, instance_id: str | None) -> Target:
+        """Return what the target gives a member, or the static member that it replaces."""
+        if instance_id is not None:
+            member_id = self.static_member_ids.get(instance_id, member_id)
+        return Target(self.target_epoch, self.targets.get(member_id, {}))
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        return None if instance_id is None else self.members.get(self.static_member_ids.get(instance_id, ""))
+
+    def is_owned(self, topic_id: bytes, partition: int) -> bool:
+        """Say whether a member has the partition, or was told to give it up and has not confirmed it."""
+        return partition in self._owners.get(topic_id, {})
+
+    def subscribed_topic_names(self) -> set[str]:
+        return {name for member in self.members.values() for name in topic_names(member, self.expressions)}
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return any(topic in topic_names(member, self.expressions) for member in self.members.values())
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Return the records that take back all that was written of the group, members included."""
+        taken_back: list[CoordinatorRecord] = []
+        for member_id in self.members:
+            taken_back += records.member_deleted(self.group_id, member_id)
+        taken_back += [records.expression_deleted(self.group_id, pattern) for pattern in self.expressions]
+        taken_back.append(records.target_deleted(self.group_id))
+        taken_back.append(records.subscription_metadata_deleted(self.group_id))
+        taken_back.append(records.group_deleted(self.group_id))
+        return taken_back
+
+    def replay(self, record: CoordinatorRecord) -> None:
+        """Take in one record of the group: of types 3 to 8 or 16."""
+        self._replay[type(record.key)](record.key, record.value)
+
+    def _group(self, _: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
+        if value is not None:
+            self.group_epoch = value.epoch
+            self.metadata_hash = value.metadata_hash
+
+    def _subscription_metadata(
+        self, _: ConsumerGroupPartitionMetadataKey, value: ConsumerGroupPartitionMetadataValue | None
+    ) -> None:
+        self.has_subscription_metadata = value is not None
+
+    def _member(self, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None) -> None:
+        old = self.members.get(key.member_id)
+        if value is None:
+            self._remove(old)
+        else:
+            self._put(
+                msgspec.structs.replace(
+                    old or ConsumerMember(key.member_id),
+                    instance_id=value.instance_id,
+                    rack_id=value.rack_id,
+                    rebalance_timeout_ms=value.rebalance_timeout_ms,
+                    client_id=value.client_id,
+                    client_host=value.client_host,
+                    subscribed_topic_names=frozenset(value.subscribed_topic_names),
+                    subscribed_topic_regex=value.subscribed_topic_regex or "",
+                    server_assignor=value.server_assignor,
+                    classic=value.classic_member_metadata,
+                )
+            )
+
+    def _target_epoch(
+        self,
+        _: ConsumerGroupTargetAssignmentMetadataKey,
+        value: ConsumerGroupTargetAssignmentMetadataValue | None,
+    ) -> None:
+        self.target_epoch = _NO_TARGET if value is None else value.assignment_epoch
+        self.target_timestamp = 0 if value is None else value.assignment_timestamp
+
+    def _target(
+        self, key: ConsumerGroupTargetAssignmentMemberKey, value: ConsumerGroupTargetAssignmentMemberValue | None
+    ) -> None:
+        if value is None:
+            self.targets.pop(key.member_id, None)
+        else:
+            self.targets[key.member_id] = {
+                topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions
+            }
+
+    def _current_assignment(
+        self, key: ConsumerGroupCurrentMemberAssignmentKey, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ) -> None:
+        old = self.members.get(key.member_id)
+        if value is not None:
+            self._put(
+                msgspec.structs.replace(
+                    old or ConsumerMember(key.member_id),
+                    member_epoch=value.member_epoch,
+                    previous_member_epoch=value.previous_member_epoch,
+                    state=MemberState(value.state),
+                    assigned=_owned(value.assigned_partitions, value.member_epoch),
+                    pending_revocation=_owned(value.partitions_pending_revocation, value.member_epoch),
+                )
+            )
+        elif old is not None:
+            self._put(
+                msgspec.structs.replace(
+                    old,
+                    member_epoch=LEAVE_EPOCH,
+                    previous_member_epoch=LEAVE_EPOCH,
+                    assigned={},
+                    pending_revocation={},
+                )
+            )
+
+    def _expression(
+        self, key: ConsumerGroupRegularExpressionKey, value: ConsumerGroupRegularExpressionValue | None
+    ) -> None:
+        if value is None:
+            self.expressions.pop(key.regular_expression, None)
+        else:
+            resolved = ResolvedExpression(frozenset(value.topics), value.version, value.timestamp)
+            self.expressions[key.regular_expression] = resolved
+
+    def _put(self, member: ConsumerMember) -> None:
+        old = self.members.get(member.member_id)
+        if old is not None:
+            self._release(old)
+        self.members[member.member_id] = member
+        if member.subscribed_topic_regex:
+            self.subscribers_by_pattern[member.subscribed_topic_regex] += 1
+        for topic_id, number in _partitions(member):
+            self._owners.setdefault(topic_id, {})[number] = member.member_id
+        if member.instance_id is not None:
+            self.static_member_ids[member.instance_id] = member.member_id
+
+    def _remove(self, member: ConsumerMember | None) -> None:
+        if member is None:
+            return
+        self._release(member)
+        del self.members[member.member_id]
+        instance_id = member.instance_id
+        if instance_id is not None and self.static_member_ids.get(instance_id) == member.member_id:
+            del self.static_member_ids[instance_id]
+
+    def _release(self, member: ConsumerMember) -> None:
+        pattern = member.subscribed_topic_regex
+        if pattern:
+            self.subscribers_by_pattern[pattern] -= 1
+            if not self.subscribers_by_pattern[pattern]:
+                del self.subscribers_by_pattern[pattern]
+        for topic_id, number in _partitions(member):
+            owners = self._owners.get(topic_id, {})
+            # A log that was compacted in part may show the next owner before it shows that this one let go.
+            if owners.get(number) == member.member_id:
+                del owners[number]
+                if not owners:
+                    del self._owners[topic_id]
+
+
+def _partitions(member: ConsumerMember) -> Iterator[tuple[bytes, int]]:
+    for partitions in (member.assigned, member.pending_revocation):
+        for topic_id, epochs in partitions.items():
+            for number in epochs:
+                yield topic_id, number
+
+
+def _owned(topics: list[TopicPartitions], member_epoch: int) -> OwnedPartitions:
+    """Read partitions with their epochs; records of older brokers have none, and the member's stands for them."""
+    return {
+        topic.topic_id: dict(
+            zip(topic.partitions, topic.assignment_epochs or [member_epoch] * len(topic.partitions), strict=True)
+        )
+        for topic in topics
+    }

@@ -1,0 +1,67 @@
+"""Which topics members read: names that they gave, and names that their regular expression matched.
+
+`metadata_hash` tells whether anything changed that the group's assignment depends on: it is stored with the group's
+epoch, and a different one makes a new epoch. Its bytes are those of Kafka's `Utils.computeTopicHash` and
+`computeGroupHash`, so that a group is not rebalanced for being served by another broker:
+
+```
+topic   xxh3-64 of   0 as byte ∣ topic id, its two halves as longs ∣ name as text ∣ number of partitions as int
+                     ∣ for each partition: its number as int ∣ for each rack of its replicas, sorted: length ∣ text
+group   xxh3-64 of   the hashes of the topics that exist, as longs, by name; 0 without any
+text    UTF-16 ∣ its length in units of 16 bits as int
+```
+All numbers are little-endian; the result is a signed long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import xxhash
+
+from broker.coordinator.consumer_group.member import ConsumerMember
+from broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
+from broker.metadata.image import MetadataImage, TopicImage
+
+Expressions = Mapping[str, ResolvedExpression]
+
+
+def topic_names(member: ConsumerMember, expressions: Expressions) -> frozenset[str]:
+    """Return the names that the member reads; an expression that is not resolved yet matches nothing."""
+    resolved = expressions.get(member.subscribed_topic_regex)
+    return member.subscribed_topic_names if resolved is None else member.subscribed_topic_names | resolved.topics
+
+
+def topic_ids(names: Iterable[str], image: MetadataImage) -> frozenset[bytes]:
+    """Return the ids of those topics that exist."""
+    topics = image.topics
+    return frozenset(topics[name].topic_id for name in names if name in topics)
+
+
+def metadata_hash(names: Iterable[str], image: MetadataImage) -> int:
+    """Return the hash of the topics of these names; topics that do not exist do not count."""
+    hashes = [_topic_hash(image.topics[name], image) for name in sorted(names) if name in image.topics]
+    return _signed(b"".join(hashes)) if hashes else 0
+
+
+def _topic_hash(topic: TopicImage, image: MetadataImage) -> bytes:
+    parts = [b"\0", topic.topic_id[7::-1], topic.topic_id[:7:-1], *_text(topic.name), _int(len(topic.partitions))]
+    for number, partition in enumerate(topic.partitions):
+        parts.append(_int(number))
+        brokers = (image.brokers.get(replica) for replica in partition.replicas)
+        for rack in sorted(broker.rack for broker in brokers if broker is not None and broker.rack is not None):
+            parts += [_int(len(rack)), *_text(rack)]
+    return xxhash.xxh3_64_digest(b"".join(parts))[::-1]
+
+
+def _text(text: str) -> tuple[bytes, bytes]:
+    encoded = text.encode("utf-16-le")
+    return encoded, _int(len(encoded) // 2)
+
+
+def _int(number: int) -> bytes:
+    return number.to_bytes(4, "little")
+
+
+def _signed(data: bytes) -> int:
+    return int.from_bytes(xxhash.xxh3_64_digest(data), "big", signed=True)

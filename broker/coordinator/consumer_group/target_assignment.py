@@ -1,0 +1,73 @@
+"""The target assignment: what every member of a group should have, computed by an assignor for a group epoch.
+
+It is computed when a heartbeat finds the group epoch above the target's, but not more often than every
+group.consumer.assignment.interval.ms: members that come in one by one then share one target. Until then a heartbeat is
+answered by the old one, which has nothing for a new member. Source: Kafka's `TargetAssignmentBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from broker.coordinator.assignors import ASSIGNORS, Assignment, MemberSpec
+from broker.coordinator.consumer_group import records
+from broker.coordinator.consumer_group.member import ConsumerMember
+from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from broker.coordinator.consumer_group.state import GroupState
+from broker.coordinator.consumer_group.subscription import topic_ids, topic_names
+from broker.coordinator.records import CoordinatorRecord
+from broker.metadata.image import MetadataImage
+
+
+class TargetAssignment(msgspec.Struct, frozen=True):
+    """A new target: by member id, and as records, which leave out members whose target is as before."""
+
+    targets: dict[str, Assignment]
+    records: list[CoordinatorRecord]
+
+
+def is_due(state: GroupState, group_epoch: int, settings: ConsumerGroupSettings, now_ms: int) -> bool:
+    """Say whether a target for `group_epoch` is wanted and may be computed by now."""
+    if state.target_epoch >= group_epoch:
+        return False
+    interval_ms = settings.assignment_interval_ms
+    return not state.target_timestamp or not interval_ms or now_ms >= state.target_timestamp + interval_ms
+
+
+def assignor_name(members: Iterable[ConsumerMember], settings: ConsumerGroupSettings) -> str:
+    """Return the assignor that most members ask for, of several the one configured first."""
+    votes = Counter(member.server_assignor for member in members)
+    return max(settings.assignors, key=lambda name: votes[name])
+
+
+def compute(
+    state: GroupState,
+    members: Mapping[str, ConsumerMember],
+    group_epoch: int,
+    settings: ConsumerGroupSettings,
+    image: MetadataImage,
+    now_ms: int,
+) -> TargetAssignment:
+    """Return the target of `members`, which may be ahead of the state by the member that the event is about."""
+    specs = {member.member_id: _spec(state, member, image) for member in members.values()}
+    counts = {
+        topic_id: len(image.topics_by_id[topic_id].partitions) for spec in specs.values() for topic_id in spec.topic_ids
+    }
+    targets = ASSIGNORS[assignor_name(members.values(), settings)](specs, counts)
+    changed = [
+        records.target(state.group_id, member_id, target)
+        for member_id, target in targets.items()
+        if state.targets.get(member_id) != target
+    ]
+    return TargetAssignment(targets, [*changed, records.target_epoch(state.group_id, group_epoch, now_ms)])
+
+
+def _spec(state: GroupState, member: ConsumerMember, image: MetadataImage) -> MemberSpec:
+    return MemberSpec(
+        topic_ids=topic_ids(topic_names(member, state.expressions), image),
+        assigned=state.target_of(member.member_id, member.instance_id).partitions,
+        instance_id=member.instance_id,
+    )

@@ -1,0 +1,193 @@
+"""Members as clients are: they join, heartbeat, give up and take, freeze, die and return, at random by seed.
+
+Every client does what KIP-848 asks of it: it gives partitions up before it says so, takes what it is assigned, and
+starts over when it is fenced. A frozen one hears nothing, and believes what it believed. What must hold at any time:
+
+- A partition was given to one member in each epoch.
+- Of the members that the coordinator still knows, one at most believes that a partition is its own.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.consumer_group_heartbeat import TopicPartitions
+from tests.coordinator.consumer_group.transcript import Group
+
+Partition = tuple[bytes, int]
+
+HEARTBEAT_MS = 5_000
+_START_OVER = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
+
+
+class Client:
+    """One process: what it believes. `wakes_at` is when it does something next; None: dead."""
+
+    def __init__(self, name: str, topics: list[str], instance_id: str | None, assignor: str | None) -> None:
+        self.name = name
+        self.topics = topics
+        self.instance_id = instance_id
+        self.assignor = assignor
+        self.incarnation = 0
+        self.wakes_at: int | None = None
+        self.start_over()
+
+    def start_over(self) -> None:
+        self.incarnation += 1
+        self.member_id = f"{self.name}-{self.incarnation}"
+        self.rejoin()
+
+    def rejoin(self) -> None:
+        """Abandon everything, under the same member id."""
+        self.epoch = 0
+        self.owned: set[Partition] = set()
+        self.assigned: set[Partition] = set()
+        self.has_news = False
+
+    def request(self) -> dict[str, Any]:
+        if self.epoch == 0:
+            return {
+                "rebalance_timeout_ms": 20_000,
+                "topic_partitions": [],
+                "subscribed_topic_names": self.topics,
+                "instance_id": self.instance_id,
+                "server_assignor": self.assignor,
+            }
+        fields: dict[str, Any] = {"instance_id": self.instance_id}
+        if self.has_news:
+            self.has_news = False
+            by_topic: dict[bytes, list[int]] = {}
+            for topic_id, number in self.owned:
+                by_topic.setdefault(topic_id, []).append(number)
+            fields["topic_partitions"] = [TopicPartitions(topic, numbers) for topic, numbers in by_topic.items()]
+        return fields
+
+    def hear(self, response: Any) -> None:
+        self.epoch = response.member_epoch
+        if response.assignment is not None:
+            self.assigned = {
+                (topic.topic_id, number)
+                for topic in response.assignment.topic_partitions
+                for number in topic.partitions
+            }
+            # What is new may be taken at once: its last owner has let go.
+            self.owned |= self.assigned
+            self.has_news = True
+
+    def give_up(self) -> None:
+        if self.owned != self.assigned:
+            self.owned = set(self.assigned)
+            self.has_news = True
+
+
+class Churn:
+    """A group of clients, and time."""
+
+    def __init__(self, seed: int, clients: int) -> None:
+        self.random = random.Random(seed)
+        self.group = Group()
+        self.group.settings = msgspec.structs.replace(self.group.settings, assignment_interval_ms=1_000)
+        self.group.set_topics({"a": 40, "b": 17, "c": 3})
+        self.given: dict[tuple[Partition, int], str] = {}
+        self.clients = [self._client(number) for number in range(clients)]
+        for client in self.clients:
+            client.wakes_at = self.group.now_ms + self.random.randrange(30_000)
+
+    def _client(self, number: int) -> Client:
+        draw = self.random
+        topics = draw.choice([["a"], ["a", "b"], ["a", "b", "c"], ["b", "c"]])
+        instance_id = f"i{number}" if draw.random() < 0.3 else None
+        return Client(f"m{number}", topics, instance_id, draw.choice([None, None, "uniform", "range"]))
+
+    def run(self, duration_ms: int, mishaps: float) -> None:
+        """Let everybody act for so long; a share of `mishaps` of all actions goes wrong."""
+        end_ms = self.group.now_ms + duration_ms
+        while True:
+            awake = [client for client in self.clients if client.wakes_at is not None]
+            client = min(awake, key=lambda each: each.wakes_at or 0, default=None)
+            if client is None or client.wakes_at is None or client.wakes_at > end_ms:
+                break
+            for _ in self.group.pass_time(client.wakes_at - self.group.now_ms):
+                self.check()
+            self._act(client, mishaps)
+            self.check()
+        for _ in self.group.pass_time(end_ms - self.group.now_ms):
+            self.check()
+
+    def revive(self) -> None:
+        """Let everybody be awake again."""
+        for client in self.clients:
+            if client.wakes_at is None:
+                client.start_over()
+            client.wakes_at = self.group.now_ms + self.random.randrange(1_000)
+
+    def _act(self, client: Client, mishaps: float) -> None:
+        now_ms, draw = self.group.now_ms, self.random
+        client.wakes_at = now_ms + HEARTBEAT_MS
+        if draw.random() < mishaps:
+            self._mishap(client)
+            return
+        client.give_up()
+        try:
+            response = self.group.heartbeat(client.member_id, client.epoch, **client.request())
+        except KafkaError as error:
+            if error.code in _START_OVER:
+                client.rejoin()
+            elif error.code is not ErrorCode.UNRELEASED_INSTANCE_ID:
+                raise
+            return
+        is_lost = draw.random() < mishaps
+        if is_lost:
+            # As after any failed request, the client says everything with the next one.
+            client.has_news = True
+        else:
+            client.hear(response)
+        if client.owned != client.assigned:
+            client.wakes_at = now_ms + draw.randrange(3_000)
+
+    def _mishap(self, client: Client) -> None:
+        now_ms, draw = self.group.now_ms, self.random
+        match draw.randrange(4):
+            case 0:
+                client.wakes_at = now_ms + draw.randrange(120_000)  # frozen, perhaps beyond its session
+            case 1:
+                self._leave(client, -1)
+                client.start_over()
+                client.wakes_at = now_ms + draw.randrange(60_000)
+            case 2:
+                client.wakes_at = None  # died; its believing ends with it
+                client.owned = set()
+            case 3:
+                self._leave(client, -2 if client.instance_id else -1)
+                client.start_over()
+                client.wakes_at = now_ms + draw.randrange(10_000)
+
+    def _leave(self, client: Client, epoch: int) -> None:
+        client.owned = set()
+        try:
+            self.group.heartbeat(client.member_id, epoch, instance_id=client.instance_id)
+        except KafkaError as error:
+            if error.code not in {*_START_OVER, ErrorCode.FENCED_INSTANCE_ID}:
+                raise
+
+    def check(self) -> None:
+        members = self.group.group._state.members
+        for member in members.values():
+            name = member.instance_id or member.member_id
+            for topic_id, epochs in member.assigned.items():
+                for number, epoch in epochs.items():
+                    owner = self.given.setdefault(((topic_id, number), epoch), name)
+                    assert owner == name, f"{topic_id!r}-{number} was given to {owner} and {name} in epoch {epoch}"
+        believers: dict[Partition, str] = {}
+        for client in self.clients:
+            if client.member_id in members:
+                for partition in client.owned:
+                    other = believers.setdefault(partition, client.member_id)
+                    assert other == client.member_id, f"{partition}: {other} and {client.member_id}"
+
+    def owners(self) -> dict[Partition, str]:
+        return {partition: client.name for client in self.clients for partition in client.owned}

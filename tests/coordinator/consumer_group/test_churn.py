@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.coordinator.consumer_group.churn import Churn
+
+
+@settings(max_examples=5)
+@given(seed=st.integers(0, 2**32))
+def test_fifty_members_that_come_and_go_never_share_a_partition_and_in_the_end_own_all(seed: int) -> None:
+    churn = Churn(seed, clients=50)
+    churn.run(240_000, mishaps=0.1)
+    churn.revive()
+    churn.run(240_000, mishaps=0.0)
+    assert churn.group.group.state == "Stable"
+    read = {topic for client in churn.clients for topic in client.topics}
+    expected = {
+        (topic.topic_id, number)
+        for topic in churn.group.image.topics.values()
+        if topic.name in read
+        for number in range(len(topic.partitions))
+    }
+    assert churn.owners().keys() == expected
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32))
+def test_a_group_loaded_from_its_records_is_the_group_that_wrote_them(seed: int) -> None:
+    churn = Churn(seed, clients=8)
+    churn.run(60_000, mishaps=0.2)
+    reloaded = churn.group.new()
+    for record in churn.group.log:
+        reloaded.replay(record)
+    ours, theirs = churn.group.group._state, reloaded._state
+    assert theirs.members == ours.members
+    assert (theirs.group_epoch, theirs.metadata_hash) == (ours.group_epoch, ours.metadata_hash)
+    assert (theirs.target_epoch, theirs.targets) == (ours.target_epoch, ours.targets)
+    assert theirs._owners == ours._owners

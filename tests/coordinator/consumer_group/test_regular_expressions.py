@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from broker.coordinator.consumer_group.regular_expressions import MAX_PATTERN_BYTES, check, resolve
+from protocol.errors import ErrorCode, KafkaError
+
+
+@pytest.mark.parametrize("pattern", ["(", "a**", "[z-a]", "(?=a)", r"\1", "x{1001}"])
+def test_a_pattern_that_re2_does_not_take_is_refused(pattern: str) -> None:
+    with pytest.raises(KafkaError, match="is not a valid regular expression") as refusal:
+        check(pattern)
+    assert refusal.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_a_pattern_that_cannot_be_stored_is_refused() -> None:
+    check("a" * MAX_PATTERN_BYTES)
+    with pytest.raises(KafkaError, match="longer than 32767 bytes"):
+        check("ä" * (MAX_PATTERN_BYTES // 2 + 1))
+
+
+def test_all_of_a_name_must_match() -> None:
+    resolved = resolve({"a.", "b|ab"}, ["a", "ab", "abc", "b"], version=7, timestamp=9)
+    assert {pattern: sorted(each.topics) for pattern, each in resolved.items()} == {"a.": ["ab"], "b|ab": ["ab", "b"]}
+    assert {(each.version, each.timestamp) for each in resolved.values()} == {(7, 9)}
+
+
+def test_a_pattern_on_which_backtracking_never_ends_is_matched_like_any_other() -> None:
+    name = "a" * 249
+    resolved = resolve({"(a|a)*b", "(a*)*$"}, [name], version=1, timestamp=1)
+    assert resolved["(a|a)*b"].topics == frozenset()
+    assert resolved["(a*)*$"].topics == frozenset([name])
+
+
+def test_a_stored_pattern_that_re2_does_not_take_matches_nothing() -> None:
+    assert resolve({"("}, ["a"], version=1, timestamp=1)["("].topics == frozenset()
