@@ -6,5 +6,5 @@
 | `wishes` | what calls take: `NewTopic`, `NewPartitions`, `ConfigResource`, `ConfigChange`, `OffsetSpec` |
 | `results` | what calls return: `Results`, and a class for each thing that is described |
 | `calls` | to whom requests go, how often and for how long; one error an item |
-| `topics`, `configs`, `offsets`, `cluster` | the calls themselves |
+| `topics`, `configs`, `offsets`, `cluster`, `log_dirs`, `groups`, `group_offsets` | the calls themselves |
 """

@@ -24,14 +24,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from client.admin import cluster, configs, offsets, topics
+from client.admin import cluster, configs, group_offsets, groups, log_dirs, offsets, topics
 from client.admin.calls import Calls
 from client.admin.results import (
     ApiRange,
     ClusterDescription,
+    CommittedOffset,
     ConfigEntry,
     CreatedTopic,
     FeatureDescription,
+    GroupDescription,
+    GroupListing,
+    LogDirDescription,
+    PartitionLag,
     Results,
     TopicDescription,
     TopicListing,
@@ -41,7 +46,7 @@ from client.cluster import Cluster
 from client.config import AdminConfig, ClientSettings, IsolationLevel, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork
 from client.errors import ClosedError
-from client.record import AnyPartition, OffsetAndTimestamp, TopicPartition
+from client.record import AnyPartition, OffsetAndTimestamp, Partition, TopicPartition
 
 
 class Admin:
@@ -226,6 +231,87 @@ class Admin:
     async def api_versions(self, *, timeout_ms: int | None = None) -> Results[int, tuple[ApiRange, ...]]:
         """The APIs that each broker serves beside those that this client speaks, by node id, sorted by key."""
         return await cluster.api_versions(self._calls, timeout_ms=timeout_ms)
+
+    async def describe_log_dirs(
+        self, brokers: Iterable[int] | None = None, *, timeout_ms: int | None = None
+    ) -> Results[int, tuple[LogDirDescription, ...]]:
+        """The log directories of these brokers, or of all, with the replicas in them and their sizes."""
+        return await log_dirs.describe_log_dirs(self._calls, brokers, timeout_ms=timeout_ms)
+
+    # Groups.
+
+    async def list_groups(
+        self, *, states: Collection[str] = (), types: Collection[str] = (), timeout_ms: int | None = None
+    ) -> dict[str, GroupListing]:
+        """All groups, by id and sorted; only those in one of these states and of these types, if there are any."""
+        return await groups.list_groups(self._calls, states=states, types=types, timeout_ms=timeout_ms)
+
+    async def describe_groups(
+        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, GroupDescription]:
+        """State, assignor and members of groups, with what they subscribe to and own.
+
+        Errors of an item: AuthorizationError, BrokerError (GROUP_ID_NOT_FOUND).
+        """
+        return await groups.describe_groups(self._calls, group_ids, timeout_ms=timeout_ms)
+
+    async def delete_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Results[str, None]:
+        """Delete groups that have no members, with their offsets.
+
+        Errors of an item: AuthorizationError, BrokerError (GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP).
+        """
+        return await groups.delete_groups(self._calls, group_ids, timeout_ms=timeout_ms)
+
+    async def list_group_offsets(
+        self,
+        wanted: Mapping[str, Iterable[Partition] | None],
+        *,
+        require_stable: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Results[str, Results[TopicPartition, CommittedOffset | None]]:
+        """What groups committed for these partitions, or (None) for all that they committed any for.
+
+        Of each group each partition has an outcome of its own, None where nothing is committed. With `require_stable` a
+        partition with an offset in an open transaction is waited for.
+        """
+        partitions = {
+            group: None if chosen is None else [TopicPartition(*partition) for partition in chosen]
+            for group, chosen in wanted.items()
+        }
+        return await group_offsets.list_group_offsets(
+            self._calls, partitions, require_stable=require_stable, timeout_ms=timeout_ms
+        )
+
+    async def alter_group_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[AnyPartition, int | CommittedOffset],
+        *,
+        timeout_ms: int | None = None,
+    ) -> Results[TopicPartition, None]:
+        """Commit offsets for a group that has no members; one that is not there yet is made.
+
+        Errors of an item: AuthorizationError, BrokerError (UNKNOWN_MEMBER_ID: the group has members).
+        """
+        wanted = {
+            TopicPartition(*partition): CommittedOffset(at) if isinstance(at, int) else at
+            for partition, at in offsets.items()
+        }
+        return await group_offsets.alter_group_offsets(self._calls, group_id, wanted, timeout_ms=timeout_ms)
+
+    async def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[Partition], *, timeout_ms: int | None = None
+    ) -> Results[TopicPartition, None]:
+        """Forget what a group committed for partitions whose topics none of its members reads.
+
+        Errors of an item: BrokerError (GROUP_SUBSCRIBED_TO_TOPIC, GROUP_ID_NOT_FOUND), AuthorizationError.
+        """
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        return await group_offsets.delete_group_offsets(self._calls, group_id, wanted, timeout_ms=timeout_ms)
+
+    async def group_lag(self, group_id: str, *, timeout_ms: int | None = None) -> Results[TopicPartition, PartitionLag]:
+        """How far a group is behind, where it owns a partition or has committed an offset of it. Raises ClientError."""
+        return await group_offsets.group_lag(self._calls, group_id, timeout_ms=timeout_ms)
 
     @property
     def _calls(self) -> Calls:

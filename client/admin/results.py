@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from client.errors import ClientError
+from client.record import TopicPartition
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -198,3 +199,80 @@ class ApiRange(msgspec.Struct, frozen=True):
             return None
         version = min(self.theirs[1], self.ours[1])
         return version if version >= max(self.theirs[0], self.ours[0]) else None
+
+
+class GroupListing(msgspec.Struct, frozen=True):
+    """A group as `list_groups` tells it. `state` and `type` are empty where the broker does not tell."""
+
+    group_id: str
+    protocol_type: str  # "consumer" for consumers; empty for a group that only keeps offsets
+    state: str  # Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, Stable, Dead
+    type: str  # classic, consumer, share, streams
+    coordinator: int
+
+
+class MemberDescription(msgspec.Struct, frozen=True):
+    """A member of a group.
+
+    `target` is what it shall own, where it does not own it yet; None in classic groups. `epoch` is -1 there.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[TopicPartition, ...]
+    subscribed_topics: tuple[str, ...]
+    subscribed_pattern: str | None = None
+    target: tuple[TopicPartition, ...] | None = None
+    epoch: int = -1
+
+
+class GroupDescription(msgspec.Struct, frozen=True):
+    """A group and its members. `epoch` is -1 in classic groups; `assignor` is empty until one was chosen."""
+
+    group_id: str
+    type: str  # classic or consumer
+    protocol_type: str
+    state: str
+    assignor: str
+    coordinator: int
+    members: tuple[MemberDescription, ...]
+    epoch: int = -1
+
+
+class CommittedOffset(msgspec.Struct, frozen=True):
+    """An offset that a group committed: of the next record to read. `leader_epoch` is -1 where it is not known."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+class PartitionLag(msgspec.Struct, frozen=True):
+    """How far a group is behind: `end` less what is committed; None where nothing is."""
+
+    committed: int | None
+    end: int
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.committed is None else max(0, self.end - self.committed)
+
+
+class ReplicaDescription(msgspec.Struct, frozen=True):
+    """A replica in a log directory: bytes of its segments, and records behind the high watermark."""
+
+    size: int
+    offset_lag: int
+    is_future: bool  # a copy under way from another directory
+
+
+class LogDirDescription(msgspec.Struct, frozen=True):
+    """A log directory of a broker; `error` says why it is offline. Bytes are -1 where the broker does not tell."""
+
+    path: str
+    total_bytes: int
+    usable_bytes: int
+    replicas: Mapping[TopicPartition, ReplicaDescription]
+    error: ClientError | None = None

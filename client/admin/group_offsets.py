@@ -1,0 +1,191 @@
+"""The offsets that groups committed: read, set and delete them, and how far a group is behind (KIP-496, KIP-709).
+
+They are the coordinator's to tell and change. Setting and deleting takes a group without members, or for deletion one
+whose members do not read the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from client.admin.calls import Calls, Outcomes
+from client.admin.groups import coordinators, describe_groups, group_error
+from client.admin.offsets import list_offsets
+from client.admin.results import CommittedOffset, PartitionLag, Results
+from client.admin.wishes import OffsetSpec
+from client.connection import Connection
+from client.errors import BrokerError, ClientError, broker_error
+from client.record import TopicPartition
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
+
+Committed = Results[TopicPartition, CommittedOffset | None]
+
+_OFFSET_COMMIT_KEY, _OFFSET_FETCH_KEY = 8, 9
+_LAST_BY_NAME = 9  # of both: later versions want topic ids
+_FIRST_OF_MANY_GROUPS = 8
+_OUTSIDE = -1  # the generation of those who commit and are no member
+
+
+async def list_group_offsets(
+    calls: Calls,
+    groups: Mapping[str, Iterable[TopicPartition] | None],
+    *,
+    require_stable: bool,
+    timeout_ms: int | None,
+) -> Results[str, Committed]:
+    tried = "read committed offsets"
+    wanted = {group: None if partitions is None else list(partitions) for group, partitions in groups.items()}
+
+    async def ask(connection: Connection, asked: Sequence[str]) -> Outcomes[str, Committed]:
+        request = OffsetFetchRequest(require_stable=require_stable)
+        for group in asked:
+            request.groups.append(OffsetFetchRequestGroup(group, topics=_by_topic(wanted[group])))
+        version = connection.versions.highest(_OFFSET_FETCH_KEY, _LAST_BY_NAME, _FIRST_OF_MANY_GROUPS)
+        answer = await connection.send(request, OffsetFetchResponse, version=version)
+        return {
+            told.group_id: group_error(told.error_code, tried, told.group_id, connection)
+            if told.error_code
+            else _committed(told, tried, connection)
+            for told in answer.groups
+        }
+
+    async def attempt(left: Sequence[str]) -> Outcomes[str, Committed]:
+        return await calls.at_brokers(await coordinators(calls, tried, left), ask)
+
+    return await calls.for_each(tried, wanted, attempt, timeout_ms)
+
+
+async def alter_group_offsets(
+    calls: Calls, group: str, offsets: Mapping[TopicPartition, CommittedOffset], *, timeout_ms: int | None
+) -> Results[TopicPartition, None]:
+    tried = f"commit offsets of group {group}"
+
+    async def ask(connection: Connection, partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
+        topics: dict[str, OffsetCommitRequestTopic] = {}
+        for partition in partitions:
+            at = offsets[partition]
+            topic = topics.setdefault(partition.topic, OffsetCommitRequestTopic(partition.topic, partitions=[]))
+            topic.partitions.append(
+                OffsetCommitRequestPartition(partition.partition, at.offset, at.leader_epoch, at.metadata)
+            )
+        request = OffsetCommitRequest(group, _OUTSIDE, topics=list(topics.values()))
+        version = connection.versions.highest(_OFFSET_COMMIT_KEY, _LAST_BY_NAME)
+        answer = await connection.send(request, OffsetCommitResponse, version=version)
+        return {
+            TopicPartition(told.name, row.partition_index): _place_error(
+                row.error_code, tried, told.name, row.partition_index, connection
+            )
+            for told in answer.topics
+            for row in told.partitions
+        }
+
+    return await _of_one_group(calls, tried, group, offsets, ask, timeout_ms)
+
+
+async def delete_group_offsets(
+    calls: Calls, group: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None
+) -> Results[TopicPartition, None]:
+    tried = f"delete offsets of group {group}"
+
+    async def ask(connection: Connection, asked: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
+        topics: dict[str, OffsetDeleteRequestTopic] = {}
+        for name, index in asked:
+            topic = topics.setdefault(name, OffsetDeleteRequestTopic(name, []))
+            topic.partitions.append(OffsetDeleteRequestPartition(index))
+        answer = await connection.send(OffsetDeleteRequest(group, list(topics.values())), OffsetDeleteResponse)
+        if answer.error_code:
+            raise broker_error(answer.error_code, tried, broker=connection.name)
+        return {
+            TopicPartition(told.name, row.partition_index): _place_error(
+                row.error_code, tried, told.name, row.partition_index, connection
+            )
+            for told in answer.topics
+            for row in told.partitions
+        }
+
+    return await _of_one_group(calls, tried, group, partitions, ask, timeout_ms)
+
+
+async def group_lag(calls: Calls, group: str, *, timeout_ms: int | None) -> Results[TopicPartition, PartitionLag]:
+    offsets = (await list_group_offsets(calls, {group: None}, require_stable=False, timeout_ms=timeout_ms)).value(group)
+    described = (await describe_groups(calls, [group], timeout_ms=timeout_ms)).value(group)
+    owned = {partition for member in described.members for partition in member.assignment}
+    places = dict.fromkeys(sorted({*offsets, *owned}), int(OffsetSpec.LATEST))
+    ends = await list_offsets(calls, places, read_committed=False, timeout_ms=timeout_ms)
+    lags: Results[TopicPartition, PartitionLag] = Results()
+    for partition, end in ends.items():
+        committed = offsets.get(partition)
+        if isinstance(committed, ClientError):
+            lags[partition] = committed
+        elif isinstance(end, ClientError):
+            lags[partition] = end
+        else:
+            lags[partition] = PartitionLag(committed.offset if committed else None, end.offset)
+    return lags
+
+
+async def _of_one_group(
+    calls: Calls,
+    tried: str,
+    group: str,
+    partitions: Iterable[TopicPartition],
+    ask: Callable[[Connection, Sequence[TopicPartition]], Awaitable[Outcomes[TopicPartition, None]]],
+    timeout_ms: int | None,
+) -> Results[TopicPartition, None]:
+    async def attempt(left: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
+        place = (await coordinators(calls, tried, [group]))[group]
+        return await calls.at_brokers(dict.fromkeys(left, place), ask)
+
+    return await calls.for_each(tried, partitions, attempt, timeout_ms)
+
+
+def _by_topic(partitions: Sequence[TopicPartition] | None) -> list[OffsetFetchRequestTopics] | None:
+    if partitions is None:
+        return None
+    topics: dict[str, OffsetFetchRequestTopics] = {}
+    for name, index in partitions:
+        topics.setdefault(name, OffsetFetchRequestTopics(name, partition_indexes=[])).partition_indexes.append(index)
+    return list(topics.values())
+
+
+def _committed(told: OffsetFetchResponseGroup, tried: str, connection: Connection) -> Committed:
+    committed: Committed = Results()
+    for topic in told.topics:
+        for row in topic.partitions:
+            partition = TopicPartition(topic.name, row.partition_index)
+            committed[partition] = None
+            if row.error_code:
+                committed[partition] = broker_error(
+                    row.error_code,
+                    f"{tried} of group {told.group_id}",
+                    broker=connection.name,
+                    topic=topic.name,
+                    partition=row.partition_index,
+                )
+            elif row.committed_offset >= 0:
+                committed[partition] = CommittedOffset(
+                    row.committed_offset, row.committed_leader_epoch, row.metadata or ""
+                )
+    return committed
+
+
+def _place_error(code: int, tried: str, topic: str, partition: int, connection: Connection) -> BrokerError | None:
+    return broker_error(code, tried, broker=connection.name, topic=topic, partition=partition) if code else None

@@ -1,0 +1,50 @@
+"""What lies in the log directories of brokers (DescribeLogDirs, KIP-113, KIP-827)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from client.admin.calls import Calls, Outcomes
+from client.admin.results import LogDirDescription, ReplicaDescription, Results
+from client.connection import Connection
+from client.errors import broker_error
+from client.record import TopicPartition
+from protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+
+LogDirs = tuple[LogDirDescription, ...]
+
+_TRIED = "describe log directories"
+
+
+async def describe_log_dirs(
+    calls: Calls, brokers: Iterable[int] | None, *, timeout_ms: int | None
+) -> Results[int, LogDirs]:
+    async def ask(connection: Connection, asked: Sequence[int]) -> Outcomes[int, LogDirs]:
+        answer = await connection.send(DescribeLogDirsRequest(None), DescribeLogDirsResponse)
+        if answer.error_code:
+            raise broker_error(answer.error_code, _TRIED, broker=connection.name)
+        return dict.fromkeys(asked, tuple(_described(told, connection) for told in answer.results))
+
+    async def attempt(left: Sequence[int]) -> Outcomes[int, LogDirs]:
+        return await calls.at_brokers({broker: broker for broker in left}, ask)
+
+    wanted = sorted(calls.cluster.image.brokers) if brokers is None else brokers
+    return await calls.for_each(_TRIED, wanted, attempt, timeout_ms)
+
+
+def _described(told: DescribeLogDirsResult, connection: Connection) -> LogDirDescription:
+    error = None
+    if told.error_code:
+        error = broker_error(told.error_code, f"read the log directory {told.log_dir}", broker=connection.name)
+    replicas = {
+        TopicPartition(topic.name, row.partition_index): ReplicaDescription(
+            row.partition_size, row.offset_lag, row.is_future_key
+        )
+        for topic in told.topics
+        for row in topic.partitions
+    }
+    return LogDirDescription(told.log_dir, told.total_bytes, told.usable_bytes, replicas, error)
