@@ -1,4 +1,4 @@
-"""A real broker for the client: ours, or Apache Kafka with `--server apache`."""
+"""A real broker for the client: ours; Apache Kafka too where a test says `servers`, or alone with `--server apache`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,24 @@ def apache_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.stop()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what asks for a broker against ours, against those of `servers(...)`, or against the one of `--server`."""
+    if "bootstrap" not in metafunc.fixturenames:
+        return
+    marker = metafunc.definition.get_closest_marker("servers")
+    servers = (
+        ["apache"] if metafunc.config.getoption("--server") == "apache" else marker.args if marker else ["odradek"]
+    )
+    needs = {"apache": [pytest.mark.interop, pytest.mark.java]}
+    metafunc.parametrize(
+        "bootstrap", [pytest.param(name, marks=needs.get(name, ())) for name in servers], indirect=True
+    )
+
+
 @pytest.fixture
 async def bootstrap(request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """The address of a broker that creates topics of three partitions by itself."""
-    if request.config.getoption("--server") == "apache":
+    if request.param == "apache":
         yield request.getfixturevalue("apache_server").bootstrap
     else:
         async with Broker(PROPERTIES) as broker:

@@ -26,6 +26,8 @@ from client import (
 from protocol.errors import ErrorCode
 from tests.client.conftest import MakeTopic
 
+pytestmark = pytest.mark.servers("odradek", "apache")
+
 
 @pytest.fixture
 async def admin(bootstrap: str) -> AsyncIterator[Admin]:

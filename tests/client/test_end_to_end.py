@@ -27,6 +27,8 @@ from protocol.batch_header import TimestampType
 from protocol.errors import ErrorCode
 from tests.client.conftest import MakeTopic
 
+pytestmark = pytest.mark.servers("odradek", "apache")
+
 HEADERS = [("first", b"1"), ("first", None), ("empty", b"")]
 
 
