@@ -1,7 +1,7 @@
 """Records as JSON, one object a line: what `consume --format json` prints and `produce --format json` reads.
 
 ```json
-{"topic": "orders", "partition": 0, "offset": 5, "timestamp": 1700000000000,
+{"topic": "orders", "partition": 0, "offset": 5, "timestamp": 1700000000000, "timestamp_type": "CreateTime",
  "headers": [["trace", "42"]], "key": "customer 7", "value": "three socks"}
 ```
 Keys, values and header values are text, null, or, where their bytes are no UTF-8, `{"base64": "…"}`.
@@ -22,6 +22,14 @@ import msgspec
 from client.cli.input_record import InputRecord, LineError
 from client.cli.times import timestamp
 from client.record import ConsumerRecord
+from protocol.batch_header import TimestampType
+
+TIMESTAMP_TYPES: dict[TimestampType | None, str] = {
+    None: "NoTimestampType",
+    TimestampType.CREATE_TIME: "CreateTime",
+    TimestampType.LOG_APPEND_TIME: "LogAppendTime",
+}
+"""What Kafka's tools call the types of timestamps."""
 
 _INT32_MAX = (1 << 31) - 1
 
@@ -66,6 +74,7 @@ def format_json(record: ConsumerRecord) -> bytes:
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
+        "timestamp_type": TIMESTAMP_TYPES[record.timestamp_type],
         "headers": [[_text(name.encode(errors="surrogateescape")), _text(value)] for name, value in record.headers],
         "key": _text(record.key),
         "value": _text(record.value),

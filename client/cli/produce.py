@@ -84,6 +84,12 @@ def _add_sending_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--compression-level", type=int, metavar="N", help="gzip 1 to 9 (default 6), lz4 1 to 17 (9), zstd to 22 (3)"
     )
+    group.add_argument(
+        "--partitioner",
+        choices=("default", "murmur2", "sticky", "round-robin", "random"),
+        default="default",
+        help="where records go that name no partition (docs/client.md; default: %(default)s)",
+    )
     group.add_argument("--summary", action="store_true", help="say at the end how much was sent, not on terminals only")
 
 
@@ -100,6 +106,7 @@ async def run(arguments: argparse.Namespace) -> int:
         "acks": _ACKS[arguments.acks],
         "compression_type": arguments.compression_type,
         "compression_level": arguments.compression_level,
+        "partitioner": arguments.partitioner.replace("-", "_"),
     }
     try:
         settings |= client_settings(arguments, Producer)

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from client.cli.argument_types import unescape
+from client.cli.json_records import TIMESTAMP_TYPES
 from client.record import ConsumerRecord
 
 Format = Callable[[ConsumerRecord], bytes]
@@ -116,7 +117,9 @@ def compile_format(text: str) -> Format:
 
 
 def _timestamp(record: ConsumerRecord) -> bytes:
-    return b"CreateTime:%d" % record.timestamp if record.timestamp >= 0 else b"NO_TIMESTAMP"
+    if record.timestamp_type is None:
+        return b"NO_TIMESTAMP"
+    return b"%s:%d" % (TIMESTAMP_TYPES[record.timestamp_type].encode(), record.timestamp)
 
 
 def _length(part: bytes | None) -> bytes:

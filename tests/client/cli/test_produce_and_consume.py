@@ -80,7 +80,7 @@ async def test_ranges_formats_and_filters(bootstrap: str, make_topic: MakeTopic)
     assert await consume("--format", template, "--offset", "-1", "--no-follow") == [f"{topic}/0/19 k1=19 n=19 20000"]
     [line] = await consume("--format", "json", "--offset", "19", "--to-offset", "20")
     assert json.loads(line) == {
-        "topic": topic, "partition": 0, "offset": 19, "timestamp": 20000,
+        "topic": topic, "partition": 0, "offset": 19, "timestamp": 20000, "timestamp_type": "CreateTime",
         "headers": [["n", "19"]], "key": "k1", "value": "19",
     }  # fmt: skip
 
@@ -95,6 +95,13 @@ async def test_what_consume_prints_as_json_produce_sends_again(bootstrap: str, m
     await run("produce", *names, stdin=b"\n".join(printed))
     first, second, *again = await read(bootstrap, topic, 4)
     assert [record._replace(offset=record.offset - 2) for record in again] == [first, second]
+
+
+async def test_records_without_a_partition_go_where_the_partitioner_says(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(3)
+    to = ("produce", "--bootstrap-server", bootstrap, "--topic", topic, "--partitioner", "round-robin")
+    await run(*to, stdin=b"1\n2\n3\n4\n5\n6\n")
+    assert sorted(record.partition for record in await read(bootstrap, topic, 6)) == [0, 0, 1, 1, 2, 2]
 
 
 async def test_settings_come_from_a_file_and_from_flags(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ import pytest
 from client.cli.record_filter import condition
 from client.cli.record_formats import compile_format, from_properties
 from client.record import ConsumerRecord
+from protocol.batch_header import TimestampType
 
 FULL = ConsumerRecord("orders", 3, 42, 1_700_000_000_000, b"k", b"value", [("a", b"1"), ("b", None), ("a", b"2")])
-EMPTY = ConsumerRecord("orders", 0, 0, -1, None, None, [])
+EMPTY = ConsumerRecord("orders", 0, 0, -1, None, None, [], None)
+APPENDED = FULL._replace(timestamp_type=TimestampType.LOG_APPEND_TIME)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,7 @@ EMPTY = ConsumerRecord("orders", 0, 0, -1, None, None, [])
             b"CreateTime:1700000000000\tPartition:3\tOffset:42\ta:1,b:null,a:2\tk\tvalue\n",
         ),
         ({"print.headers": "true", "headers.separator": " ", "key.separator": "|"}, FULL, b"a:1 b:null a:2|value\n"),
+        ({"print.timestamp": "true"}, APPENDED, b"LogAppendTime:1700000000000\tvalue\n"),
         ({"print.headers": "true", "print.timestamp": "true"}, EMPTY, b"NO_TIMESTAMP\tNO_HEADERS\tnull\n"),
     ],
 )
