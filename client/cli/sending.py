@@ -24,8 +24,9 @@ class Outcome:
         self.sent += 1
         self._waiting.append(record)
 
-    def look(self) -> None:
-        """Count those that are done, and forget them."""
+    def look(self) -> int:
+        """Count those that are done, and forget them; return how many they were."""
+        before = len(self._waiting)
         waiting = []
         for record in self._waiting:
             if not record.done():
@@ -34,6 +35,7 @@ class Outcome:
                 self.failed += 1
                 self.error = self.error or error
         self._waiting = waiting
+        return before - len(waiting)
 
 
 async def send_lines(producer: Producer, topic: str, descriptor: int, parse: Parse, progress: Progress) -> Outcome:

@@ -1,0 +1,42 @@
+"""`python -m client perf produce|consume|e2e`: how fast a cluster is, from here.
+
+| module | what |
+|---|---|
+| `produce` | throughput of one producer, and the time from each record to its acknowledgement |
+| `consume` | throughput of one consumer |
+| `end_to_end` | the time from sending a record to reading it |
+| `latencies` | percentiles in bounded memory |
+| `report` | a line for each interval, and the result |
+| `payloads` | what is sent |
+
+Flags and lines are those of Kafka's ProducerPerformance, ConsumerPerformance and EndToEndLatency where they have them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Coroutine
+from importlib import import_module
+from typing import Any
+
+_MODULES = {"produce": "produce", "consume": "consume", "e2e": "end_to_end"}
+_SUMMARIES = {
+    "produce": "Send records as fast as possible, or at a rate",
+    "consume": "Read records as fast as possible",
+    "e2e": "Measure the time from sending a record to reading it",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="produce|consume|e2e")
+    for name, summary in _SUMMARIES.items():
+        _module(name).add_arguments(actions.add_parser(name, help=summary, description=f"{summary}."))
+
+
+def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
+    started: Coroutine[None, None, int] = _module(arguments.action).run(arguments)
+    return started
+
+
+def _module(action: str) -> Any:
+    return import_module(f"client.cli.perf.{_MODULES[action]}")

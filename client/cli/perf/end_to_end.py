@@ -1,0 +1,112 @@
+"""`perf e2e`: the time from sending a record to reading it.
+
+Without `--throughput` there is one record at a time: the next is sent when the last was read, as in Kafka's
+EndToEndLatency. With it records are sent at that rate, whatever becomes of them, and read at the same time.
+
+A record begins with 16 bytes: a number of this run, and its own; what others write to the topic is passed over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import struct
+import time
+from typing import TYPE_CHECKING, Any
+
+from client.cli import fail
+from client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
+
+if TYPE_CHECKING:
+    from client.cli.perf.report import Report
+    from client.consumer import Consumer
+    from client.producer import Producer
+
+_MARK = struct.Struct(">qq")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_perf_arguments(parser)
+    add_sending_arguments(parser)
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    from client.cli.connection_arguments import client_settings
+    from client.cli.perf.report import Report
+    from client.consumer import Consumer
+    from client.errors import ClientError
+    from client.producer import Producer
+
+    to_producer: dict[str, Any] = {"linger_ms": 0}
+    try:
+        async with (
+            Producer(arguments.bootstrap_server, **to_producer) as producer,
+            Consumer(arguments.bootstrap_server, **client_settings(arguments, Consumer)) as consumer,
+        ):
+            await (await producer.send(arguments.topic, b"perf e2e begins"))  # so that there is a topic to read
+            consumer.assign(await consumer.partitions_for(arguments.topic))
+            await consumer.seek_to_end()
+            report = Report("sent and read", interval_ms=arguments.reporting_interval, as_json=arguments.json)
+            await _EndToEnd(producer, consumer, arguments, report).run()
+    except (ClientError, OSError, ValueError) as error:
+        return fail(error)
+    report.finish()
+    return 0
+
+
+class _EndToEnd:
+    """One run; `_due` holds when each record that is under way was due."""
+
+    def __init__(self, producer: Producer, consumer: Consumer, arguments: argparse.Namespace, report: Report) -> None:
+        self._producer = producer
+        self._consumer = consumer
+        self._topic = arguments.topic
+        self._count = arguments.num_records
+        self._warmup = arguments.warmup_records
+        self._rate = arguments.throughput
+        self._timeout_ms = arguments.timeout_ms
+        self._padding = b"x" * (arguments.record_size - _MARK.size)
+        self._report = report
+        self._run = time.time_ns()
+        self._due: dict[int, float] = {}
+
+    async def run(self) -> None:
+        """Raises ClientError, and ValueError when a record does not come."""
+        if self._rate <= 0:
+            for number in range(self._count):
+                await self._send(number, time.monotonic())
+                await self._read_one(number + 1)
+            return
+        sending = asyncio.create_task(self._send_all())
+        try:
+            for number in range(self._count):
+                await self._read_one(number + 1)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    async def _send_all(self) -> None:
+        from client.cli.perf.pace import Pace
+
+        pace = Pace(self._rate)
+        for number in range(self._count):
+            await self._send(number, await pace.next())
+
+    async def _send(self, number: int, due: float) -> None:
+        self._due[number] = due
+        await self._producer.send(self._topic, _MARK.pack(self._run, number) + self._padding)
+
+    async def _read_one(self, count: int) -> None:
+        """Read the record that makes `count` of them."""
+        while True:
+            records = await self._consumer.poll(self._timeout_ms, 1)
+            if not records:
+                raise ValueError(f"none of {len(self._due)} records came within {self._timeout_ms} ms")
+            value = records[0].value or b""
+            if len(value) >= _MARK.size and _MARK.unpack_from(value)[0] == self._run:
+                break
+        due = self._due.pop(_MARK.unpack_from(value)[1])
+        self._report.add_latency((time.monotonic() - due) * 1000)
+        self._report.add(1, len(value))
+        if count == self._warmup:
+            self._report.end_warmup(0)

@@ -1,0 +1,38 @@
+"""The flags that the measurements share."""
+
+from __future__ import annotations
+
+import argparse
+
+from client.cli.argument_types import not_negative, positive
+from client.cli.connection_arguments import add_connection_arguments, add_topic_argument
+from client.cli.tables import add_json_argument
+
+
+def add_perf_arguments(parser: argparse.ArgumentParser) -> None:
+    add_connection_arguments(parser)
+    add_topic_argument(parser)
+    parser.add_argument("--num-records", type=positive, required=True, metavar="N", help="how many records")
+    parser.add_argument(
+        "--warmup-records", type=not_negative, default=0, metavar="N", help="of them, the first N are not measured"
+    )
+    parser.add_argument(
+        "--reporting-interval",
+        type=positive,
+        default=5000,
+        metavar="MS",
+        help="print a line this often (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--timeout-ms", type=positive, default=10000, metavar="MS", help="give up after this time without a record"
+    )
+    add_json_argument(parser)
+
+
+def add_sending_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--record-size", type=positive, default=100, metavar="BYTES", help="of random letters (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--throughput", type=float, default=-1, metavar="N", help="records a second; -1: as fast as it goes (default)"
+    )

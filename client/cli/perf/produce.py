@@ -1,0 +1,90 @@
+"""`perf produce`: throughput of one producer, and the time from each record to its acknowledgement.
+
+As in Kafka's ProducerPerformance, of very many records only a share has its latency measured, evenly spread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from client.cli import fail
+from client.cli.argument_types import separator
+from client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
+
+if TYPE_CHECKING:
+    from client.cli.perf.report import Report
+    from client.cli.sending import Outcome
+    from client.producer import Producer
+
+_MEASURED = 100_000  # records at most: the slowest thousandth is a hundred of them still
+_LOOK_SECONDS = 0.05  # between two looks at what has become of records
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_perf_arguments(parser)
+    add_sending_arguments(parser)
+    parser.add_argument("--payload-file", metavar="PATH", help="send the lines of this file, in random order")
+    parser.add_argument(
+        "--payload-delimiter", type=separator, default=b"\n", metavar="TEXT", help=r"between payloads (default: \n)"
+    )
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    from client.cli.connection_arguments import client_settings
+    from client.cli.perf.payloads import payloads_of_file, random_payloads
+    from client.cli.perf.report import Report
+    from client.errors import ClientError
+    from client.producer import Producer
+
+    try:
+        if arguments.payload_file:
+            payloads = payloads_of_file(arguments.payload_file, arguments.payload_delimiter)
+        else:
+            payloads = random_payloads(arguments.record_size)
+        async with Producer(arguments.bootstrap_server, **client_settings(arguments, Producer)) as producer:
+            report = Report("sent", interval_ms=arguments.reporting_interval, as_json=arguments.json)
+            outcome = await _send(producer, arguments, payloads, report)
+    except (ClientError, OSError, ValueError) as error:
+        return fail(error)
+    if outcome.error is not None:
+        return fail(outcome.error)
+    report.finish()
+    return 0
+
+
+async def _send(
+    producer: Producer, arguments: argparse.Namespace, payloads: Iterator[bytes], report: Report
+) -> Outcome:
+    from client.cli.perf.pace import Pace
+    from client.cli.sending import Outcome
+
+    outcome = Outcome()
+    pace = Pace(arguments.throughput)
+    every = max(1, arguments.num_records // _MEASURED)
+    looked_at, size = time.monotonic(), 0
+    for number in range(1, arguments.num_records + 1):
+        payload = next(payloads)
+        due = await pace.next() if pace.is_bounded else time.monotonic()
+        record = await producer.send(arguments.topic, payload)
+        if number % every == 0:
+            record.add_done_callback(partial(_acknowledged, report, due))
+        outcome.add(record)
+        size += len(payload)
+        if number == arguments.warmup_records:
+            await producer.flush()
+            report.end_warmup(outcome.look())
+            size = 0
+        elif due - looked_at >= _LOOK_SECONDS:
+            report.add(outcome.look(), size)
+            looked_at, size = due, 0
+    await producer.flush()
+    report.add(outcome.look(), size)
+    return outcome
+
+
+def _acknowledged(report: Report, due: float, _: object) -> None:
+    report.add_latency((time.monotonic() - due) * 1000)

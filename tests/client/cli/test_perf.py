@@ -1,0 +1,93 @@
+"""`perf`: what it counts is right; how fast it is, no test can say."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from client import Consumer
+from client.cli.perf.latencies import Latencies
+from client.cli.perf.payloads import payloads_of_file, random_payloads
+from tests.client.cli.commands import run, run_json
+from tests.client.conftest import MakeTopic
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_percentiles_are_not_below_the_exact_ones_and_hardly_above(seed: int) -> None:
+    source = random.Random(seed)
+    durations = [source.lognormvariate(0, 3) + 0.001 for _ in range(source.randint(1, 3000))]
+    latencies = Latencies()
+    for duration in durations:
+        latencies.add(duration)
+    durations.sort()
+    for share in (0.01, 0.5, 0.95, 0.999, 1.0):
+        exact = durations[max(0, -(-int(share * len(durations) * 1000) // 1000) - 1)]
+        assert exact * 0.9999 <= latencies.percentile(share) <= exact * 1.0110
+    assert (latencies.count, latencies.max) == (len(durations), durations[-1])
+    assert latencies.mean == pytest.approx(sum(durations) / len(durations))
+
+
+def test_nothing_has_no_latency() -> None:
+    assert set(Latencies().summary().values()) == {0}
+
+
+def test_payloads(tmp_path: Path) -> None:
+    payloads = random_payloads(33)
+    assert {len(next(payloads)) for _ in range(2000)} == {33}
+    file = tmp_path / "payloads"
+    file.write_bytes(b"one\ntwo\n\nthree\n")
+    payloads = payloads_of_file(str(file), b"\n")
+    assert {next(payloads) for _ in range(3)} == {b"one", b"two", b"three"}
+    file.write_bytes(b"\n")
+    with pytest.raises(ValueError, match="empty"):
+        next(payloads_of_file(str(file), b"\n"))
+
+
+async def test_all_records_are_sent_read_and_counted(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    at = ("--bootstrap-server", bootstrap, "--topic", topic)
+    sent = await run_json(
+        "perf", "produce", *at, "--num-records", "3000", "--record-size", "50", "--warmup-records", "1000"
+    )
+    assert (sent["records"], sent["bytes"]) == (2000, 100_000)
+    latency = sent["latency_ms"]
+    assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"] <= latency["p99_9"] <= latency["max"]
+    async with Consumer(bootstrap) as consumer:
+        assert sum((await consumer.end_offsets(await consumer.partitions_for(topic))).values()) == 3000
+
+    read = await run_json("perf", "consume", *at, "--num-records", "3000", "--warmup-records", "500")
+    assert (read["records"], read["bytes"]) == (2500, 125_000)
+
+    for arguments in ((), ("--throughput", "500")):
+        measured = await run_json("perf", "e2e", *at, "--num-records", "60", "--warmup-records", "10", *arguments)
+        assert (measured["records"], measured["bytes"]) == (50, 5000)
+        assert measured["latency_ms"]["max"] > 0
+
+
+async def test_lines_read_as_those_of_kafkas_tools(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    at = ("--bootstrap-server", bootstrap, "--topic", topic, "--num-records", "300")
+    out, _ = await run("perf", "produce", *at, "--throughput", "1500", "--reporting-interval", "60")
+    *parts, whole = [line.decode() for line in out]
+    assert parts
+    for line in parts:
+        assert line.endswith(" ms max latency.")
+    assert whole.startswith("300 records sent, ")
+    assert whole.endswith(" ms 99.9th.")
+    out, err = await run(
+        "perf", "consume", *at[:-1], "400", "--timeout-ms", "300", "--reporting-interval", "60000", status=1
+    )
+    assert [line.split(b",")[0] for line in out] == [b"300 records read"]
+    assert err == "error: 100 records are missing: none came within 300 ms\n"
+
+
+async def test_what_cannot_be_measured_is_told(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    at = ("--bootstrap-server", bootstrap, "--topic", topic, "--num-records", "5")
+    _, err = await run("perf", "produce", *at, "--payload-file", str(tmp_path / "none"), status=1)
+    assert "No such file" in err
+    _, err = await run("perf", "produce", *at, "--record-size", "2000000", status=1)
+    assert "MESSAGE_TOO_LARGE" in err
+    _, err = await run("perf", "brew", status=2)
+    assert err.startswith("usage: ")
