@@ -26,6 +26,10 @@ from typing import Any
 COMMANDS = {
     "produce": "Send lines of standard input or of a file",
     "consume": "Print records",
+    "topics": "Create, list, describe, alter and delete topics",
+    "configs": "Print and change configs of topics, brokers and groups",
+    "cluster": "Print brokers, features and API versions",
+    "perf": "Measure throughput and latency",
     "dump-log": "Print the files of a log directory, as Kafka's DumpLogSegments does",
 }
 

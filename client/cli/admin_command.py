@@ -1,0 +1,46 @@
+"""What commands of administration share: an Admin for their time, and an exit status from results with errors."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from client.cli import FAILED, fail
+from client.cli.connection_arguments import client_settings
+
+if TYPE_CHECKING:
+    from client.admin.admin import Admin
+    from client.admin.results import Results
+
+Work = Callable[["Admin", argparse.Namespace], Awaitable[int]]
+"""What an action does with an Admin; it returns the exit status."""
+
+
+def add_actions(parser: argparse.ArgumentParser, summaries: dict[str, str]) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of a command's actions, by name; `arguments.action` is the one that was typed."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(summaries))
+    return {
+        name: actions.add_parser(name, help=summary, description=f"{summary}.") for name, summary in summaries.items()
+    }
+
+
+async def with_admin(arguments: argparse.Namespace, work: Work) -> int:
+    """Run `work`; what it raises of the client is told in a line."""
+    from client.admin.admin import Admin
+    from client.errors import ClientError
+
+    try:
+        async with Admin(arguments.bootstrap_server, **client_settings(arguments, Admin)) as admin:
+            return await work(admin, arguments)
+    except BrokenPipeError:
+        raise
+    except (ClientError, OSError, ValueError) as error:
+        return fail(error)
+
+
+def status_of(results: Results[Any, Any]) -> int:
+    """Tell the error of each item that has one; 0 if there is none."""
+    for error in results.failed.values():
+        fail(error)
+    return FAILED if results.failed else 0

@@ -1,0 +1,81 @@
+"""`python -m client cluster describe|features|api-versions`: the brokers, and what they can do beside what we can."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING
+
+from client.cli.admin_command import add_actions, status_of, with_admin
+from client.cli.connection_arguments import add_connection_arguments
+from client.cli.tables import add_json_argument, print_json, print_rows
+
+if TYPE_CHECKING:
+    from client.admin.admin import Admin
+
+_ACTIONS = {
+    "describe": "Print the cluster's id, its controller and its brokers",
+    "features": "Print the feature levels of the cluster",
+    "api-versions": "Print which versions of each API the brokers serve, beside those of this client",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    for action in add_actions(parser, _ACTIONS).values():
+        add_connection_arguments(action)
+        add_json_argument(action)
+
+
+def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
+    work = {"describe": _describe, "features": _features, "api-versions": _api_versions}[arguments.action]
+    return with_admin(arguments, work)
+
+
+async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
+    cluster = await admin.describe_cluster()
+    brokers = [{"broker": one.node_id, "host": one.host, "port": one.port, "rack": one.rack} for one in cluster.brokers]
+    if arguments.json:
+        print_json({"cluster_id": cluster.cluster_id, "controller": cluster.controller, "brokers": brokers})
+        return 0
+    controller = "no controller" if cluster.controller is None else f"controller {cluster.controller}"
+    print(f"cluster {cluster.cluster_id}  {controller}")
+    print_rows(("broker", "host", "port", "rack"), brokers, as_json=False)
+    return 0
+
+
+async def _features(admin: Admin, arguments: argparse.Namespace) -> int:
+    features = await admin.describe_features()
+    rows = [
+        {
+            "feature": name,
+            "level": features.finalized[name][1] if name in features.finalized else None,
+            "min_supported": features.supported[name][0] if name in features.supported else None,
+            "max_supported": features.supported[name][1] if name in features.supported else None,
+        }
+        for name in sorted(features.finalized.keys() | features.supported.keys())
+    ]
+    print_rows(("feature", "level", "min_supported", "max_supported"), rows, as_json=arguments.json)
+    return 0
+
+
+async def _api_versions(admin: Admin, arguments: argparse.Namespace) -> int:
+    results = await admin.api_versions()
+    rows = []
+    for broker, ranges in results.succeeded.items():
+        for one in ranges:
+            theirs, ours = one.theirs or (None, None), one.ours or (None, None)
+            rows.append(
+                {
+                    "broker": broker,
+                    "key": one.api_key,
+                    "api": one.name,
+                    "min_version": theirs[0],
+                    "max_version": theirs[1],
+                    "our_min": ours[0],
+                    "our_max": ours[1],
+                    "used": one.chosen,
+                }
+            )
+    columns = ("broker", "key", "api", "min_version", "max_version", "our_min", "our_max", "used")
+    print_rows(columns, rows, as_json=arguments.json)
+    return status_of(results)

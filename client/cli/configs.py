@@ -1,0 +1,141 @@
+"""`python -m client configs describe|alter`: configs of topics, brokers and groups, with the flags of ConfigCommand."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from client.cli import UsageError
+from client.cli.admin_command import add_actions, status_of, with_admin
+from client.cli.connection_arguments import add_connection_arguments
+from client.cli.tables import add_json_argument, print_rows
+
+if TYPE_CHECKING:
+    from client.admin.admin import Admin
+    from client.admin.results import ConfigEntry
+    from client.admin.wishes import ConfigChange, ConfigResource
+
+_ACTIONS = {"describe": "Print configs", "alter": "Change single configs, and leave the others as they are"}
+_BETWEEN_CONFIGS = re.compile(r",(?![^\[]*\])")  # a comma that is not inside of brackets
+
+_OWN_SOURCES = {
+    ("TOPIC", True): "DYNAMIC_TOPIC_CONFIG",
+    ("BROKER", True): "DYNAMIC_BROKER_CONFIG",
+    ("BROKER", False): "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    ("GROUP", True): "DYNAMIC_GROUP_CONFIG",
+}
+"""The source of what was set for a resource itself, by its type and whether it has a name."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = add_actions(parser, _ACTIONS)
+    for action in actions.values():
+        add_connection_arguments(action)
+        _add_entity_arguments(action)
+    actions["describe"].add_argument("--all", action="store_true", help="print defaults and static configs too")
+    actions["describe"].add_argument("--documentation", action="store_true", help="print what each means (with --json)")
+    add_json_argument(actions["describe"])
+    alter = actions["alter"]
+    for flag, what in (("add", "set"), ("append", "add to lists"), ("subtract", "take from lists")):
+        alter.add_argument(
+            f"--{flag}-config",
+            type=_assignments,
+            default=[],
+            metavar="NAME=VALUE[,NAME=[VALUE,VALUE]]",
+            help=f"{what}; values with commas go in brackets",
+        )
+    alter.add_argument("--delete-config", default="", metavar="NAME[,NAME]", help="back to the default")
+    alter.add_argument("--validate-only", action="store_true", help="only say whether it could be changed")
+
+
+def _add_entity_arguments(parser: argparse.ArgumentParser) -> None:
+    entity = parser.add_mutually_exclusive_group(required=True)
+    entity.add_argument("--topic", metavar="NAME", help="of a topic")
+    entity.add_argument("--broker", type=int, metavar="ID", help="of one broker")
+    entity.add_argument("--broker-defaults", action="store_true", help="of all brokers together")
+    entity.add_argument("--group", metavar="ID", help="of a group")
+
+
+def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
+    if arguments.action == "describe":
+        return with_admin(arguments, _describe)
+    changes = (arguments.add_config, arguments.append_config, arguments.subtract_config, arguments.delete_config)
+    if not any(changes):
+        raise UsageError("say what to alter: --add-config, --delete-config, --append-config or --subtract-config")
+    return with_admin(arguments, _alter)
+
+
+async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
+    from client.admin.results import ConfigSource
+
+    resource = _resource(arguments)
+    own = ConfigSource[_OWN_SOURCES[resource.type.name, bool(resource.name)]]
+    results = await admin.describe_configs(
+        [resource], include_synonyms=True, include_documentation=arguments.documentation
+    )
+    rows = [
+        _row(entry, with_documentation=arguments.documentation)
+        for entry in sorted(results.value(resource).values(), key=lambda entry: entry.name)
+        if arguments.all or entry.source is own
+    ]
+    columns = ["name", "value", "source", "type", "read_only", "sensitive"]
+    if arguments.json:
+        columns += ["synonyms", "documentation"] if arguments.documentation else ["synonyms"]
+    print_rows(columns, rows, as_json=arguments.json)
+    return 0
+
+
+def _row(entry: ConfigEntry, *, with_documentation: bool) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "source": entry.source.name,
+        "type": entry.type.name,
+        "read_only": entry.is_read_only,
+        "sensitive": entry.is_sensitive,
+        "synonyms": [{"name": one.name, "value": one.value, "source": one.source.name} for one in entry.synonyms],
+        "documentation": entry.documentation if with_documentation else None,
+    }
+
+
+async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
+    resource = _resource(arguments)
+    results = await admin.alter_configs({resource: _changes(arguments)}, validate_only=arguments.validate_only)
+    if not results.failed:
+        print(f"the configs of {resource} {'could be' if arguments.validate_only else 'are'} altered")
+    return status_of(results)
+
+
+def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
+    from client.admin.wishes import ConfigChange, ConfigOperation
+
+    said = {
+        ConfigOperation.SET: arguments.add_config,
+        ConfigOperation.APPEND: arguments.append_config,
+        ConfigOperation.SUBTRACT: arguments.subtract_config,
+        ConfigOperation.DELETE: [(name.strip(), None) for name in arguments.delete_config.split(",") if name.strip()],
+    }
+    return [ConfigChange(name, value, operation) for operation, pairs in said.items() for name, value in pairs]
+
+
+def _resource(arguments: argparse.Namespace) -> ConfigResource:
+    from client.admin.wishes import ConfigResource
+
+    if arguments.topic is not None:
+        return ConfigResource.topic(arguments.topic)
+    if arguments.group is not None:
+        return ConfigResource.group(arguments.group)
+    return ConfigResource.broker(arguments.broker)
+
+
+def _assignments(text: str) -> list[tuple[str, str]]:
+    """`name=value,name=[value,value]`, for argparse."""
+    pairs = []
+    for part in _BETWEEN_CONFIGS.split(text):
+        name, sign, value = part.partition("=")
+        if not sign or not name.strip():
+            raise argparse.ArgumentTypeError(f"{part!r} is not of the form name=value")
+        pairs.append((name.strip(), value.strip().removeprefix("[").removesuffix("]")))
+    return pairs

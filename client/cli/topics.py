@@ -1,0 +1,260 @@
+"""`python -m client topics create|list|describe|alter|delete|delete-records`, with the flags of Kafka's tools."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from client.cli import UsageError
+from client.cli.admin_command import add_actions, status_of, with_admin
+from client.cli.argument_types import assignment, not_negative, positive
+from client.cli.connection_arguments import add_connection_arguments
+from client.cli.tables import add_json_argument, print_json, print_rows
+
+if TYPE_CHECKING:
+    from client.admin.admin import Admin
+    from client.admin.results import TopicDescription
+
+Assignments = list[list[int]]
+"""The replicas of each partition, the preferred leader first."""
+
+_ACTIONS = {
+    "create": "Create a topic",
+    "list": "List topics",
+    "describe": "Print partitions, leaders, replicas and properties of topics",
+    "alter": "Add partitions to a topic, or change its properties",
+    "delete": "Delete topics with their records",
+    "delete-records": "Delete the oldest records of partitions",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = add_actions(parser, _ACTIONS)
+    for name, action in actions.items():
+        add_connection_arguments(action)
+        if name in ("create", "alter", "delete-records"):
+            action.add_argument("--topic", required=True, help="the topic's name")
+        elif name != "list":
+            required = name == "delete"
+            action.add_argument(
+                "--topic", action="append", required=required, metavar="NAME", help="a topic's name (repeatable)"
+            )
+        if name in ("create", "alter"):
+            _add_layout_arguments(action)
+    actions["create"].add_argument("--replication-factor", type=positive, metavar="N", help="default: the broker's")
+    actions["create"].add_argument("--if-not-exists", action="store_true", help="a topic that is there is no error")
+    actions["create"].add_argument("--validate-only", action="store_true", help="only say whether it could be created")
+    actions["alter"].add_argument("--delete-config", action="append", default=[], metavar="NAME", help="to the default")
+    actions["delete"].add_argument("--if-exists", action="store_true", help="a topic that is not there is no error")
+    actions["list"].add_argument("--exclude-internal", action="store_true", help="leave out what brokers keep")
+    actions["describe"].add_argument("--offsets", action="store_true", help="print where partitions begin and end, too")
+    _add_records_arguments(actions["delete-records"])
+    for name in ("list", "describe", "delete-records"):
+        add_json_argument(actions[name])
+
+
+def _add_layout_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--partitions", type=positive, metavar="N", help="how many in all (default: the broker's)")
+    parser.add_argument(
+        "--config", action="append", default=[], type=assignment, metavar="NAME=VALUE", help="a property (repeatable)"
+    )
+    parser.add_argument(
+        "--replica-assignment",
+        type=_assignments,
+        metavar="1:2,2:1",
+        help="the brokers of each partition, the preferred leader first",
+    )
+
+
+def _add_records_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--partition", type=not_negative, metavar="N", help="of this partition (default: of all)")
+    parser.add_argument(
+        "--before-offset",
+        type=_before,
+        required=True,
+        metavar="N|latest",
+        help="delete the records before this offset; latest: all",
+    )
+
+
+def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
+    work = {
+        "create": _create,
+        "list": _list,
+        "describe": _describe,
+        "alter": _alter,
+        "delete": _delete,
+        "delete-records": _delete_records,
+    }[arguments.action]
+    if arguments.action == "alter" and not (arguments.partitions or arguments.config or arguments.delete_config):
+        raise UsageError("say what to alter: --partitions, --config or --delete-config")
+    return with_admin(arguments, work)
+
+
+async def _create(admin: Admin, arguments: argparse.Namespace) -> int:
+    from client.admin.wishes import NewTopic
+    from client.errors import TopicExistsError
+
+    assignments: Assignments = arguments.replica_assignment or []
+    new = NewTopic(
+        arguments.topic,
+        -1 if assignments else arguments.partitions or -1,
+        -1 if assignments else arguments.replication_factor or -1,
+        dict(arguments.config),
+        dict(enumerate(assignments)),
+    )
+    results = await admin.create_topics([new], validate_only=arguments.validate_only)
+    if arguments.if_not_exists and isinstance(results[arguments.topic], TopicExistsError):
+        return 0
+    if not results.failed:
+        print(f"{arguments.topic} {'could be created' if arguments.validate_only else 'is created'}")
+    return status_of(results)
+
+
+async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
+    topics = await admin.list_topics(include_internal=not arguments.exclude_internal)
+    rows = [
+        {"topic": one.name, "topic_id": one.topic_id, "partitions": one.partitions, "internal": one.is_internal}
+        for one in topics.values()
+    ]
+    print_rows(("topic", "partitions", "internal", "topic_id"), rows, as_json=arguments.json)
+    return 0
+
+
+async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
+    names = arguments.topic or list(await admin.list_topics(include_internal=True))
+    described = await admin.describe_topics(names)
+    documents = [
+        _document(topic, await _overrides(admin, topic.name), await _offsets(admin, topic) if arguments.offsets else {})
+        for topic in described.succeeded.values()
+    ]
+    if arguments.json:
+        print_json(documents)
+    else:
+        _print_topics(documents)
+    return status_of(described)
+
+
+async def _overrides(admin: Admin, topic: str) -> dict[str, str | None]:
+    """The properties that were set for this topic."""
+    from client.admin.results import ConfigSource
+    from client.admin.wishes import ConfigResource
+
+    resource = ConfigResource.topic(topic)
+    entries = (await admin.describe_configs([resource])).value(resource)
+    return {
+        name: entry.value
+        for name, entry in sorted(entries.items())
+        if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+    }
+
+
+async def _offsets(admin: Admin, topic: TopicDescription) -> dict[int, dict[str, int]]:
+    from client.admin.wishes import OffsetSpec
+    from client.record import TopicPartition
+
+    partitions = [TopicPartition(topic.name, one.partition) for one in topic.partitions if one.leader is not None]
+    begins = await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
+    ends = await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+    return {
+        partition.partition: {
+            "log_start_offset": begins.value(partition).offset,
+            "log_end_offset": ends.value(partition).offset,
+        }
+        for partition in partitions
+    }
+
+
+def _document(
+    topic: TopicDescription, configs: dict[str, str | None], offsets: dict[int, dict[str, int]]
+) -> dict[str, Any]:
+    partitions = [
+        {
+            "partition": one.partition,
+            "leader": one.leader,
+            "leader_epoch": one.leader_epoch,
+            "replicas": list(one.replicas),
+            "isr": list(one.isr),
+            "offline_replicas": list(one.offline_replicas),
+            **offsets.get(one.partition, {}),
+        }
+        for one in topic.partitions
+    ]
+    return {
+        "topic": topic.name,
+        "topic_id": topic.topic_id,
+        "internal": topic.is_internal,
+        "configs": configs,
+        "partitions": partitions,
+    }
+
+
+def _print_topics(documents: list[dict[str, Any]]) -> None:
+    for index, topic in enumerate(documents):
+        if index:
+            print()
+        partitions = topic["partitions"]
+        configs = ",".join(f"{name}={value}" for name, value in topic["configs"].items())
+        print(
+            f"{topic['topic']}  id {topic['topic_id']}  {len(partitions)} partitions"
+            f"  replication factor {len(partitions[0]['replicas'])}{'  ' if configs else ''}{configs}"
+        )
+        print_rows(tuple(partitions[0]), partitions, as_json=False)
+
+
+async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
+    from client.admin.wishes import ConfigChange, ConfigOperation, ConfigResource, NewPartitions
+
+    status = 0
+    if arguments.partitions:
+        described = (await admin.describe_topics([arguments.topic])).value(arguments.topic)
+        assignments: Assignments | None = arguments.replica_assignment
+        added = None if assignments is None else assignments[len(described.partitions) :]
+        grown = await admin.create_partitions({arguments.topic: NewPartitions(arguments.partitions, added)})
+        status = status_of(grown)
+    changes = [ConfigChange(name, value) for name, value in arguments.config]
+    changes += [ConfigChange(name, None, ConfigOperation.DELETE) for name in arguments.delete_config]
+    if changes and not status:
+        status = status_of(await admin.alter_configs({ConfigResource.topic(arguments.topic): changes}))
+    if not status:
+        print(f"{arguments.topic} is altered")
+    return status
+
+
+async def _delete(admin: Admin, arguments: argparse.Namespace) -> int:
+    from client.admin.results import Results
+    from client.errors import UnknownTopicError
+
+    results = await admin.delete_topics(arguments.topic)
+    if arguments.if_exists:
+        results = Results({name: one for name, one in results.items() if not isinstance(one, UnknownTopicError)})
+    for name in results.succeeded:
+        print(f"{name} is deleted")
+    return status_of(results)
+
+
+async def _delete_records(admin: Admin, arguments: argparse.Namespace) -> int:
+    from client.record import TopicPartition
+
+    described = (await admin.describe_topics([arguments.topic])).value(arguments.topic)
+    numbers = range(len(described.partitions)) if arguments.partition is None else [arguments.partition]
+    before = {TopicPartition(arguments.topic, number): arguments.before_offset for number in numbers}
+    results = await admin.delete_records(before)
+    rows = [
+        {"topic": partition.topic, "partition": partition.partition, "log_start_offset": start}
+        for partition, start in results.succeeded.items()
+    ]
+    print_rows(("topic", "partition", "log_start_offset"), rows, as_json=arguments.json)
+    return status_of(results)
+
+
+def _assignments(text: str) -> Assignments:
+    try:
+        return [[not_negative(broker) for broker in replicas.split(":")] for replicas in text.split(",")]
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}: write brokers as 1:2,2:1") from None
+
+
+def _before(text: str) -> int:
+    return -1 if text == "latest" else not_negative(text)

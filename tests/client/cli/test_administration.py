@@ -1,0 +1,127 @@
+"""`topics`, `configs` and `cluster`, of a real broker: ours, or Apache Kafka with `--server apache`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from client import cli
+from client.cli.configs import _assignments
+from client.cli.tables import print_rows
+from tests.client.cli.commands import run, run_json
+
+
+async def said(*arguments: str, status: int = 0) -> str:
+    out, err = await run(*arguments, status=status)
+    return b"\n".join(out).decode() + err
+
+
+async def test_a_topic_from_its_creation_to_its_end(bootstrap: str, topic: str) -> None:
+    at = ("--bootstrap-server", bootstrap)
+    its = (*at, "--topic", topic)
+    create = ("topics", "create", *its, "--partitions", "2", "--config", "segment.bytes=1048576")
+    assert await said(*create, "--validate-only") == f"{topic} could be created"
+    assert await said(*create) == f"{topic} is created"
+    assert "TOPIC_ALREADY_EXISTS" in await said(*create, status=1)
+    assert await said(*create, "--if-not-exists") == ""
+
+    listed = {row["topic"]: row for row in await run_json("topics", "list", *at)}
+    assert (listed[topic]["partitions"], listed[topic]["internal"]) == (2, False)
+    [described] = await run_json("topics", "describe", *its, "--offsets")
+    assert described["configs"] == {"segment.bytes": "1048576"}
+    assert described["topic_id"] == listed[topic]["topic_id"]
+    leader = described["partitions"][0]["leader"]
+    assert described["partitions"][1] == {
+        "partition": 1, "leader": leader, "leader_epoch": 0, "replicas": [leader], "isr": [leader],
+        "offline_replicas": [], "log_start_offset": 0, "log_end_offset": 0,
+    }  # fmt: skip
+    first, heading, *rows = (await said("topics", "describe", *its)).splitlines()
+    assert first == f"{topic}  id {described['topic_id']}  2 partitions  replication factor 1  segment.bytes=1048576"
+    assert heading == "PARTITION  LEADER  LEADER-EPOCH  REPLICAS  ISR  OFFLINE-REPLICAS"
+    assert [row.split() for row in rows] == [
+        [str(number), *f"{leader} 0 {leader} {leader} -".split()] for number in (0, 1)
+    ]
+
+    assert await said("topics", "delete", *its) == f"{topic} is deleted"
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in await said("topics", "delete", *its, status=1)
+    assert await said("topics", "delete", *its, "--if-exists") == ""
+
+
+async def test_replicas_can_be_assigned_by_hand(bootstrap: str, topic: str) -> None:
+    its = ("--bootstrap-server", bootstrap, "--topic", topic)
+    [broker] = (await run_json("cluster", "describe", *its[:2]))["brokers"]
+    node = broker["broker"]
+    await run("topics", "create", *its, "--replica-assignment", f"{node},{node},{node}")
+    [described] = await run_json("topics", "describe", *its)
+    assert [row["replicas"] for row in described["partitions"]] == [[node]] * 3
+    assert "REPLICA" in await said("topics", "create", *its[:-1], f"{topic}-2", "--replica-assignment", "77", status=1)
+
+
+async def test_the_cluster_and_what_its_brokers_serve(bootstrap: str) -> None:
+    at = ("--bootstrap-server", bootstrap)
+    cluster = await run_json("cluster", "describe", *at)
+    [broker] = cluster["brokers"]
+    assert f"{broker['host']}:{broker['port']}" == bootstrap
+    assert cluster["controller"] == broker["broker"]
+    lines = (await said("cluster", "describe", *at)).splitlines()
+    assert lines[0] == f"cluster {cluster['cluster_id']}  controller {cluster['controller']}"
+    features = {row["feature"]: row for row in await run_json("cluster", "features", *at)}
+    for row in features.values():
+        assert row["level"] is None or row["level"] <= row["max_supported"]
+    apis = {row["api"]: row for row in await run_json("cluster", "api-versions", *at)}
+    assert apis["Fetch"] == {
+        "broker": broker["broker"], "key": 1, "api": "Fetch",
+        "min_version": 4, "max_version": 18, "our_min": 4, "our_max": 18, "used": 18,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("topics",),
+        ("topics", "brew"),
+        ("topics", "create"),
+        ("topics", "create", "--topic", "t", "--partitions", "0"),
+        ("topics", "create", "--topic", "t", "--config", "retention.ms"),
+        ("topics", "create", "--topic", "t", "--replica-assignment", "1;2"),
+        ("topics", "alter", "--topic", "t"),
+        ("topics", "delete-records", "--topic", "t"),
+        ("configs", "describe"),
+        ("configs", "describe", "--topic", "t", "--broker", "1"),
+        ("configs", "alter", "--topic", "t"),
+        ("configs", "alter", "--topic", "t", "--add-config", "retention.ms"),
+        ("cluster",),
+    ],
+)
+def test_a_command_line_that_cannot_be_is_refused(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        cli.run(arguments)
+    assert exit_info.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: ")
+
+
+def test_values_with_commas_go_in_brackets() -> None:
+    assert _assignments("a=1,b=[x,y],c=,d=[z]") == [("a", "1"), ("b", "x,y"), ("c", ""), ("d", "z")]
+
+
+def test_tables_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"topic": "a", "lag": 12, "members": ("x", "y"), "stable": True, "share": 1.5},
+        {"topic": "long name", "lag": None, "members": (), "stable": False, "share": 22.0},
+    ]
+    columns = ("topic", "lag", "members", "stable", "share")
+    print_rows(columns, rows, as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "TOPIC      LAG  MEMBERS  STABLE  SHARE",
+        "a           12  x,y      yes      1.50",
+        "long name    -  -        no      22.00",
+    ]
+    print_rows(columns, rows, as_json=True)
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(rows))
+    print_rows(columns, [], as_json=True)
+    assert capsys.readouterr().out == "[]\n"
+    print_rows(columns, [], as_json=False)
+    assert capsys.readouterr().out == ""
