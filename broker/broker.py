@@ -280,7 +280,7 @@ class Broker:
     async def _stop_serving(server: Server, purgatories: tuple[Purgatory[Any], ...]) -> None:
         server.stop_accepting()
         for purgatory in purgatories:
-            purgatory.release_all()
+            purgatory.close()
         await server.finish(FINISH_SECONDS)
 
     def _fail(self, what: str, error: BaseException) -> None:

@@ -61,6 +61,7 @@ class Purgatory(Generic[T]):
         self._watchers: dict[Hashable, dict[_Parked[T], None]] = {}
         self._parked: dict[_Parked[T], None] = {}
         self._ready: list[_Parked[T]] = []
+        self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._parked)
@@ -77,6 +78,8 @@ class Purgatory(Generic[T]):
         self._parked[parked] = None
         parked.timer = self._loop.call_later(max(0, timeout_ms) / 1000, self._take, parked)
         future.add_done_callback(lambda _: self._forget(parked))
+        if self._is_closed:
+            self._take(parked)
         return future
 
     def touch(self, key: Hashable) -> None:
@@ -92,8 +95,9 @@ class Purgatory(Generic[T]):
         for parked in tuple(self._watchers.get(key, ())):
             self._take(parked)
 
-    def release_all(self) -> None:
-        """Answer everything, ready or not: the broker stops."""
+    def close(self) -> None:
+        """Answer everything, ready or not, and from now on what is parked as well: the broker stops."""
+        self._is_closed = True
         for parked in tuple(self._parked):
             self._take(parked)
 

@@ -127,8 +127,16 @@ async def test_releasing_a_key_answers_what_watches_it() -> None:
 
     assert await released == "not ready"
     assert not left_alone.done()
-    waiting.release_all()
+    waiting.close()
     assert await left_alone == "not ready"
+
+
+async def test_what_is_parked_after_the_end_is_answered_at_once() -> None:
+    waiting = purgatory()
+    waiting.close()
+
+    assert await waiting.park(Countdown(5), ["a"], LONG_MS) == "not ready"
+    assert len(waiting) == 0
 
 
 async def test_an_exception_goes_to_whoever_waits_and_to_nobody_else() -> None:
