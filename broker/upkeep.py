@@ -68,10 +68,10 @@ class Upkeep:
         tasks.every("file deletion", _DELETION_CHECK_MS, self.delete_due)
         tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.forget_producers)
 
-    def flush_due(self) -> None:
-        """Begin to flush the logs that should be by now."""
-        for partition in self._partitions:
-            partition.flush_if_due()
+    def flush_due(self) -> Awaitable[object] | None:
+        """Begin to flush the logs that should be by now; what is returned ends with them and raises what they do."""
+        flushes = [flush for partition in self._partitions if (flush := partition.flush_if_due()) is not None]
+        return asyncio.gather(*map(asyncio.shield, flushes)) if flushes else None  # a flush ends, whoever waits
 
     async def flush_all(self) -> None:
         """Flush everything; raises KafkaError if the disk fails."""

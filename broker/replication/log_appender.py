@@ -69,12 +69,13 @@ class LogAppender:
         rolling.add_done_callback(self._rolled)
         return rolling
 
-    def flush_if_due(self) -> None:
-        """Begin to flush what flush.ms and rolled segments ask for by now, unless a flush is under way."""
-        if not self._flushing:
-            target = self._log.flush_target()
-            if target is not None:
-                self._flush([], target)
+    def flush_if_due(self) -> asyncio.Future[None] | None:
+        """Begin to flush what flush.ms and rolled segments ask for by now, unless a flush is under way.
+
+        Returns the flush, if one began; the caller sees to what becomes of it.
+        """
+        target = None if self._flushing else self._log.flush_target()
+        return None if target is None else self._flush([], target)
 
     @property
     def is_busy(self) -> bool:
@@ -130,9 +131,13 @@ class LogAppender:
         batch, self._unflushed = self._unflushed, []
         self._flush(batch, None)
 
-    def _flush(self, batch: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]], up_to: int | None) -> None:
+    def _flush(
+        self, batch: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]], up_to: int | None
+    ) -> asyncio.Future[None]:
         self._flushing = True
-        self._threads.run(self._log.flush, up_to).add_done_callback(partial(self._flushed, batch))
+        flushing = self._threads.run(self._log.flush, up_to)
+        flushing.add_done_callback(partial(self._flushed, batch))
+        return flushing
 
     def _flushed(
         self, batch: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]], flushing: asyncio.Future[None]

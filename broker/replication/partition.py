@@ -209,9 +209,9 @@ class Partition:
         """Begin a new segment of the log, in order with appends; the future raises KafkaError."""
         return self._appender.roll()
 
-    def flush_if_due(self) -> None:
-        """Begin to flush what the topic's flush.ms asks for by now."""
-        self._appender.flush_if_due()
+    def flush_if_due(self) -> asyncio.Future[None] | None:
+        """Begin to flush what the topic's flush.ms asks for by now; returns the flush, if one began."""
+        return self._appender.flush_if_due()
 
     def forget_expired_producers(self) -> None:
         """Forget producers that have not written for producer.id.expiration.ms, unless an append is under way."""

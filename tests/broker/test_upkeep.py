@@ -49,8 +49,10 @@ async def test_a_log_is_flushed_after_flush_ms(kept: Kept) -> None:
     kept.upkeep.flush_due()
     assert not kept.broker.services.partitions.get("t", 0).is_busy
     kept.clock.advance(5 * SECOND)
-    kept.upkeep.flush_due()
-    await until(lambda: kept.log.recovery_point == 1)
+    flushing = kept.upkeep.flush_due()
+    assert flushing is not None
+    await flushing
+    assert kept.log.recovery_point == 1
 
 
 async def test_a_rolled_segment_is_flushed(kept: Kept) -> None:

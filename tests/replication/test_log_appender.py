@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from protocol.errors import ErrorCode, KafkaError
-from tests.storage.logs import NOW, TOPIC_ID, batch, values_of
+from tests.storage.logs import NOW, TOPIC_ID, batch, open_log_dir, values_of
 
 LARGE = b"x" * LARGE_APPEND_BYTES
 
@@ -42,6 +43,33 @@ async def test_a_small_append_ends_at_once(log_dir: LogDir, threads: DiskThreads
     assert (info.base_offset, info.last_offset) == (0, 1)
     assert appending.told == [0]
     assert not appending.appender.is_busy
+
+
+async def test_what_goes_wrong_in_a_flush_that_no_append_waits_for_is_told_to_who_began_it(
+    tmp_path: Path, threads: DiskThreads
+) -> None:
+    mishaps = [RuntimeError("unexpected")]
+
+    def on_flush(_: float) -> None:
+        if mishaps:
+            raise mishaps.pop()
+
+    log_dir = open_log_dir(tmp_path, on_flush=on_flush)
+    appending = Appending(log_dir, threads, flush_ms=0)
+    appending.append(b"a")
+
+    flush = appending.appender.flush_if_due()
+    assert flush is not None
+    assert appending.appender.flush_if_due() is None
+    with pytest.raises(RuntimeError, match="unexpected"):
+        await flush
+
+    assert not appending.appender.is_busy
+    again = appending.appender.flush_if_due()
+    assert again is not None
+    await again
+    assert appending.log.recovery_point == 1
+    log_dir.close()
 
 
 async def test_a_large_append_ends_later(log_dir: LogDir, threads: DiskThreads) -> None:
