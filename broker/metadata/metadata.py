@@ -127,7 +127,11 @@ class Metadata:
             self._fail(StoreFailedError("the broker is stopping"))
 
     def on_change(self, callback: OnChange) -> None:
-        """Call `callback(old, new)` for every later image, in order. It must not block; its exceptions are logged."""
+        """Call `callback(old, new)` for every later image, in order. It must not block.
+
+        If it raises, the others are still called, and `on_failure` is told: part of the broker has another image than
+        the rest, and nothing would put that right.
+        """
         self._callbacks.append(callback)
 
     async def wait_for_revision(self, revision: int) -> None:
@@ -194,8 +198,8 @@ class Metadata:
         for callback in self._callbacks:
             try:
                 callback(old, image)
-            except Exception:  # noqa: BLE001 - one that fails must not keep the others, or the image, from going on
-                _LOG.exception("cannot follow the metadata to revision %d", image.revision)
+            except Exception as error:  # noqa: BLE001 - one that fails must not keep the others from going on
+                self._on_failure(f"metadata at revision {image.revision}", error)
         for future, revision in self._waiting.items():
             if revision <= image.revision and not future.done():
                 future.set_result(None)

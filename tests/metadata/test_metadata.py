@@ -169,10 +169,9 @@ async def test_everybody_is_told_before_those_who_wait(store: MetadataStore, sta
     assert [image.revision for image in told] == sorted({image.revision for image in told})
 
 
-async def test_a_callback_that_fails_holds_up_nobody(
-    store: MetadataStore, start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
-    metadata = await start(store)
+async def test_a_callback_that_fails_holds_up_nobody_and_is_reported(store: MetadataStore, start: Start) -> None:
+    failures: list[BaseException] = []
+    metadata = await start(store, failures=failures)
     told: list[int] = []
 
     def fail(_old: MetadataImage, _image: MetadataImage) -> None:
@@ -184,7 +183,7 @@ async def test_a_callback_that_fails_holds_up_nobody(
     result = await metadata.commit((), (Put(metadata.keys.topic_config("x"), b"{}"),))
 
     assert told == [result.revision]
-    assert "no disk" in caplog.text
+    assert [str(error) for error in failures] == ["no disk"]
 
 
 async def test_a_cancelled_wait_leaves_nothing_behind(store: MetadataStore, start: Start) -> None:
