@@ -112,6 +112,7 @@ class Listener:
             return
         try:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a parked client that vanished is noticed
             local_address = _address(accepted.getsockname())
         except OSError:  # it has gone already
             accepted.close()

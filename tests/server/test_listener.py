@@ -39,6 +39,16 @@ async def test_one_address_may_have_so_many_connections_and_no_more(serve: Serve
     assert serving.metrics.listener("PLAINTEXT").refused == 2
 
 
+async def test_accepted_connections_are_kept_alive_and_send_at_once(serve: Serve) -> None:
+    serving = await serve()
+    client = await serving.connect()
+    await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    (connection,) = serving.connections
+    with socket.socket(fileno=os.dup(connection.fileno())) as accepted:
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
 async def test_running_out_of_descriptors_is_survived(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     serving = await serve()
     first = await serving.connect()
