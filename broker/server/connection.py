@@ -297,7 +297,7 @@ class Connection:
             else:
                 self._loop.remove_reader(self._fd)
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         """Close because of an error, with one log line that says whose it is."""
         if self._state is State.CLOSED:
             return

@@ -82,7 +82,7 @@ class Outbox:
         loop: asyncio.AbstractEventLoop,
         run_in_thread: RunInThread,
         on_progress: Callable[[], None],
-        on_error: Callable[[OSError], None],
+        on_error: Callable[[BaseException], None],
     ) -> None:
         self.unsent = 0
         self.accepted = 0  # bytes of all `put`s ever
@@ -225,7 +225,7 @@ class Outbox:
         error = None if loading.cancelled() else loading.exception()
         if self._closed:
             part.slice.release()
-        elif isinstance(error, OSError):
+        elif error is not None:
             self._on_error(error)
         else:
             part.cached_until = until  # pages that have been evicted again meanwhile cost one wait

@@ -24,9 +24,10 @@ class Pair:
         self.peer.setblocking(False)
         self.loop = asyncio.get_running_loop()
         self.transport = PlaintextTransport(ours)
-        self.errors: list[OSError] = []
+        self.errors: list[BaseException] = []
         self.progress = 0
         self.in_thread: list[Callable[[], None]] = []
+        self.reading: asyncio.Future[None] | None = None  # in place of a thread
         self.outbox = Outbox(self.transport, self.loop, self._run_in_thread, self._on_progress, self.errors.append)
 
     def _on_progress(self) -> None:
@@ -34,7 +35,7 @@ class Pair:
 
     def _run_in_thread(self, function: Callable[[], None]) -> asyncio.Future[None]:
         self.in_thread.append(function)
-        return self.loop.run_in_executor(None, function)
+        return self.reading or self.loop.run_in_executor(None, function)
 
     async def receive(self, count: int, piece: int = 1 << 16) -> bytes:
         data = bytearray()
@@ -198,6 +199,23 @@ async def test_a_slice_that_is_not_in_memory_is_read_by_a_thread_first(pairs: Ca
     assert len(pair.in_thread) == 1
     assert await pair.receive(4_000_003) == b"a" + content(file, slices[0]) + content(file, slices[1]) + b"bc"
     assert all(of.is_released for of in slices)
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), ValueError("unexpected")])
+async def test_a_slice_that_cannot_be_read_into_memory_is_an_error(
+    pairs: Callable[..., Pair], file: Path, error: Exception
+) -> None:
+    make_cold(file)
+    pair = pairs(1 << 20)
+    loading: asyncio.Future[None] = pair.loop.create_future()
+    pair.reading = loading
+    of = Slice(file, 0, 2_000_000)
+    pair.outbox.put(bytearray(b"a"), [(1, of)])
+    loading.set_exception(error)
+    await pair.until(lambda: bool(pair.errors))
+    pair.outbox.close()
+    assert pair.errors == [error]
+    assert of.is_released
 
 
 async def test_a_slice_that_a_thread_reads_is_released_only_afterwards(pairs: Callable[..., Pair], file: Path) -> None:
