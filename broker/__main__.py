@@ -1,7 +1,8 @@
-"""`python -m broker`: one broker as a process.
+"""`python -m broker`: one broker as a process, and what looks at the log directory of one.
 
 ```
 python -m broker [--config FILE] [--override NAME=VALUE]... | --help-config | --version
+python -m broker inspect DIR … | verify DIR …         see `broker.inspection.command`
 ```
 
 It runs until SIGTERM or SIGINT, then answers what it has received, leaves nothing to recover and exits with 0. It
@@ -32,6 +33,11 @@ _STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, OSEr
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments and arguments[0] in ("inspect", "verify"):
+        from broker.inspection import command
+
+        return command.inspect(arguments[1:]) if arguments[0] == "inspect" else command.verify(arguments[1:])
     options = _parser().parse_args(arguments)
     if options.help_config:
         from broker.config.docs import help_text

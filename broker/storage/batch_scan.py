@@ -48,6 +48,7 @@ class CorruptBatchError(Exception):
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at position {position}: {reason}")
         self.position = position
+        self.reason = reason
 
 
 class StoredBatch(NamedTuple):

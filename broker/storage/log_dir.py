@@ -37,6 +37,7 @@ from broker.storage.names import (
     HIGH_WATERMARKS,
     LOCK,
     LOG_START_OFFSETS,
+    RAFT_METADATA,
     RECOVERY_POINTS,
     deleted_directory,
     is_deleted_directory,
@@ -48,8 +49,6 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uuid_to_text
 
 _log = logging.getLogger(__name__)
-
-_RAFT_METADATA = "__cluster_metadata"  # of a Kafka controller in the same directory; not a log that brokers serve
 
 _CLOSING_THREADS = 8  # closing is waiting for syncs, and file systems commit those of several threads together
 
@@ -150,7 +149,7 @@ class LogDir:
             if is_deleted_directory(entry.name):
                 _log.info("removing %s, a deleted partition", directory)
                 self._files.remove_directory(directory)
-            elif key is None or key[0] == _RAFT_METADATA:
+            elif key is None or key[0] == RAFT_METADATA:
                 _log.warning("leaving %s alone, it is no partition's directory", directory)
             else:
                 log = LogOpener(

@@ -46,6 +46,9 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 
+RAFT_METADATA = "__cluster_metadata"
+"""The log of a Kafka controller in the same directory; not one that brokers serve."""
+
 DELETE_DIRECTORY_SUFFIX = "-delete"
 _MAX_NAME = 255  # bytes in a file name on every file system that matters; topic names are ASCII
 

@@ -1,0 +1,117 @@
+"""`python -m broker inspect` and `python -m broker verify`.
+
+```
+python -m broker inspect DIR [--json]                               a row for each partition
+python -m broker inspect DIR TOPIC-PARTITION [--segment OFFSET] [--json]   segments, batches, index entries
+python -m broker verify DIR [--json]                                every checksum, index and offset
+```
+
+| exit status | inspect | verify |
+|---|---|---|
+| 0 | it could be looked at | nothing is wrong |
+| 1 | it cannot be read | something is wrong, or cannot be read |
+| 2 | the command line is wrong | the same |
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+import msgspec
+
+from broker.clock import Clock, SystemClock
+from broker.inspection.findings import collected
+from broker.inspection.listing import items, print_items
+from broker.inspection.problem import Problem
+from broker.inspection.summary import print_summary, summarize
+from broker.inspection.text import ProgressBar, size_text
+from broker.inspection.verification import Verification
+from broker.storage import open_log_dir
+from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.names import parse_partition_directory
+from broker.storage.text_file import MalformedFileError
+from protocol.errors import KafkaError, RemoteProtocolError
+
+_UNREADABLE = (OSError, MalformedFileError, CorruptBatchError, KafkaError, RemoteProtocolError)
+_MAX_PROBLEMS = 10_000  # printed and kept; the rest is counted: a log of garbage has as many as it has batches
+
+
+def inspect(arguments: list[str]) -> int:
+    """Run `inspect` and return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m broker inspect", description="Look at a log directory.")
+    parser.add_argument("directory", metavar="DIR")
+    parser.add_argument(
+        "partition", metavar="TOPIC-PARTITION", nargs="?", help="list its segments, batches and indexes"
+    )
+    parser.add_argument("--segment", metavar="OFFSET", type=int, help="only the segment that holds this offset")
+    parser.add_argument("--json", action="store_true", help="for programs; of a partition, an object on each line")
+    options = parser.parse_args(arguments)
+    if options.partition is not None and parse_partition_directory(options.partition) is None:
+        parser.error(f"{options.partition!r} is not TOPIC-PARTITION")
+    try:
+        if options.partition is not None:
+            return _list(options)
+        summary = summarize(options.directory)
+        if options.json:
+            print(msgspec.json.format(msgspec.json.encode(summary)).decode())
+        else:
+            print_summary(sys.stdout, summary)
+    except _UNREADABLE as error:
+        return _fail(error)
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    key = parse_partition_directory(options.partition)
+    with collected() as findings, open_log_dir(options.directory) as log_dir:
+        partition = None if key is None else log_dir.partitions.get(key)
+        if partition is None:
+            raise FileNotFoundError(f"there is no {options.partition} in {options.directory}")
+        print_items(sys.stdout, items(partition, options.segment), as_json=options.json)
+        for line in findings.about(partition.directory):
+            print(line, file=sys.stderr)
+    return 0
+
+
+def verify(arguments: list[str], clock: Clock | None = None) -> int:
+    """Run `verify` and return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m broker verify", description="Check everything in a log directory.")
+    parser.add_argument("directory", metavar="DIR")
+    parser.add_argument("--json", action="store_true", help="one object, for programs")
+    options = parser.parse_args(arguments)
+    logging.getLogger("broker.storage").addHandler(logging.NullHandler())  # what is wrong is said by us
+    clock = clock or SystemClock()
+    bar = ProgressBar(sys.stderr, clock)
+    problems: list[Problem] = []
+
+    def report(problem: Problem) -> None:
+        if len(problems) < _MAX_PROBLEMS:
+            problems.append(problem)
+            if not options.json:
+                bar.clear()
+                print(problem)
+
+    started = clock.monotonic()
+    try:
+        outcome = Verification(options.directory, report, bar.show).run()
+    except OSError as error:
+        bar.clear()
+        return _fail(error)
+    bar.clear()
+    seconds = clock.monotonic() - started
+    if options.json:
+        print(msgspec.json.encode({**msgspec.to_builtins(outcome), "found": problems}).decode())
+    else:
+        print(
+            f"{outcome.partitions} partitions, {outcome.segments} segments, {outcome.batches} batches,"
+            f" {size_text(outcome.bytes)} in {seconds:.1f} s ({size_text(outcome.bytes / max(seconds, 1e-9))}/s):"
+            f" {outcome.problems or 'no'} {'problem' if outcome.problems == 1 else 'problems'}"
+        )
+    return 1 if outcome.problems else 0
+
+
+def _fail(error: Exception) -> int:
+    print(f"odradek: {error}", file=sys.stderr)
+    return 1

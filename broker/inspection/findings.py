@@ -1,0 +1,51 @@
+"""What opening a log directory has to say: the warnings of `broker.storage`, collected instead of logged.
+
+They are those of a broker that starts on the directory, and name what is damaged, and what is made of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_STORAGE = "broker.storage"
+
+
+class Findings(logging.Handler):
+    """Collects lines, each once, in order."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._lines: dict[str, None] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.add(record.getMessage())
+
+    def add(self, line: str) -> None:
+        self._lines[line] = None
+
+    @property
+    def lines(self) -> list[str]:
+        return list(self._lines)
+
+    def about(self, directory: Path) -> list[str]:
+        """The lines that name the directory, or something in it."""
+        named = re.compile(re.escape(str(directory)) + r"(?![\w.-])")
+        return [line for line in self._lines if named.search(line)]
+
+
+@contextmanager
+def collected() -> Iterator[Findings]:
+    """Collect what is said inside the `with`."""
+    logger = logging.getLogger(_STORAGE)
+    findings = Findings()
+    propagated, logger.propagate = logger.propagate, False
+    logger.addHandler(findings)
+    try:
+        yield findings
+    finally:
+        logger.removeHandler(findings)
+        logger.propagate = propagated

@@ -1,0 +1,117 @@
+"""The entries of a segment's two indexes, held against its batches as these pass by in their order.
+
+An entry of the offset index must lead to the start of a batch and name its last offset, or, as brokers before Kafka 4
+wrote, the last of the same append. An entry of the time index must name an offset of a batch with exactly that largest
+timestamp, and no batch up to there may be newer, because a search by time would not find it. All four columns ascend
+strictly.
+
+Zeros at the end of an index are room for entries to come, which an active segment has.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from broker.inspection.problem import Problem, Report
+
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+
+BEYOND = 1 << 63
+"""Where no batch is: what an index waits for that has no more entries."""
+
+
+class _IndexCheck:
+    """Steps through the entries. `waits_for` is what the second column of the next entry says."""
+
+    def __init__(self, path: str, entry: struct.Struct, data: bytes, report: Report) -> None:
+        self.waits_for = BEYOND
+        self.entries = 0
+        self._path = path
+        self._report = report
+        self._entry_size = entry.size
+        self._entries = _entries(path, entry, data, report)
+        self._first = -1
+
+    def _say(self, problem: str, offset: int | None = None) -> None:
+        self._report(Problem(self._path, problem, (self.entries - 1) * self._entry_size, offset))
+
+    def _step(self, first_base: int, second_base: int) -> None:
+        entry = next(self._entries, None)
+        previous = self._first, -1 if self.waits_for == BEYOND else self.waits_for
+        if entry is None:
+            self.waits_for = BEYOND
+            return
+        self.entries += 1
+        self._first, self.waits_for = first_base + entry[0], second_base + entry[1]
+        if self._first <= previous[0] or self.waits_for <= previous[1]:
+            self._say(f"{self._first, self.waits_for} after {previous}: what does not ascend cannot be searched")
+            self._entries = iter(())
+            self.waits_for = BEYOND
+
+
+class OffsetIndexCheck(_IndexCheck):
+    """`waits_for` is a position: `meet` wants the batch that starts there, or the first behind it."""
+
+    def __init__(self, path: str, base_offset: int, data: bytes, report: Report) -> None:
+        super().__init__(path, _OFFSET_ENTRY, data, report)
+        self._base_offset = base_offset
+        self._step(base_offset, 0)
+
+    def meet(self, position: int, last_offset: int) -> None:
+        """A batch starts at `position` and ends with `last_offset`."""
+        while self.waits_for <= position:
+            if self.waits_for < position:
+                self._say(f"leads to position {self.waits_for}, where no batch starts", self._first)
+            elif self._first < last_offset:
+                self._say(f"leads to position {position}, where a batch ends with {last_offset}", self._first)
+            self._step(self._base_offset, 0)
+
+    def finish(self) -> None:
+        """All batches have passed."""
+        while self.waits_for != BEYOND:
+            self._say(f"leads to position {self.waits_for}, where no batch starts", self._first)
+            self._step(self._base_offset, 0)
+
+
+class TimeIndexCheck(_IndexCheck):
+    """`waits_for` is an offset: `meet` wants the batch that holds it, or the first behind it."""
+
+    def __init__(self, path: str, base_offset: int, data: bytes, report: Report) -> None:
+        super().__init__(path, _TIME_ENTRY, data, report)
+        self._base_offset = base_offset
+        self._step(0, base_offset)
+
+    def meet(self, base_offset: int, last_offset: int, max_timestamp: int, largest_timestamp: int) -> None:
+        """A batch holds these offsets; `largest_timestamp` is that of all batches up to and with it."""
+        while self.waits_for <= last_offset:
+            if self.waits_for < base_offset or max_timestamp != self._first:
+                found = f"a batch of {base_offset} to {last_offset} has {max_timestamp}"
+                self._say(f"says timestamp {self._first}, {found}", self.waits_for)
+            elif largest_timestamp > self._first:
+                self._say(f"says timestamp {self._first}, a batch before has {largest_timestamp}", self.waits_for)
+            self._step(0, self._base_offset)
+
+    def finish(self) -> None:
+        """All batches have passed."""
+        while self.waits_for != BEYOND:
+            self._say(f"says timestamp {self._first}, behind the last batch", self.waits_for)
+            self._step(0, self._base_offset)
+
+
+def _entries(path: str, entry: struct.Struct, data: bytes, report: Report) -> Iterator[tuple[int, ...]]:
+    whole = len(data) // entry.size
+    if len(data) % entry.size:
+        report(Problem(path, f"{len(data)} bytes are no multiple of {entry.size}", whole * entry.size))
+    used = -(-len(data.rstrip(b"\0")) // entry.size)  # the last entry may end with zeros of its own
+    return entry.iter_unpack(data[: min(used, whole) * entry.size])
+
+
+def next_indexed_position(data: bytes, position: int) -> int | None:
+    """The first position behind `position` that the offset index in `data` leads to; it is looked for from the start.
+
+    For going on behind damage, so nothing that costs in a sound log.
+    """
+    size = len(data) // _OFFSET_ENTRY.size * _OFFSET_ENTRY.size
+    return next((at for _, at in _OFFSET_ENTRY.iter_unpack(data[:size]) if at > position), None)

@@ -1,0 +1,63 @@
+"""Which codecs a partition's batches have and how well they compress, judged by a few batches of every segment.
+
+Looking at all would mean to read and decompress the whole log. Evenly spread through a segment by its offset index,
+eight batches tell the codecs unless one is rare, and the ratio to a few hundredths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker.storage.segment import Segment
+from broker.storage.stored_partition import StoredPartition
+from protocol.compression import decompress
+from protocol.message_set import read_message_header
+from protocol.records import BATCH_HEADER_SIZE, Codec, read_batch_header
+
+PER_SEGMENT = 8
+_NO_TIMESTAMP = -1
+
+
+class Samples:
+    """What the batches looked at have in common. Raises as `StoredPartition` where the log cannot be read."""
+
+    def __init__(self, partition: StoredPartition) -> None:
+        self.batches = 0
+        self.codecs: set[Codec] = set()
+        self.first_timestamp = _NO_TIMESTAMP
+        self._stored = 0
+        self._decompressed = 0
+        for segment in partition.segments:
+            for data in _some_batches(segment):
+                self._take(data)
+
+    @property
+    def ratio(self) -> float | None:
+        """Bytes of records before compression for each one after it; None if no batch was looked at."""
+        return self._decompressed / self._stored if self._stored else None
+
+    def _take(self, data: bytes) -> None:
+        self.batches += 1
+        if data[16] != 2:
+            self.codecs.add(Codec(read_message_header(data).attributes & 7))
+            return
+        header = read_batch_header(data)
+        self.codecs.add(header.codec)
+        if self.first_timestamp == _NO_TIMESTAMP and not header.has_delete_horizon:
+            self.first_timestamp = header.base_timestamp
+        if header.records_count:
+            records = data[BATCH_HEADER_SIZE:]
+            self._stored += len(records)
+            self._decompressed += len(decompress(header.codec, records)) if header.codec else len(records)
+
+
+def _some_batches(segment: Segment) -> Iterator[bytes]:
+    offsets = segment.indexes.offsets
+    positions = {0} if segment.size else set()
+    for part in range(PER_SEGMENT - 1):
+        if offsets.count:
+            positions.add(offsets.entry(offsets.count * part // (PER_SEGMENT - 1)).position)
+    for position in sorted(positions):
+        batch = segment.log.batch_at(position)
+        if batch is not None:
+            yield segment.log.read(batch)

@@ -1,0 +1,109 @@
+"""The small files of a log directory: whether each is of its form, and agrees with the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from broker.inspection.batch_check import EpochRun
+from broker.inspection.problem import Problem, Report
+from broker.storage.checkpoints import Partition
+from broker.storage.files import Files
+from broker.storage.leader_epochs import LeaderEpochs
+from broker.storage.meta_properties import read_meta_properties
+from broker.storage.names import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOG_START_OFFSETS,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    SNAPSHOT_SUFFIX,
+    file_name,
+)
+from broker.storage.partition_metadata import read_topic_id
+from broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from broker.storage.text_file import MalformedFileError, parse_rows
+
+_CHECKPOINTS = {
+    RECOVERY_POINTS: "is synced up to",
+    LOG_START_OFFSETS: "starts at",
+    HIGH_WATERMARKS: "is replicated up to",
+    CLEANER_OFFSETS: "is compacted up to",
+}
+
+
+def check_directory_files(
+    files: Files, directory: str, names: Iterable[str], ends: Mapping[Partition, int], report: Report
+) -> None:
+    """The files beside the partitions' directories; `ends` are the log end offsets that were found."""
+    present = set(names)
+    if META_PROPERTIES in present:
+        try:
+            read_meta_properties(files, directory)
+        except MalformedFileError as error:
+            report(Problem(META_PROPERTIES, str(error)))
+    for name, says in _CHECKPOINTS.items():
+        if name in present:
+            _check_offsets(files, directory, name, says, ends, report)
+
+
+def _check_offsets(
+    files: Files, directory: str, name: str, says: str, ends: Mapping[Partition, int], report: Report
+) -> None:
+    try:
+        rows = parse_rows(files.read(f"{directory}/{name}"), columns=3)
+    except MalformedFileError as error:
+        report(Problem(name, str(error)))
+        return
+    for topic, partition, offset in rows:
+        end = ends.get((topic, int(partition)))
+        if end is not None and int(offset) > end:
+            report(Problem(name, f"{topic}-{partition} {says} {offset}, and its log ends at {end}", offset=int(offset)))
+
+
+def check_topic_id(files: Files, directory: str, shown_as: str, report: Report) -> None:
+    try:
+        read_topic_id(files, directory)
+    except (MalformedFileError, FileNotFoundError) as error:
+        problem = "is missing" if isinstance(error, FileNotFoundError) else str(error)
+        report(Problem(f"{shown_as}/{PARTITION_METADATA}", problem))
+
+
+def check_snapshots(
+    files: Files, directory: str, shown_as: str, offsets: Iterable[int], log_end_offset: int, report: Report
+) -> None:
+    for offset in offsets:
+        name = file_name(offset, SNAPSHOT_SUFFIX)
+        try:
+            decode_snapshot(files.read(f"{directory}/{name}"))
+        except CorruptSnapshotError as error:
+            report(Problem(f"{shown_as}/{name}", str(error)))
+        if offset > log_end_offset:
+            report(Problem(f"{shown_as}/{name}", f"is of an offset behind the log, which ends at {log_end_offset}"))
+
+
+def check_leader_epochs(
+    files: Files, directory: str, shown_as: str, runs: Sequence[EpochRun], log_start_offset: int, report: Report
+) -> None:
+    """Both ways: each batch from `log_start_offset` on has the epoch that the file says, and no entry says another."""
+    path = f"{shown_as}/{LEADER_EPOCHS}"
+    epochs = LeaderEpochs(files, f"{directory}/{LEADER_EPOCHS}")
+    try:
+        epochs.load()
+    except FileNotFoundError:
+        pass  # a log without batches may have none, and others miss each of their epochs in it
+    except MalformedFileError as error:
+        report(Problem(path, str(error)))
+        return
+    for run in runs:
+        if run.epoch < 0 or run.end_offset <= log_start_offset:
+            continue
+        places = {max(run.start_offset, log_start_offset)}
+        places |= {
+            each.start_offset for each in epochs.entries if run.start_offset < each.start_offset < run.end_offset
+        }
+        for offset in sorted(places):
+            known = epochs.epoch_for(offset)
+            if known != run.epoch:
+                report(Problem(path, f"says epoch {known}, where the batch has {run.epoch}", offset=offset))

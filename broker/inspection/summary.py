@@ -1,0 +1,149 @@
+"""`inspect DIR`: what there is, a row for each partition, and what a broker would mend at its start.
+
+As quick as a start: the end of the log is recovered if it must be, otherwise only small files, indexes and a few
+batches of each segment are read. Damage in the middle of a log is found by `verify`.
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+import msgspec
+
+from broker.inspection.findings import Findings, collected
+from broker.inspection.samples import Samples
+from broker.inspection.text import print_table, size_text, time_text
+from broker.storage import StoredLogDir, StoredPartition, open_log_dir
+from broker.storage.batch_scan import CorruptBatchError
+from protocol.errors import KafkaError, RemoteProtocolError
+from protocol.primitives import uuid_to_text
+
+_NO_TIMESTAMP = -1
+_TITLES = (
+    "partition", "segments", "size", "start offset", "end offset", "from", "to", "codecs", "ratio", "findings",
+)  # fmt: skip
+
+
+class PartitionSummary(msgspec.Struct, kw_only=True):
+    """One partition. Times in milliseconds since 1970, -1 without records; the end offset is exclusive."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    segments: int
+    size_bytes: int
+    log_start_offset: int
+    log_end_offset: int
+    first_timestamp: int = _NO_TIMESTAMP
+    max_timestamp: int = _NO_TIMESTAMP
+    codecs: list[str] = []
+    compression_ratio: float | None = None
+    sampled_batches: int = 0
+    producers: int
+    findings: list[str] = []
+
+
+class DirectorySummary(msgspec.Struct, kw_only=True):
+    """A log directory; `findings` are those that name none of the partitions."""
+
+    path: str
+    node_id: int | None
+    cluster_id: str | None
+    directory_id: str | None
+    clean_shutdown: bool
+    size_bytes: int
+    committed_offsets: dict[str, dict[str, int]]
+    partitions: list[PartitionSummary]
+    findings: list[str]
+
+
+def summarize(path: str) -> DirectorySummary:
+    """Look at the directory; raises as `open_log_dir`."""
+    with collected() as findings, open_log_dir(path) as log_dir:
+        partitions = [_partition(partition, findings) for partition in log_dir.partitions.values()]
+        committed = _committed(log_dir, findings)
+        told = {line for partition in partitions for line in partition.findings}
+        meta = log_dir.meta
+        return DirectorySummary(
+            path=path,
+            node_id=meta.node_id if meta else None,
+            cluster_id=meta.cluster_id if meta else None,
+            directory_id=meta.directory_id if meta else None,
+            clean_shutdown=log_dir.was_clean,
+            size_bytes=sum(partition.size_bytes for partition in partitions),
+            committed_offsets=committed,
+            partitions=partitions,
+            findings=[line for line in findings.lines if line not in told],
+        )
+
+
+def _partition(partition: StoredPartition, findings: Findings) -> PartitionSummary:
+    summary = PartitionSummary(
+        topic=partition.topic,
+        partition=partition.partition,
+        topic_id=uuid_to_text(partition.topic_id),
+        segments=len(partition.segments),
+        size_bytes=partition.size_bytes,
+        log_start_offset=partition.log_start_offset,
+        log_end_offset=partition.log_end_offset,
+        producers=len(partition.producers),
+    )
+    wrong = []
+    try:
+        samples = Samples(partition)
+        summary.codecs = sorted(codec.name.lower() for codec in samples.codecs)
+        summary.compression_ratio = None if samples.ratio is None else round(samples.ratio, 2)
+        summary.sampled_batches = samples.batches
+        summary.first_timestamp = samples.first_timestamp
+        largest = partition.max_timestamp_offset()
+        summary.max_timestamp = largest.timestamp if largest else _NO_TIMESTAMP
+    except (CorruptBatchError, KafkaError, RemoteProtocolError, ValueError) as error:
+        wrong.append(str(error))
+    summary.findings = findings.about(partition.directory) + wrong
+    return summary
+
+
+def _committed(log_dir: StoredLogDir, findings: Findings) -> dict[str, dict[str, int]]:
+    try:
+        committed = log_dir.committed_offsets()
+    except (CorruptBatchError, KafkaError, RemoteProtocolError) as error:
+        findings.add(f"committed offsets cannot be read: {error}")
+        return {}
+    return {
+        group: {f"{topic}-{partition}": each.offset for (topic, partition), each in sorted(offsets.items())}
+        for group, offsets in committed.items()
+    }
+
+
+def print_summary(out: TextIO, summary: DirectorySummary) -> None:
+    """As text."""
+    owner = "of nobody" if summary.node_id is None else f"of node {summary.node_id}, cluster {summary.cluster_id}"
+    stop = "a clean stop" if summary.clean_shutdown else "no clean stop"
+    out.write(f"{summary.path}: {owner}; {size_text(summary.size_bytes)} after {stop}\n\n")
+    rows = [
+        (
+            f"{each.topic}-{each.partition}",
+            each.segments,
+            size_text(each.size_bytes),
+            each.log_start_offset,
+            each.log_end_offset,
+            time_text(each.first_timestamp),
+            time_text(each.max_timestamp),
+            ",".join(each.codecs) or "-",
+            "-" if each.compression_ratio is None else f"{each.compression_ratio:.2f}",
+            len(each.findings),
+        )
+        for each in summary.partitions
+    ]
+    print_table(out, _TITLES, rows)
+    if summary.committed_offsets:
+        out.write("\n")
+        rows_of_groups = [
+            (group, partition, offset)
+            for group, offsets in summary.committed_offsets.items()
+            for partition, offset in offsets.items()
+        ]
+        print_table(out, ("group", "partition", "committed offset"), rows_of_groups)
+    lines = [line for each in summary.partitions for line in each.findings] + summary.findings
+    if lines:
+        out.write("\nA broker that starts here would say:\n" + "".join(f"  {line}\n" for line in lines))

@@ -1,0 +1,61 @@
+"""The transactions of a partition, held against its transaction indexes (`broker.storage.transaction_index`).
+
+A consumer under `read_committed` learns only from these which records were aborted. So each entry must have its abort
+marker in the log, and each abort marker that ends a transaction whose records are there must have its entry.
+"""
+
+from __future__ import annotations
+
+from broker.inspection.problem import Problem, Report
+from broker.storage.transaction_index import AbortedTransaction
+from protocol.control_records import ControlRecordType, control_record_type
+from protocol.errors import RemoteProtocolError
+from protocol.records import iter_records, read_batch_header
+
+
+class TransactionCheck:
+    """Told of one segment after the other, and in each of every transactional batch and every control batch."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._open: dict[int, int] = {}  # producer id → offset of the first batch of its transaction
+        self._entries: dict[tuple[int, int], AbortedTransaction] = {}  # by producer id and offset of the marker
+        self._index_path = ""
+        self._log_path = ""
+
+    def start_segment(self, log_path: str, index_path: str, entries: list[AbortedTransaction]) -> None:
+        self._log_path = log_path
+        self._index_path = index_path
+        self._entries = {(entry.producer_id, entry.last_offset): entry for entry in entries}
+
+    def meet(self, data: memoryview, position: int) -> None:
+        """A batch with a sound checksum, which is transactional or a control batch."""
+        header = read_batch_header(data)
+        if not header.is_control:
+            self._open.setdefault(header.producer_id, header.base_offset)
+            return
+        try:
+            kind = control_record_type(next(iter(iter_records(data, 0, header))).key)
+        except (RemoteProtocolError, StopIteration) as error:
+            # Compaction leaves a marker's batch without the marker, when it is the last of its producer.
+            if header.records_count:
+                self._report(Problem(self._log_path, f"no control record: {error}", position, header.base_offset))
+            return
+        if kind not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+            return
+        begun = self._open.pop(header.producer_id, None)
+        entry = self._entries.pop((header.producer_id, header.base_offset), None)
+        if kind == ControlRecordType.ABORT and begun is not None and entry is None:
+            self._report(
+                Problem(
+                    self._index_path,
+                    f"lacks the transaction of producer {header.producer_id} that was aborted from {begun} on",
+                    offset=header.base_offset,
+                )
+            )
+        elif kind == ControlRecordType.COMMIT and entry is not None:
+            self._report(Problem(self._index_path, f"says that {entry} was aborted", offset=header.base_offset))
+
+    def finish_segment(self) -> None:
+        for entry in self._entries.values():
+            self._report(Problem(self._index_path, f"{entry} has no marker in the log", offset=entry.last_offset))

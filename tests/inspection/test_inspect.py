@@ -1,0 +1,129 @@
+"""What `inspect` says of a directory that Kafka has written is what Kafka's own tools say of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.inspection.command import inspect
+from tests.storage.test_golden import HERE, expected
+from tests.storage.test_stored_log_dir import spoil_everything_derived, state_of
+
+DUMPS = Path(__file__).parents[1] / "client" / "dump_log" / "golden"
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(HERE / "golden_dirs", tmp_path / "logs"))
+
+
+def summary_of(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert inspect([str(path), "--json"]) == 0
+    summary: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return summary
+
+
+def test_a_summary_says_what_kafkas_clients_read(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = state_of(golden)
+    summary = summary_of(golden, capsys)
+    assert (summary["node_id"], summary["clean_shutdown"], summary["findings"]) == (1, False, [])
+    assert summary["committed_offsets"]["golden-group"] == {"codec-none-0": 150}
+    partitions = {each["topic"]: each for each in summary["partitions"]}
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        said, records = partitions[f"codec-{codec}"], expected(f"codec-{codec}.records")
+        assert (said["log_start_offset"], said["log_end_offset"], said["codecs"]) == (0, len(records), [codec])
+        assert (said["first_timestamp"], said["max_timestamp"]) == (records[0]["timestamp"], records[-1]["timestamp"])
+        assert (said["compression_ratio"] > 3) == (codec != "none")
+        assert said["findings"] == []
+    assert (partitions["rolled"]["segments"], partitions["rolled"]["sampled_batches"]) == (2, 16)
+    assert partitions["transactional"]["topic_id"] == "2eUHgRqfStWy-DpSiN8B4w"
+    assert summary["size_bytes"] == sum(log.stat().st_size for log in golden.glob("*/*.log"))
+    assert state_of(golden) == before
+
+
+def test_a_summary_is_a_table_for_people(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert inspect([str(golden)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("of node 1, cluster MkU3OEVBNTcwNTJENDM2Qk; 1.9 MiB after no clean stop")
+    (row,) = (line.split() for line in lines if line.startswith("codec-zstd-0"))
+    assert row[1:6] == ["1", "4.1", "KiB", "0", "200"]
+    assert row[6:9] == ["2023-11-14T22:13:20.000Z", "2023-11-14T22:16:39.000Z", "zstd"]
+    assert any(re.fullmatch(r"golden-group +codec-none-0 +150", line) for line in lines)
+
+
+def test_damage_is_told_with_what_a_broker_would_make_of_it(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spoil_everything_derived(golden)
+    with (golden / "codec-gzip-0" / f"{0:020d}.log").open("ab") as log:
+        log.write(b"torn")
+    summary = summary_of(golden, capsys)
+    partitions = {each["topic"]: each for each in summary["partitions"]}
+    size = (HERE / "golden_dirs" / "codec-gzip-0" / f"{0:020d}.log").stat().st_size
+    findings = partitions["codec-gzip"]["findings"]
+    assert any(f"cutting off 4 bytes: {golden}/codec-gzip-0/{0:020d}.log at position {size}" in f for f in findings)
+    assert any("leader epochs" in finding for finding in findings)
+    assert any("recovery-point-offset-checkpoint" in finding for finding in summary["findings"])
+    assert partitions["codec-gzip"]["log_end_offset"] == 200
+    assert inspect([str(golden)]) == 0
+    assert "A broker that starts here would say:\n  " in capsys.readouterr().out
+
+
+BATCH = re.compile(
+    r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* position: (\d+) \w+: (-?\d+) size: (\d+) magic: 2"
+    r" compresscodec: (\w+)"
+)
+
+
+@pytest.mark.parametrize("topic", ["rolled", "transactional", "compacted", "codec-lz4"])
+def test_batches_and_entries_are_those_that_kafkas_tool_prints(
+    golden: Path, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert inspect([str(golden), f"{topic}-0", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    batches = [line["batch"] for line in lines if "batch" in line]
+    printed = {
+        suffix: "".join(path.read_text() for path in sorted(DUMPS.glob(f"{topic}-0.*.{suffix}.txt")))
+        for suffix in ("log", "index", "timeindex")
+    }
+    names = ("base_offset", "last_offset", "records", "position", "max_timestamp", "size_bytes", "codec")
+    said = [tuple(str(batch[name]) for name in names) for batch in batches]
+    if topic != "rolled":  # what Kafka's tool prints of that one was too long to keep
+        assert said == BATCH.findall(printed["log"])
+    assert all(batch["crc_is_valid"] for batch in batches)
+    entries = [line["index"] for line in lines if "index" in line]
+    wanted = re.findall(r"^offset: (\d+) position: (\d+)", printed["index"], re.MULTILINE)
+    assert [(str(entry["offset"]), str(entry["position"])) for entry in entries] == wanted
+    entries = [line["timeindex"] for line in lines if "timeindex" in line]
+    wanted = re.findall(r"^timestamp: (\d+) offset: (\d+)", printed["timeindex"], re.MULTILINE)
+    assert [(str(entry["timestamp"]), str(entry["offset"])) for entry in entries] == wanted
+
+
+def test_one_segment_can_be_listed_alone(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert inspect([str(golden), "transactional-0", "--segment", "12"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("partition  name transactional-0  topic id 2eUHgRqfStWy-DpSiN8B4w")
+    (segment,) = (line for line in lines if line.startswith("segment"))
+    assert segment.startswith("segment  base offset 10  size 1.4 KiB  max timestamp 2026-11-21T06:23:29.291Z")
+    assert segment.endswith("index entries 0  timeindex entries 1")
+    (marker,) = (line for line in lines if line.startswith("  batch  base offset 21 "))
+    assert marker.endswith("producer id 1  producer epoch 0  base sequence -1  transactional  control")
+    assert lines[-1] == "  txnindex  producer id 1  first offset 44  last offset 54  last stable offset 55"
+
+
+def test_what_cannot_be_looked_at_is_an_error(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert inspect([str(golden / "nowhere")]) == 1
+    assert inspect([str(golden), "nobody-0"]) == 1
+    assert "there is no nobody-0" in capsys.readouterr().err
+    log = golden / "codec-none-0" / f"{0:020d}.log"
+    (golden / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
+    log.write_bytes(b"\xff" * log.stat().st_size)
+    assert inspect([str(golden), "codec-none-0"]) == 1
+    assert "magic -1 is unknown" in capsys.readouterr().err
+    for wrong in ([], [str(golden), "no partition"]):
+        with pytest.raises(SystemExit) as exited:
+            inspect(wrong)
+        assert exited.value.code == 2
