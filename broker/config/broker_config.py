@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from broker.config.consumer_groups import ConsumerGroupProperties
 from broker.config.errors import ConfigError
+from broker.config.groups import GroupProperties
 from broker.config.identity import IdentityProperties, LogDirProperties
 from broker.config.log import CompactionProperties, RecordProperties, RetentionProperties, SegmentProperties
 from broker.config.network import NetworkProperties
@@ -47,6 +48,7 @@ class BrokerConfig(
     RecordProperties,
     CompactionProperties,
     ConsumerGroupProperties,
+    GroupProperties,
     ObservabilityProperties,
     Table,
 ):

@@ -31,6 +31,7 @@ _DEV = {
     "record.validation": "records",
     "log.segment.bytes": "1048576",
     "log.segment.delete.delay.ms": "1000",
+    "group.initial.rebalance.delay.ms": "0",
 }
 
 

@@ -10,6 +10,7 @@ from broker.config.endpoints import Endpoint
 
 SERVED_PROTOCOLS = ("PLAINTEXT",)
 _WILDCARD_HOSTS = ("0.0.0.0", "::")  # noqa: S104 - named in order to be refused
+_CODECS = range(5)
 _KNOWN_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -123,6 +124,9 @@ def _times(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _limits(values: Mapping[str, Any]) -> Iterator[str]:
+    codec = values["offsets.topic.compression.codec"]
+    if codec not in _CODECS:
+        yield f"offsets.topic.compression.codec = {codec}: expected 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd)"
     try:
         connection_overrides(values["max.connections.per.ip.overrides"])
     except ValueError as error:

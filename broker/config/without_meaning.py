@@ -8,13 +8,9 @@ knew; prefixes stand for families whose names are open-ended.
 from __future__ import annotations
 
 _REASONS = {
-    "consumer groups are not built yet": """
-        group.coordinator.append.linger.ms
-        group.coordinator.cached.buffer.max.bytes group.coordinator.new.enable group.coordinator.rebalance.protocols
-        group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
-        offset.metadata.max.bytes offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size
-        offsets.retention.check.interval.ms offsets.retention.minutes offsets.topic.compression.codec
-        offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes""",
+    "groups of the consumer protocol are not built yet": "group.coordinator.rebalance.protocols",
+    "records of groups are appended at once": """
+        group.coordinator.append.linger.ms group.coordinator.cached.buffer.max.bytes""",
     "transactions are not built yet": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
         transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
@@ -136,6 +132,7 @@ _REASONS = {
         remote.log.storage.manager.class.name remote.log.storage.manager.class.path
         remote.log.storage.manager.impl.prefix remote.log.storage.system.enable""",
     "Kafka removed it in 4.0 or before": """
+        group.coordinator.new.enable offsets.commit.required.acks
         advertised.host.name advertised.port broker.id.generation.enable control.plane.listener.name host.name
         inter.broker.protocol.version log.message.downconversion.enable log.message.format.version
         log.message.timestamp.difference.max.ms port reserved.broker.max.id zookeeper.clientCnxnSocket

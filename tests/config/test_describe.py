@@ -13,6 +13,8 @@ from broker.topic_config import describe
 
 STATIC = {
     "node.id": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
     "num.partitions": "1",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "advertised.listeners": "PLAINTEXT://127.0.0.1:9092",
