@@ -133,7 +133,7 @@ class Group(Protocol):
     """
 
     group_id: str
-    group_type: str
+    group_type: ClassVar[str]
 
     @property
     def protocol_type(self) -> str: ...

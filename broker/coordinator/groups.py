@@ -1,0 +1,223 @@
+"""The group coordinator: which partitions of `__consumer_offsets` are led here, and the groups in them.
+
+```
+metadata image ─► partition led in a new epoch ─► loading (on a thread) ─► Shard: takes events
+               ─► led no more ────────────────────────────────────────────► unloaded: NOT_COORDINATOR
+a group that is asked for:   not led here: NOT_COORDINATOR     loading: COORDINATOR_LOAD_IN_PROGRESS
+```
+
+This module only loads, routes and persists. What groups do is in their state machines, of which each type is one
+(`broker.coordinator.group_type` says what it must offer), what is done with what they want is in
+`broker.coordinator.shard`, and committed offsets are in `broker.coordinator.offsets`. Handlers use `submit` for what
+changes a group, and `shard_of` or `shards` for what only looks. Used on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.coordinator.group_type import Event, Ticket
+from broker.coordinator.internal_topic import CoordinatorLog, ensure_topic, partition_of
+from broker.coordinator.loading import load
+from broker.coordinator.offset_events import Expire, ForgetTopics
+from broker.coordinator.partition_state import GroupFactories, PartitionState
+from broker.coordinator.shard import Shard
+from broker.event_log import EventLogger
+from broker.metadata.image import MetadataImage, TopicImage
+from broker.metadata.metadata import Metadata
+from broker.metadata.topic_names import CONSUMER_OFFSETS
+from broker.purgatory import Purgatory
+from broker.tasks import BackgroundTasks
+from protocol.errors import ErrorCode, KafkaError
+from protocol.schema import Structure
+
+if TYPE_CHECKING:
+    from broker.replication.disk_threads import DiskThreads
+    from broker.replication.partition import Partition
+    from broker.replication.partitions import Partitions
+
+_LOG = EventLogger(__name__)
+_GROUPS_A_TURN = 100
+"""Groups that are looked through for expired offsets before others get their turn on the loop."""
+
+
+class Groups:
+    """The coordinator of one broker. `image_changed` must be called for every metadata image, `stop` once."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        clock: Clock,
+        metadata: Metadata,
+        partitions: Partitions,
+        threads: DiskThreads,
+        tasks: BackgroundTasks,
+        purgatory: Purgatory[ErrorCode],
+        factories: GroupFactories,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._metadata = metadata
+        self._partitions = partitions
+        self._threads = threads
+        self._tasks = tasks
+        self._purgatory = purgatory
+        self._factories = factories
+        self._shards: dict[int, Shard] = {}
+        self._loading: dict[int, int] = {}  # leader epochs by partition
+        self._loads: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._is_stopped = False
+
+    # --------------------------------------------------------------------------------------------- for handlers
+
+    def submit(self, group_id: str, event: Event) -> Structure | asyncio.Future[Structure]:
+        """Let the event happen to the group; its reply, or the future of it.
+
+        Raises KafkaError, from here or from the future: what the group says, NOT_COORDINATOR,
+        COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
+        """
+        self.shard_of(group_id).submit(group_id, event)
+        return event.ticket.result(self._loop.create_future)
+
+    def shard_of(self, group_id: str) -> Shard:
+        """The loaded partition that the group is in, if it exists. Raises KafkaError as `submit` does."""
+        topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
+        if topic is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{CONSUMER_OFFSETS} does not exist yet")
+        index = partition_of(group_id, len(topic.partitions))
+        shard = self._shards.get(index)
+        if shard is None:
+            if index in self._loading:
+                raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{CONSUMER_OFFSETS}-{index} is being loaded")
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{CONSUMER_OFFSETS}-{index} is not led here")
+        return shard
+
+    def shards(self) -> Iterator[Shard]:
+        """All partitions that are loaded."""
+        return iter(tuple(self._shards.values()))
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether some partition that is led here is not loaded yet."""
+        return bool(self._loading)
+
+    @property
+    def has_topic(self) -> bool:
+        """Whether `__consumer_offsets` exists."""
+        return CONSUMER_OFFSETS in self._metadata.image.topics
+
+    async def create_topic(self) -> None:
+        """Create `__consumer_offsets`, and return when groups can be coordinated. Raises KafkaError."""
+        await ensure_topic(self._metadata)
+        await self._partitions.settled()
+        while self._loads:
+            await asyncio.wait(tuple(self._loads))
+
+    def coordinator_of(self, group_id: str) -> int:
+        """The node that coordinates the group, -1 if there is none now."""
+        topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
+        return -1 if topic is None else topic.partitions[partition_of(group_id, len(topic.partitions))].leader
+
+    def new_uuid(self) -> str:
+        """A random UUID as Java prints it, for the ids of members."""
+        text = self._metadata.randomness.uuid().hex()
+        return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+    # --------------------------------------------------------------------------------------------- partitions come, go
+
+    def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
+        """Follow the leadership of the topic's partitions, and forget the offsets of deleted topics."""
+        if self._is_stopped:
+            return
+        before, after = old.topics.get(CONSUMER_OFFSETS), new.topics.get(CONSUMER_OFFSETS)
+        if before is not after:
+            self._unload_lost(after)
+            self._start(self._load_led())
+        if old.topics_by_id is not new.topics_by_id:
+            deleted = frozenset(
+                old.topics_by_id[each].name for each in old.topics_by_id.keys() - new.topics_by_id.keys()
+            )
+            if deleted:
+                self._forget(deleted)
+
+    def _unload_lost(self, topic: TopicImage | None) -> None:
+        node_id = self._config.node_id
+        for index, shard in tuple(self._shards.items()):
+            image = topic.partitions[index] if topic is not None and index < len(topic.partitions) else None
+            if image is None or image.leader != node_id or image.leader_epoch != shard.log.leader_epoch:
+                del self._shards[index]
+                shard.unload()
+                _LOG.info("groups unloaded", partition=index, groups=len(shard.state.groups))
+
+    async def _load_led(self) -> None:
+        await self._partitions.settled()
+        topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
+        for index in range(0 if topic is None else len(topic.partitions)):
+            try:
+                partition = self._partitions.get(CONSUMER_OFFSETS, index)
+            except KafkaError:
+                continue  # no replica here
+            epoch = partition.leader_epoch
+            known = self._shards[index].log.leader_epoch if index in self._shards else self._loading.get(index)
+            if partition.is_leader and known != epoch:
+                self._loading[index] = epoch
+                self._start(self._load(partition))
+
+    async def _load(self, partition: Partition) -> None:
+        state = PartitionState(self._factories)
+        log = CoordinatorLog(partition, self._config, self._clock, self._purgatory)
+        started = self._clock.monotonic()
+        try:
+            records = await self._threads.run(
+                load, partition.log, state, self._config.offsets_load_buffer_size, self._clock.time_ms()
+            )
+        except KafkaError as error:
+            _LOG.error("groups not loaded", partition=partition.index, error=str(error))
+            self._loading.pop(partition.index, None)
+            return
+        if self._loading.get(partition.index) != log.leader_epoch:
+            return  # it is being loaded again, in another epoch
+        del self._loading[partition.index]
+        if partition.leader_epoch != log.leader_epoch or not partition.is_leader or self._is_stopped:
+            return
+        shard = self._shards[partition.index] = Shard(state, log, self._clock, self._loop)
+        shard.start()
+        if records:
+            seconds = round(self._clock.monotonic() - started, 3)
+            fields = {"groups": len(state.groups), "offsets": state.offsets.count, "records": records}
+            _LOG.info("groups loaded", partition=partition.index, seconds=seconds, **fields)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks.start("group loading", work)
+        self._loads.add(task)
+        task.add_done_callback(self._loads.discard)
+
+    def stop(self) -> None:
+        """Answer everybody who waits, so that they look for another coordinator."""
+        self._is_stopped = True
+        for shard in self._shards.values():
+            shard.unload()
+        self._shards.clear()
+
+    # --------------------------------------------------------------------------------------------- what is let go
+
+    def _forget(self, topics: frozenset[str]) -> None:
+        for shard in self._shards.values():
+            for group_id in tuple(shard.state.offsets.groups_with(topics)):
+                shard.submit(group_id, ForgetTopics(Ticket(), topics))
+
+    async def expire(self) -> None:
+        """Let go of offsets and groups whose retention is over; every offsets.retention.check.interval.ms."""
+        retention_ms = self._config.offsets_retention_minutes * 60_000
+        for shard in self.shards():
+            group_ids = tuple(shard.state.groups)
+            for turn in range(0, len(group_ids), _GROUPS_A_TURN):
+                for group_id in group_ids[turn : turn + _GROUPS_A_TURN]:
+                    shard.submit(group_id, Expire(Ticket(), retention_ms))
+                await asyncio.sleep(0)

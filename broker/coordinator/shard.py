@@ -1,0 +1,195 @@
+"""The groups of one partition of `__consumer_offsets` at work: events in, records into the log, replies and timers out.
+
+```
+submit(group, event) ─► group busy? wait in its queue
+                        no: handle ─► effects ─┬─ records ─► append ─┬─ ended at once ─────────► finish
+                                               │                     └─ later: group is busy ──► finish, queue
+                                               └─ none ───────────────────────────────────────► finish
+finish: replay the records ─► set timers ─► give replies ─► follow-up, if there is one: `stored`, whose effects go the
+        same way
+```
+
+A group handles one event at a time. On a single broker a small append ends at once, so the queue is for large ones,
+flushes and replicas. It is bounded by the connections, each of which waits for one answer. Used on the event loop
+only, by `broker.coordinator.groups`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import partial
+from typing import Any
+
+from broker.clock import Clock
+from broker.coordinator.group_type import Effects, Event, Group, TimerExpired, TimerKey
+from broker.coordinator.internal_topic import CoordinatorLog
+from broker.coordinator.offset_events import OffsetEvent, Situation
+from broker.coordinator.partition_state import PartitionState
+from broker.coordinator.timers import GroupTimers
+from broker.event_log import EventLogger
+from protocol.errors import ErrorCode, KafkaError
+
+_LOG = EventLogger("broker.coordinator.group")
+
+
+class Shard:
+    """One loaded partition. After `unload` nothing comes of what is still on its way but errors."""
+
+    def __init__(
+        self,
+        state: PartitionState,
+        log: CoordinatorLog,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.state = state
+        self.log = log
+        self._clock = clock
+        self._loop = loop
+        self._queues: dict[str, deque[Any]] = {}  # of the groups that are busy
+        self._timers: dict[str, GroupTimers] = {}
+        self._is_unloaded = False
+
+    def start(self) -> None:
+        """Let the loaded groups set their timers."""
+        now_ms = self._clock.time_ms()
+        for group in tuple(self.state.groups.values()):
+            self._carry_out(group, group.loaded(now_ms))
+
+    def unload(self) -> None:
+        """Answer everybody who waits that the coordinator is not here any more."""
+        self._is_unloaded = True
+        for group in self.state.groups.values():
+            for ticket, reply in group.unloaded().replies:
+                ticket.give(reply)
+        for timers in self._timers.values():
+            timers.cancel_all()
+        for queue in self._queues.values():
+            for event in queue:
+                if isinstance(event, Event):
+                    event.ticket.give(KafkaError(ErrorCode.NOT_COORDINATOR, "the group moves to another broker"))
+            queue.clear()
+
+    def submit(self, group_id: str, event: Event | TimerExpired) -> None:
+        """Let the event happen to the group: now, or when what happens to it now is over."""
+        queue = self._queues.get(group_id)
+        if queue is None:
+            self._happen(group_id, event)
+        else:
+            queue.append(event)
+
+    def _happen(self, group_id: str, event: Event | TimerExpired) -> None:
+        try:
+            group, effects = self._effects(group_id, event)
+        except KafkaError as error:
+            if isinstance(event, Event):
+                event.ticket.give(error)
+            return
+        self._carry_out(group, effects, group_id)
+
+    def _effects(self, group_id: str, event: Event | TimerExpired) -> tuple[Group | None, Effects]:
+        now_ms = self._clock.time_ms()
+        group = self.state.groups.get(group_id)
+        if isinstance(event, OffsetEvent):
+            return group, event.effects(Situation(group_id, group, self.state.offsets, now_ms))
+        if isinstance(event, TimerExpired):
+            return group, Effects() if group is None else group.handle(event, now_ms)
+        before = []
+        if group is None or (group.is_empty and group.group_type != event.creates):
+            if group is not None:
+                before = group.tombstones()
+            group = self.state.new_group(event.creates, group_id, now_ms)
+            if group is None:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"there are no {event.creates} groups here")
+        effects = group.handle(event, now_ms)
+        if before and effects.records:
+            effects.records = [*before, *effects.records]
+        return group, effects
+
+    def _carry_out(self, group: Group | None, effects: Effects, group_id: str = "") -> None:
+        group_id = group_id or ("" if group is None else group.group_id)
+        if not effects.records:
+            self._finish(group_id, group, effects)
+            return
+        try:
+            appended = self.log.append(effects.records)
+        except KafkaError as error:
+            self._fail(group_id, group, effects, error)
+            return
+        if isinstance(appended, int):
+            self._finish(group_id, group, effects, appended)
+        else:
+            self._queues.setdefault(group_id, deque())
+            appended.add_done_callback(partial(self._appended, group_id, group, effects))
+
+    def _appended(self, group_id: str, group: Group | None, effects: Effects, appended: asyncio.Future[int]) -> None:
+        queue = self._queues.pop(group_id)
+        error = appended.exception()
+        if error is None:
+            self._finish(group_id, group, effects, appended.result())
+        elif isinstance(error, KafkaError):
+            self._fail(group_id, group, effects, error)
+        else:
+            _LOG.exception("append failed", error, group=group_id)
+            self._fail(group_id, group, effects, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        if group_id in self._queues:  # the follow-up is on its way
+            self._queues[group_id].extend(queue)
+            return
+        while queue:
+            self._happen(group_id, queue.popleft())
+            if group_id in self._queues:
+                self._queues[group_id].extend(queue)
+                return
+
+    def _finish(self, group_id: str, group: Group | None, effects: Effects, base_offset: int = -1) -> None:
+        """Let everything else happen that the effects say, now that their records are in the log."""
+        if self._is_unloaded:
+            self._fail(group_id, None, effects, KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved"))
+            return
+        candidate = effects.become or group
+        if effects.is_applied:
+            if candidate is not None and (effects.records or effects.become):
+                self.state.groups[group_id] = candidate
+        else:
+            now_ms = self._clock.time_ms()
+            for record_offset, record in enumerate(effects.records, base_offset):
+                self.state.replay(record, record_offset, now_ms, candidate=candidate)
+        self._set_timers(group_id, effects)
+        for ticket, reply in effects.replies:
+            ticket.give(reply)
+        for note in effects.notes:
+            _LOG.info(note.event, group=group_id, **note.fields)
+        if effects.follow_up is not None and group is not None:
+            self._carry_out(group, group.stored(effects.follow_up, None, self._clock.time_ms()))
+
+    def _fail(self, group_id: str, group: Group | None, effects: Effects, error: KafkaError) -> None:
+        """Tell everybody concerned that the records could not be written."""
+        _LOG.warning("records not written", group=group_id, error=str(error))
+        if effects.is_applied and not self._is_unloaded:
+            if group is not None:
+                self.state.groups[group_id] = group
+            self._set_timers(group_id, effects)
+        for ticket, _ in effects.replies:
+            ticket.give(error)
+        if effects.follow_up is not None and group is not None:
+            self._carry_out(group, group.stored(effects.follow_up, error.code, self._clock.time_ms()))
+
+    def _set_timers(self, group_id: str, effects: Effects) -> None:
+        if group_id not in self.state.groups:
+            timers = self._timers.pop(group_id, None)
+            if timers is not None:
+                timers.cancel_all()
+            return
+        if effects.timers:
+            timers = self._timers.get(group_id)
+            if timers is None:
+                timers = self._timers[group_id] = GroupTimers(self._loop, partial(self._timer_expired, group_id))
+            for key, delay_ms in effects.timers.items():
+                if delay_ms is None:
+                    timers.cancel(key)
+                else:
+                    timers.set(key, delay_ms)
+
+    def _timer_expired(self, group_id: str, key: TimerKey) -> None:
+        self.submit(group_id, TimerExpired(key))
