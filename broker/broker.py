@@ -25,6 +25,9 @@ from typing import Any, Self
 
 from broker.clock import Clock, SystemClock, boot_id
 from broker.config import BrokerConfig
+from broker.coordinator.group import ClassicGroup, ClassicSettings
+from broker.coordinator.group_type import CLASSIC
+from broker.coordinator.groups import Groups
 from broker.event_log import EventLogger
 from broker.gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from broker.handlers.services import Services
@@ -46,7 +49,7 @@ from broker.storage.log_dir import LogDir
 from broker.tasks import BackgroundTasks
 from broker.topic_config import log_config
 from broker.upkeep import Upkeep
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.produce import ProduceResponse
 
@@ -55,7 +58,7 @@ _LOG = EventLogger(__name__)
 FINISH_SECONDS = 1.0
 """How long a stopping broker lets clients take their last answers."""
 
-_EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0"}
+_EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
 
 
 class StartGivenUpError(Exception):
@@ -164,11 +167,12 @@ class Broker:
         tasks = BackgroundTasks(self._fail)
         fetch_purgatory: Purgatory[FetchResponse] = Purgatory("Fetch", loop)
         produce_purgatory: Purgatory[ProduceResponse] = Purgatory("Produce", loop)
+        group_purgatory: Purgatory[ErrorCode] = Purgatory("Groups", loop)
         self._partitions = partitions = Partitions(
             node_id=config.node_id,
             log_dir=log_dir,
             log_config_of=self._log_config_of,
-            purgatories=(produce_purgatory, fetch_purgatory),
+            purgatories=(produce_purgatory, group_purgatory, fetch_purgatory),
             threads=threads,
             tasks=tasks,
             metrics=self.metrics,
@@ -176,12 +180,15 @@ class Broker:
         )
         self.upkeep = upkeep = Upkeep(log_dir, partitions, threads)
         metadata.on_change(lambda _, image: partitions.apply(image))
+        groups = self._group_coordinator(metadata, partitions, threads, tasks, group_purgatory)
+        metadata.on_change(groups.image_changed)
         services = Services(
             config=config,
             clock=self._clock,
             metadata=metadata,
             partitions=partitions,
             producer_ids=ProducerIdBlocks(metadata),
+            groups=groups,
             fetch_sessions=FetchSessions(
                 config.max_incremental_fetch_session_cache_slots, self._clock, self._randomness
             ),
@@ -195,15 +202,38 @@ class Broker:
         stack.push_async_callback(self._leave, metadata, partitions, upkeep)
         stack.push_async_callback(tasks.stop)
         stack.push_async_callback(partitions.settled)
-        stack.push_async_callback(self._stop_serving, self._server, (produce_purgatory, fetch_purgatory))
+        purgatories = (produce_purgatory, group_purgatory, fetch_purgatory)
+        stack.push_async_callback(self._stop_serving, self._server, groups, purgatories)
         await self._server.bind()
         await metadata.start(self._listeners(self._server))
         await partitions.settled()
         partitions.warn_of_strays()
         log_dir.broker_epoch = metadata.broker_epoch
         upkeep.start(tasks, config)
+        tasks.every("offset expiration", config.offsets_retention_check_interval_ms, groups.expire)
         await self._server.start()
         self._gauges.state = RUNNING
+
+    def _group_coordinator(
+        self,
+        metadata: Metadata,
+        partitions: Partitions,
+        threads: DiskThreads,
+        tasks: BackgroundTasks,
+        purgatory: Purgatory[ErrorCode],
+    ) -> Groups:
+        config = self.config
+        settings = ClassicSettings(config.group_initial_rebalance_delay_ms, config.group_max_size)
+        return Groups(
+            config=config,
+            clock=self._clock,
+            metadata=metadata,
+            partitions=partitions,
+            threads=threads,
+            tasks=tasks,
+            purgatory=purgatory,
+            factories={CLASSIC: lambda group_id, now_ms: ClassicGroup(group_id, settings, now_ms)},
+        )
 
     async def _start_status_server(self) -> None:
         # Not at the top: importing the Prometheus client would delay every start by a third.
@@ -277,8 +307,9 @@ class Broker:
         await metadata.stop(clean=self._is_clean and self._has_started)
 
     @staticmethod
-    async def _stop_serving(server: Server, purgatories: tuple[Purgatory[Any], ...]) -> None:
+    async def _stop_serving(server: Server, groups: Groups, purgatories: tuple[Purgatory[Any], ...]) -> None:
         server.stop_accepting()
+        groups.stop()
         for purgatory in purgatories:
             purgatory.close()
         await server.finish(FINISH_SECONDS)

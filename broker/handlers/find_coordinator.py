@@ -1,36 +1,82 @@
 """FindCoordinator (10), versions 0–6: where the coordinator of a group (type 0) or a transactional id (type 1) is.
 
-Versions 0–3 ask for one key; from version 4 on (KIP-699) for several. There is no coordinator yet, so every key is
-COORDINATOR_NOT_AVAILABLE, which clients retry: consumers with assigned partitions and no group work without one. Key
-types that do not exist are INVALID_REQUEST; share groups (key type 2, from version 6 on) are not available either.
+Versions 0–3 ask for one key; from version 4 on (KIP-699) for several. A group's coordinator leads the partition of
+`__consumer_offsets` that the group belongs to. The first request creates that topic and is answered when groups can be
+coordinated. Differs from Kafka: there it is COORDINATOR_NOT_AVAILABLE until the topic is there, and the client asks
+again.
+
+There is no coordinator of transactions yet: COORDINATOR_NOT_AVAILABLE, which clients retry. Key types that do not exist
+are INVALID_REQUEST; share groups (key type 2, from version 6 on) are not available either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
+from broker.handlers.endpoints import broker_endpoint
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 _FIRST_VERSION_WITH_SEVERAL_KEYS = 4
+_GROUP = 0
 _KEY_TYPES = (0, 1, 2)
 _NO_COORDINATOR = "The coordinator is not available."
 
 
-def handle(services: Services, context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def handle(
+    services: Services, context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    version = context.api_version
+    several = version >= _FIRST_VERSION_WITH_SEVERAL_KEYS
     if request.key_type not in _KEY_TYPES:
-        message = f"unknown key type {request.key_type}"
-        return _response(context.api_version, request, ErrorCode.INVALID_REQUEST, message)
-    return _response(context.api_version, request, ErrorCode.COORDINATOR_NOT_AVAILABLE, _NO_COORDINATOR)
+        return error_response(request, ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
+    keys = request.coordinator_keys if several else [request.key]
+    if request.key_type != _GROUP:
+        return _response(version, [_missing(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version) for key in keys])
+    if services.groups.has_topic:
+        return _response(version, [_find(services, context, key) for key in keys])
+    return _create_and_respond(services, context, keys)
 
 
 def error_response(request: FindCoordinatorRequest, code: ErrorCode, message: str) -> FindCoordinatorResponse:
-    several = bool(request.coordinator_keys)
-    return _response(_FIRST_VERSION_WITH_SEVERAL_KEYS if several else 0, request, code, message)
-
-
-def _response(version: int, request: FindCoordinatorRequest, code: ErrorCode, message: str) -> FindCoordinatorResponse:
-    if version >= _FIRST_VERSION_WITH_SEVERAL_KEYS:
-        keys = request.coordinator_keys
-        return FindCoordinatorResponse(coordinators=[Coordinator(key, -1, "", -1, code, message) for key in keys])
+    if request.coordinator_keys:
+        rows = [Coordinator(key, -1, "", -1, code, message) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=rows)
     return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1)
+
+
+async def _create_and_respond(services: Services, context: RequestContext, keys: list[str]) -> FindCoordinatorResponse:
+    await services.groups.create_topic()
+    return _response(context.api_version, [_find(services, context, key) for key in keys])
+
+
+def _find(services: Services, context: RequestContext, key: str) -> Coordinator:
+    version = context.api_version
+    if not key and version >= _FIRST_VERSION_WITH_SEVERAL_KEYS:
+        # Before that, the empty group id was allowed for offsets.
+        return _missing(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
+    broker = services.metadata.image.brokers.get(services.groups.coordinator_of(key))
+    endpoint = None if broker is None else broker_endpoint(services, context, broker)
+    if endpoint is None:
+        return _missing(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
+    return Coordinator(key, endpoint.node_id, endpoint.host, endpoint.port, ErrorCode.NONE, "")
+
+
+def _missing(key: str, code: ErrorCode, version: int) -> Coordinator:
+    message = "" if version >= _FIRST_VERSION_WITH_SEVERAL_KEYS else _NO_COORDINATOR
+    return Coordinator(key, -1, "", -1, code, message)
+
+
+def _response(version: int, rows: list[Coordinator]) -> FindCoordinatorResponse:
+    if version >= _FIRST_VERSION_WITH_SEVERAL_KEYS:
+        return FindCoordinatorResponse(coordinators=rows)
+    [row] = rows
+    return FindCoordinatorResponse(
+        error_code=row.error_code,
+        error_message=row.error_message or "NONE",
+        node_id=row.node_id,
+        host=row.host,
+        port=row.port,
+    )

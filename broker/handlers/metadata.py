@@ -11,8 +11,8 @@ given, names are not looked at.
 A topic asked for by name that does not exist is created when auto.create.topics.enable, and (from version 4 on) the
 request, allow it, and is answered when it can be used: num.partitions, default.replication.factor. Otherwise it is
 UNKNOWN_TOPIC_OR_PARTITION; a name that no topic may have is INVALID_TOPIC_EXCEPTION. Differs from Kafka: there the
-first answer is UNKNOWN_TOPIC_OR_PARTITION and the client asks again; and internal topics are not created here,
-because nothing uses them yet.
+first answer is UNKNOWN_TOPIC_OR_PARTITION and the client asks again. Of internal topics only that of groups is created,
+as their coordinator does it: nothing uses the others yet.
 
 A partition without a leader is LEADER_NOT_AVAILABLE; if its leader has no listener of the client's name it is
 LISTENER_NOT_FOUND from version 6 on. `offline_replicas` (from version 5) are those on brokers that are not alive.
@@ -27,7 +27,7 @@ from collections.abc import Awaitable
 from broker.handlers.endpoints import broker_endpoints
 from broker.handlers.services import Services
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from broker.metadata.topic_names import INTERNAL_TOPICS, check_name
+from broker.metadata.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
 from broker.metadata.topics import create_topic
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -90,6 +90,9 @@ async def _create_and_respond(
 
 
 async def _create(services: Services, name: str) -> None:
+    if name == CONSUMER_OFFSETS:
+        await services.groups.create_topic()
+        return
     if name in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is not in use")
     await create_topic(services.metadata, name)

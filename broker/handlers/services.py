@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from broker.clock import Clock
 from broker.config.broker_config import BrokerConfig
+from broker.coordinator.groups import Groups
 from broker.metadata.metadata import Metadata
 from broker.metadata.producer_id_blocks import ProducerIdBlocks
 from broker.metrics import Metrics
@@ -25,6 +26,7 @@ class Services:
     metadata: Metadata
     partitions: Partitions
     producer_ids: ProducerIdBlocks
+    groups: Groups
     fetch_sessions: FetchSessions
     fetch_purgatory: Purgatory[FetchResponse]
     produce_purgatory: Purgatory[ProduceResponse]

@@ -11,7 +11,8 @@ MAX_LENGTH = 249
 """255, the longest file name, less what a partition number and the suffix of a deleted directory need."""
 
 CLUSTER_METADATA = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+CONSUMER_OFFSETS = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
 """Topics that the broker keeps for itself; Metadata marks them."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)

@@ -67,7 +67,7 @@ async def _delete_all_topics(port: int) -> None:
     async with Wire("127.0.0.1", port) as wire:
         while True:
             topics = (await wire.ask(MetadataRequest(None), 9)).topics
-            names = [topic.name for topic in topics]
+            names = [topic.name for topic in topics if not topic.is_internal]
             if not names:
                 return
             await wire.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=5000), 4)

@@ -2,27 +2,50 @@ from __future__ import annotations
 
 import pytest
 
+from broker.broker import Broker
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.wire import Wire
 
 
 @pytest.mark.parametrize("version", range(4))
-@pytest.mark.usefixtures("only_here")  # on Apache Kafka there is one soon
-async def test_there_is_no_coordinator_yet(wire: Wire, version: int) -> None:
+@pytest.mark.usefixtures("only_here")  # Apache Kafka creates the topic of groups meanwhile
+async def test_the_first_to_ask_is_told_who_coordinates_its_group(wire: Wire, version: int) -> None:
     response = await wire.ask(FindCoordinatorRequest(key="g"), version)
 
-    assert (response.error_code, response.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
-    assert (response.host, response.port) == ("", -1)
+    assert (response.error_code, response.node_id) == (ErrorCode.NONE, 1)
+    assert (response.host, response.port) == (wire.host, wire.port)
+    assert response.error_message == ("NONE" if version else "")
 
 
 @pytest.mark.parametrize("version", range(4, 7))
 @pytest.mark.usefixtures("only_here")
-async def test_nor_for_several_keys(wire: Wire, version: int) -> None:
-    response = await wire.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["a", "b"]), version)
+async def test_several_groups_are_found_at_once(wire: Wire, version: int) -> None:
+    response = await wire.ask(FindCoordinatorRequest(coordinator_keys=["a", "b"]), version)
 
-    found = [(each.key, each.error_code, each.node_id) for each in response.coordinators]
-    assert found == [(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, -1) for key in ("a", "b")]
+    found = [(each.key, each.error_code, each.error_message, each.node_id) for each in response.coordinators]
+    assert found == [(key, ErrorCode.NONE, "", 1) for key in ("a", "b")]
+
+
+@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.usefixtures("only_here")  # Apache Kafka has one
+async def test_there_is_no_coordinator_of_transactions_yet(wire: Wire, version: int) -> None:
+    response = await wire.ask(FindCoordinatorRequest(key="t", key_type=1), version)
+
+    assert (response.error_code, response.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+    assert (response.host, response.port) == ("", -1)
+    assert response.error_message == "The coordinator is not available."
+
+
+@pytest.mark.usefixtures("only_here")  # the one in these tests is set up with other properties
+async def test_the_topic_of_groups_is_compacted_and_internal(broker: Broker, wire: Wire) -> None:
+    await wire.ask(FindCoordinatorRequest(key="g"), 3)
+
+    [topic] = (await wire.ask(MetadataRequest([MetadataRequestTopic(name="__consumer_offsets")]), 9)).topics
+    assert (topic.is_internal, len(topic.partitions)) == (True, 50)
+    configs = broker.services.metadata.image.topics["__consumer_offsets"].configs
+    assert configs == {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 
 
 @pytest.mark.parametrize("version", [1, 3])

@@ -1,0 +1,35 @@
+"""DeleteGroups (42), versions 0–2: delete groups without members, with their committed offsets.
+
+Each for itself: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. Answered when it is in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from broker.coordinator.group_type import Ticket
+from broker.coordinator.offset_events import DeleteGroup
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+
+
+async def handle(services: Services, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    rows = [await _delete(services, group_id) for group_id in dict.fromkeys(request.groups_names)]
+    return DeleteGroupsResponse(results=rows)
+
+
+def error_response(request: DeleteGroupsRequest, code: ErrorCode, message: str) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=[DeletableGroupResult(group_id, code) for group_id in request.groups_names])
+
+
+async def _delete(services: Services, group_id: str) -> DeletableGroupResult:
+    try:
+        answer = services.groups.submit(group_id, DeleteGroup(Ticket()))
+        result = await answer if isinstance(answer, asyncio.Future) else answer
+    except KafkaError as error:
+        services.metrics.api("DeleteGroups").errors[error.code] += 1
+        return DeletableGroupResult(group_id, error.code)
+    return cast("DeletableGroupResult", result)

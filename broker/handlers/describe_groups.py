@@ -1,0 +1,83 @@
+"""DescribeGroups (15), versions 0–6: state and members of groups of the classic protocol.
+
+What members said and were assigned is told of a stable group alone. A group that does not exist is described as Dead
+without an error, from version 6 on (KIP-1043) as GROUP_ID_NOT_FOUND, and so is a group of another type. Nobody is
+refused anything yet, so authorized operations (version 3, KIP-430), where asked for, are all that exist for a group.
+"""
+
+from __future__ import annotations
+
+from broker.coordinator.group import ClassicGroup
+from broker.coordinator.group_state import State
+from broker.coordinator.members import Member
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+ALL_GROUP_OPERATIONS = 0b1101_0100_1000
+"""Read, delete, describe, describe and alter configs: bits by Kafka's `AclOperation` codes."""
+_NOT_ASKED = -0x80000000
+_FIRST_VERSION_WITH_NOT_FOUND = 6
+
+
+def handle(services: Services, context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else _NOT_ASKED
+    rows = []
+    for group_id in request.groups:
+        try:
+            row = _describe(services, group_id)
+        except KafkaError as error:
+            row = _refused(group_id, error, context.api_version)
+        if row.error_code == ErrorCode.NONE:
+            row.authorized_operations = operations
+        else:
+            services.metrics.api("DescribeGroups").errors[ErrorCode(row.error_code)] += 1
+        rows.append(row)
+    return DescribeGroupsResponse(groups=rows)
+
+
+def error_response(request: DescribeGroupsRequest, code: ErrorCode, message: str) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(groups=[DescribedGroup(code, message, group_id) for group_id in request.groups])
+
+
+def _describe(services: Services, group_id: str) -> DescribedGroup:
+    group = services.groups.shard_of(group_id).state.groups.get(group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not isinstance(group, ClassicGroup):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
+    protocol = group.protocol_name if group.current is State.STABLE else None
+    return DescribedGroup(
+        ErrorCode.NONE,
+        None,
+        group_id,
+        group.state,
+        group.protocol_type,
+        protocol or "",
+        [_member(member, protocol) for member in group.members],
+    )
+
+
+def _member(member: Member, protocol: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        member.metadata(protocol),
+        member.assignment,
+    )
+
+
+def _refused(group_id: str, error: KafkaError, version: int) -> DescribedGroup:
+    if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+        return DescribedGroup(error.code, None, group_id)
+    if version >= _FIRST_VERSION_WITH_NOT_FOUND:
+        return DescribedGroup(error.code, error.detail, group_id, State.DEAD.value)
+    return DescribedGroup(ErrorCode.NONE, None, group_id, State.DEAD.value)

@@ -1,0 +1,32 @@
+"""Heartbeat (12), versions 0–4: a member lives, and learns whether its group rebalances.
+
+An empty group id is INVALID_GROUP_ID. While the group is being loaded the answer is no error, because the member cannot
+be judged and must not think that it has failed. The rest is said by `broker.coordinator.group`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from broker.coordinator.classic_events import Heartbeat
+from broker.coordinator.group_type import Ticket
+from broker.handlers.group_requests import check_group_id
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+def handle(
+    services: Services, context: RequestContext, request: HeartbeatRequest
+) -> HeartbeatResponse | asyncio.Future[HeartbeatResponse]:
+    check_group_id(request.group_id)
+    heartbeat = Heartbeat(Ticket(), request.generation_id, request.member_id, request.group_instance_id)
+    answer = services.groups.submit(request.group_id, heartbeat)
+    return cast("HeartbeatResponse | asyncio.Future[HeartbeatResponse]", answer)
+
+
+def error_response(request: HeartbeatRequest, code: ErrorCode, message: str) -> HeartbeatResponse:
+    loading = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return HeartbeatResponse(error_code=ErrorCode.NONE if loading else code)

@@ -1,0 +1,94 @@
+"""JoinGroup (11), versions 0–9: a member enters its group; answered when the group has a new generation.
+
+Without a member id from version 4 on (KIP-394): MEMBER_ID_REQUIRED with the id to come back with. In version 0 the
+session timeout is the rebalance timeout, too. A session timeout outside group.min.session.timeout.ms and
+group.max.session.timeout.ms is INVALID_SESSION_TIMEOUT, an empty group id INVALID_GROUP_ID. The rest is said by
+`broker.coordinator.group`. Before version 7 an error has an empty protocol name, because there is no null in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import cast
+
+from broker.coordinator.classic_events import Join
+from broker.coordinator.group_type import Ticket
+from broker.handlers.group_requests import check_group_id, client_host
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+_FIRST_VERSION_WITH_MEMBER_IDS_REQUIRED = 4
+_FIRST_VERSION_WITH_NULL_PROTOCOL = 7
+_FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
+
+
+def handle(
+    services: Services, context: RequestContext, request: JoinGroupRequest
+) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    may_be_null = context.api_version >= _FIRST_VERSION_WITH_NULL_PROTOCOL
+    try:
+        _check(services, request)
+        answer = services.groups.submit(request.group_id, _join(services, context, request))
+    except KafkaError as error:
+        return _finished(_refused(request, error), may_be_null)
+    if isinstance(answer, asyncio.Future):
+        return _later(cast("asyncio.Future[JoinGroupResponse]", answer), request, may_be_null)
+    return _finished(cast("JoinGroupResponse", answer), may_be_null)
+
+
+def error_response(request: JoinGroupRequest, code: ErrorCode, message: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, member_id=request.member_id, protocol_name="")
+
+
+def _check(services: Services, request: JoinGroupRequest) -> None:
+    check_group_id(request.group_id)
+    config = services.config
+    shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
+    if not shortest <= request.session_timeout_ms <= longest:
+        detail = f"the session timeout is {request.session_timeout_ms} ms, not between {shortest} and {longest}"
+        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, detail)
+
+
+async def _later(
+    answer: asyncio.Future[JoinGroupResponse], request: JoinGroupRequest, may_be_null: bool
+) -> JoinGroupResponse:
+    try:
+        response = await answer
+    except KafkaError as error:
+        response = _refused(request, error)
+    return _finished(response, may_be_null)
+
+
+def _refused(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error.code, member_id=request.member_id, protocol_name=None)
+
+
+def _finished(response: JoinGroupResponse, may_be_null: bool) -> JoinGroupResponse:
+    if response.protocol_name is None and not may_be_null:
+        response.protocol_name = ""
+    return response
+
+
+def _join(services: Services, context: RequestContext, request: JoinGroupRequest) -> Join:
+    version = context.api_version
+    client_id = context.client_id or ""
+    named = client_id if request.group_instance_id is None else request.group_instance_id
+    timeout = request.rebalance_timeout_ms
+    return Join(
+        Ticket(),
+        member_id=request.member_id,
+        new_member_id=f"{named}-{services.groups.new_uuid()}",
+        group_instance_id=request.group_instance_id,
+        client_id=client_id,
+        client_host=client_host(context),
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.session_timeout_ms if timeout < 0 else timeout,
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+        reason=request.reason or "not provided",
+        requires_known_member_id=version >= _FIRST_VERSION_WITH_MEMBER_IDS_REQUIRED,
+        may_skip_assignment=version >= _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT,
+    )

@@ -1,0 +1,51 @@
+"""LeaveGroup (13), versions 0–5: members leave, and are gone at once.
+
+Versions 0–2 name one member and have its error for the whole; from version 3 on (KIP-345) there is a row for each. An
+administrator takes static members out by their instance ids alone. An empty group id is INVALID_GROUP_ID. The rest is
+said by `broker.coordinator.group`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import cast
+
+from broker.coordinator.classic_events import Leave, Leaving
+from broker.coordinator.group_type import Ticket
+from broker.handlers.group_requests import check_group_id
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+
+_FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
+_NO_REASON = "not provided"
+
+
+def handle(
+    services: Services, context: RequestContext, request: LeaveGroupRequest
+) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+    check_group_id(request.group_id)
+    several = context.api_version >= _FIRST_VERSION_WITH_SEVERAL_MEMBERS
+    members = request.members if several else [MemberIdentity(request.member_id)]
+    leaving = tuple(Leaving(each.member_id, each.group_instance_id, each.reason or _NO_REASON) for each in members)
+    answer = services.groups.submit(request.group_id, Leave(Ticket(), leaving))
+    if isinstance(answer, asyncio.Future):
+        return _later(cast("asyncio.Future[LeaveGroupResponse]", answer), several)
+    return _as_asked(cast("LeaveGroupResponse", answer), several)
+
+
+def error_response(request: LeaveGroupRequest, code: ErrorCode, message: str) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=code)
+
+
+async def _later(answer: asyncio.Future[LeaveGroupResponse], several: bool) -> LeaveGroupResponse:
+    return _as_asked(await answer, several)
+
+
+def _as_asked(response: LeaveGroupResponse, several: bool) -> LeaveGroupResponse:
+    if several or response.error_code:
+        return response
+    [row] = response.members
+    return LeaveGroupResponse(error_code=row.error_code)

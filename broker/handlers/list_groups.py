@@ -1,0 +1,31 @@
+"""ListGroups (16), versions 0–5: the groups that this broker coordinates, of all types.
+
+From version 4 on (KIP-518) only those in some states, from version 5 on (KIP-848) only those of some types, if asked;
+upper and lower case are the same, and what no group can be is nothing. While a partition is being loaded the answer is
+COORDINATOR_LOAD_IN_PROGRESS, because it would lack groups.
+"""
+
+from __future__ import annotations
+
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+def handle(services: Services, context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    if services.groups.is_loading:
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "groups are being loaded")
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {each.strip().lower() for each in request.types_filter}
+    rows = [
+        ListedGroup(group.group_id, group.protocol_type, group.state, group.group_type)
+        for shard in services.groups.shards()
+        for group in shard.state.groups.values()
+        if (not states or group.state.lower() in states) and (not types or group.group_type in types)
+    ]
+    return ListGroupsResponse(groups=rows)
+
+
+def error_response(request: ListGroupsRequest, code: ErrorCode, message: str) -> ListGroupsResponse:
+    return ListGroupsResponse(error_code=code)

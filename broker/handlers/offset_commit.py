@@ -1,0 +1,109 @@
+"""OffsetCommit (8), versions 2–10: a group remembers how far it has read; answered when that is in the log.
+
+A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows, from version 10 on, where topics go by id
+(KIP-848), UNKNOWN_TOPIC_ID. Metadata longer than offset.metadata.max.bytes is OFFSET_METADATA_TOO_LARGE. The others
+are committed all the same. Whether the committer may commit at all is said by its group: UNKNOWN_MEMBER_ID,
+ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, for every row. Generation -1 and no member id commit for
+a group without members. Up to version 4 a client may say how long the offset is to be kept (KIP-211).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from broker.coordinator.group_type import Committer, Ticket
+from broker.coordinator.offset_events import Commit
+from broker.coordinator.offsets import NO_EXPIRY, CommittedOffset
+from broker.handlers.services import Services
+from broker.metadata.image import TopicImage
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+_FIRST_VERSION_WITH_TOPIC_IDS = 10
+_NOT_WRITTEN = -1
+_UNKNOWN_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+Answer = OffsetCommitResponse | asyncio.Future[OffsetCommitResponse]
+
+
+def handle(services: Services, context: RequestContext, request: OffsetCommitRequest) -> Answer:
+    by_id = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    now_ms = services.clock.time_ms()
+    keep_ms = request.retention_time_ms
+    expires_at_ms = NO_EXPIRY if keep_ms == NO_EXPIRY else now_ms + keep_ms
+    longest = services.config.offset_metadata_max_bytes
+    response = OffsetCommitResponse(topics=[])
+    commits: list[tuple[str, int, CommittedOffset]] = []
+    for wanted in request.topics:
+        topic = _topic(services, wanted, by_id)
+        rows = []
+        for partition in wanted.partitions:
+            code = _why_not(topic, partition, longest, by_id)
+            rows.append(OffsetCommitResponsePartition(partition.partition_index, code))
+            if topic is not None and code is ErrorCode.NONE:
+                committed = _committed(partition, now_ms, expires_at_ms, topic.topic_id)
+                commits.append((topic.name, partition.partition_index, committed))
+        response.topics.append(OffsetCommitResponseTopic(wanted.name, wanted.topic_id, rows))
+    if all(row.error_code in _UNKNOWN_TOPIC for topic in response.topics for row in topic.partitions):
+        return response  # there is nothing to ask the group about
+    committer = Committer(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        context.api_version,
+        is_transactional=False,
+    )
+    return cast("Answer", services.groups.submit(request.group_id, Commit(Ticket(), committer, commits, response)))
+
+
+def error_response(request: OffsetCommitRequest, code: ErrorCode, message: str) -> OffsetCommitResponse:
+    topics = [
+        OffsetCommitResponseTopic(
+            topic.name,
+            topic.topic_id,
+            [OffsetCommitResponsePartition(partition.partition_index, code) for partition in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return OffsetCommitResponse(topics=topics)
+
+
+def _topic(services: Services, wanted: OffsetCommitRequestTopic, by_id: bool) -> TopicImage | None:
+    image = services.metadata.image
+    return image.topics_by_id.get(wanted.topic_id) if by_id else image.topics.get(wanted.name)
+
+
+def _why_not(topic: TopicImage | None, partition: OffsetCommitRequestPartition, longest: int, by_id: bool) -> ErrorCode:
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if partition.committed_metadata is not None and _java_length(partition.committed_metadata) > longest:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return ErrorCode.NONE
+
+
+def _java_length(text: str) -> int:
+    """The length as Java counts it: in UTF-16 code units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
+
+
+def _committed(
+    partition: OffsetCommitRequestPartition, now_ms: int, expires_at_ms: int, topic_id: bytes
+) -> CommittedOffset:
+    return CommittedOffset(
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        partition.committed_metadata or "",
+        now_ms,
+        expires_at_ms,
+        topic_id,
+        _NOT_WRITTEN,
+    )

@@ -1,0 +1,149 @@
+"""OffsetFetch (9), versions 1–10: how far groups have read.
+
+Up to version 7 the request is of one group, from version 8 on (KIP-709) of several, each with an error of its own;
+version 1 has no error for the group and says it in every row. No topics (null, from version 2 on) asks for all that the
+group has committed. What was never committed is offset -1 without an error, and so is everything of a group that does
+not exist. With `require_stable` (version 7, KIP-447) an offset that an open transaction may change is
+UNSTABLE_OFFSET_COMMIT. From version 9 on a member of a group of the consumer protocol may name itself and its epoch.
+In version 10 topics go by id: UNKNOWN_TOPIC_ID, and what was committed for an older topic of the same name is not told.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.coordinator.shard import Shard
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from protocol.schema import ZERO_UUID
+
+_FIRST_VERSION_WITH_GROUP_ERROR = 2
+_FIRST_VERSION_WITH_SEVERAL_GROUPS = 8
+_FIRST_VERSION_WITH_TOPIC_IDS = 10
+_NO_OFFSET = -1
+
+
+def handle(services: Services, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    version = context.api_version
+    if version >= _FIRST_VERSION_WITH_SEVERAL_GROUPS:
+        rows = [_fetch_or_refuse(services, wanted, request, version) for wanted in request.groups]
+        return OffsetFetchResponse(groups=rows)
+    return _as_one_group(_fetch_or_refuse(services, _only_group(request), request, version))
+
+
+def error_response(request: OffsetFetchRequest, code: ErrorCode, message: str) -> OffsetFetchResponse:
+    rows = [OffsetFetchResponseGroup(group.group_id, [], code) for group in request.groups]
+    return OffsetFetchResponse(groups=rows, error_code=code)
+
+
+class _Fetch(NamedTuple):
+    """What the rows of one group are looked up in."""
+
+    services: Services
+    shard: Shard
+    group_id: str
+    exists: bool
+    require_stable: bool
+    by_id: bool
+
+    def all_topics(self) -> list[OffsetFetchResponseTopics]:
+        if not self.exists:
+            return []
+        found = []
+        for name, partitions in self.shard.state.offsets.of_group(self.group_id).items():
+            topic = self.services.metadata.image.topics.get(name)
+            if topic is None and self.by_id:
+                continue  # deleted; it has no id that could be told
+            topic_id = ZERO_UUID if topic is None or not self.by_id else topic.topic_id
+            rows = [self._partition(name, topic_id, index) for index in partitions]
+            found.append(OffsetFetchResponseTopics("" if self.by_id else name, topic_id, rows))
+        return found
+
+    def topic(self, wanted: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+        name: str | None = wanted.name
+        if self.by_id:
+            topic = self.services.metadata.image.topics_by_id.get(wanted.topic_id)
+            name = None if topic is None else topic.name
+        if name is None:
+            rows = [_row(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in wanted.partition_indexes]
+        else:
+            rows = [self._partition(name, wanted.topic_id, index) for index in wanted.partition_indexes]
+        return OffsetFetchResponseTopics(wanted.name, wanted.topic_id, rows)
+
+    def _partition(self, topic: str, topic_id: bytes, index: int) -> OffsetFetchResponsePartitions:
+        offsets = self.shard.state.offsets
+        if self.require_stable and offsets.is_pending(self.group_id, topic, index):
+            return _row(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        commit = offsets.get(self.group_id, topic, index) if self.exists else None
+        if commit is None or ZERO_UUID != commit.topic_id != topic_id != ZERO_UUID:
+            return _row(index, ErrorCode.NONE)
+        return OffsetFetchResponsePartitions(index, commit.offset, commit.leader_epoch, commit.metadata)
+
+
+def _fetch_or_refuse(
+    services: Services, wanted: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int
+) -> OffsetFetchResponseGroup:
+    try:
+        return _fetch(services, wanted, request.require_stable, version >= _FIRST_VERSION_WITH_TOPIC_IDS)
+    except KafkaError as error:
+        services.metrics.api("OffsetFetch").errors[error.code] += 1
+        if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
+            return OffsetFetchResponseGroup(wanted.group_id, [], error.code)
+        topics = []
+        for topic in wanted.topics or ():
+            rows = [_row(index, error.code) for index in topic.partition_indexes]
+            topics.append(OffsetFetchResponseTopics(topic.name, ZERO_UUID, rows))
+        return OffsetFetchResponseGroup(wanted.group_id, topics, ErrorCode.NONE)
+
+
+def _fetch(
+    services: Services, wanted: OffsetFetchRequestGroup, require_stable: bool, by_id: bool
+) -> OffsetFetchResponseGroup:
+    shard = services.groups.shard_of(wanted.group_id)
+    group = shard.state.groups.get(wanted.group_id)
+    if group is not None:
+        group.check_fetch(wanted.member_id, wanted.member_epoch)
+    fetch = _Fetch(services, shard, wanted.group_id, group is not None, require_stable, by_id)
+    topics = fetch.all_topics() if wanted.topics is None else [fetch.topic(topic) for topic in wanted.topics]
+    return OffsetFetchResponseGroup(wanted.group_id, topics, ErrorCode.NONE)
+
+
+def _row(index: int, code: ErrorCode) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(index, _NO_OFFSET, -1, "", code)
+
+
+def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    """What a request of the older form asks, in the newer one."""
+    topics = request.topics
+    if topics is None:
+        return OffsetFetchRequestGroup(request.group_id, topics=None)
+    wanted = [OffsetFetchRequestTopics(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics]
+    return OffsetFetchRequestGroup(request.group_id, topics=wanted)
+
+
+def _as_one_group(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+    topics = [
+        OffsetFetchResponseTopic(
+            topic.name,
+            [
+                OffsetFetchResponsePartition(
+                    row.partition_index, row.committed_offset, row.committed_leader_epoch, row.metadata, row.error_code
+                )
+                for row in topic.partitions
+            ],
+        )
+        for topic in group.topics
+    ]
+    return OffsetFetchResponse(topics=topics, error_code=group.error_code)

@@ -1,0 +1,43 @@
+"""SyncGroup (14), versions 0–5: a member asks for its assignment; answered when the leader has handed in everybody's.
+
+An empty group id is INVALID_GROUP_ID. From version 5 on (KIP-559) protocol type and name must be there:
+INCONSISTENT_GROUP_PROTOCOL. The rest is said by `broker.coordinator.group`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from broker.coordinator.classic_events import Sync
+from broker.coordinator.group_type import Ticket
+from broker.handlers.group_requests import check_group_id
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_FIRST_VERSION_WITH_PROTOCOL = 5
+
+
+def handle(
+    services: Services, context: RequestContext, request: SyncGroupRequest
+) -> SyncGroupResponse | asyncio.Future[SyncGroupResponse]:
+    check_group_id(request.group_id)
+    if context.api_version >= _FIRST_VERSION_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are missing")
+    sync = Sync(
+        Ticket(),
+        request.generation_id,
+        request.member_id,
+        request.group_instance_id,
+        request.protocol_type,
+        request.protocol_name,
+        {each.member_id: bytes(each.assignment) for each in request.assignments},
+    )
+    answer = services.groups.submit(request.group_id, sync)
+    return cast("SyncGroupResponse | asyncio.Future[SyncGroupResponse]", answer)
+
+
+def error_response(request: SyncGroupRequest, code: ErrorCode, message: str) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=code)
