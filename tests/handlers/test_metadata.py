@@ -106,10 +106,17 @@ async def test_a_creation_that_cannot_work_is_told() -> None:
 
 
 @pytest.mark.usefixtures("only_here")  # on Apache Kafka they are
-async def test_internal_topics_are_not_created_yet(wire: Wire) -> None:
-    [topic] = (await wire.ask(by_name("__consumer_offsets", create=True), 12)).topics
+async def test_internal_topics_of_what_is_not_built_are_not_created(wire: Wire) -> None:
+    [topic] = (await wire.ask(by_name("__transaction_state", create=True), 12)).topics
 
     assert (topic.error_code, topic.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)
+
+
+@pytest.mark.usefixtures("only_here")  # Apache Kafka says so in a later answer
+async def test_the_topic_of_groups_is_created_as_their_coordinator_does(wire: Wire) -> None:
+    [topic] = (await wire.ask(by_name("__consumer_offsets", create=True), 12)).topics
+
+    assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (ErrorCode.NONE, True, 50)
 
 
 @pytest.mark.parametrize("version", [12, 13])
