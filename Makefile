@@ -10,7 +10,7 @@ CYCLES  ?= 1000
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test lint format types contracts docs crash fuzz coverage check clean
+.PHONY: help run demo setup test lint format types contracts docs crash fuzz coverage check clean
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -30,6 +30,9 @@ $(VENV)/.everything: pyproject.toml | $(BIN)/python
 run: $(VENV)/.runtime ## A broker on embedded storage, on loopback (PORT=9092 DATA=data)
 	@exec $(BIN)/python -m broker --config config/server.properties \
 	    --override listeners=PLAINTEXT://127.0.0.1:$(PORT) --override log.dirs=$(DATA)
+
+demo: $(VENV)/.runtime ## A walk through a log of a million records: segments, indexes, offsets, times
+	@$(BIN)/python -m demo
 
 setup: $(VENV)/.everything ## .venv with the broker, the client and every development tool
 

@@ -1,4 +1,7 @@
-"""`python -m client topics create|list|describe|alter|delete|delete-records`, with the flags of Kafka's tools."""
+"""`python -m client topics create|list|describe|offsets|alter|delete|delete-records`.
+
+Flags and words are those of Kafka's TopicCommand, GetOffsetShell and DeleteRecordsCommand.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from client.cli.admin_command import add_actions, status_of, with_admin
 from client.cli.argument_types import assignment, not_negative, positive
 from client.cli.connection_arguments import add_connection_arguments
 from client.cli.tables import add_json_argument, print_json, print_rows
+from client.cli.times import timestamp
 
 if TYPE_CHECKING:
     from client.admin.admin import Admin
     from client.admin.results import TopicDescription
+    from client.record import TopicPartition
 
 Assignments = list[list[int]]
 """The replicas of each partition, the preferred leader first."""
@@ -23,6 +28,7 @@ _ACTIONS = {
     "create": "Create a topic",
     "list": "List topics",
     "describe": "Print partitions, leaders, replicas and properties of topics",
+    "offsets": "Print the offset of a time, or where partitions begin or end",
     "alter": "Add partitions to a topic, or change its properties",
     "delete": "Delete topics with their records",
     "delete-records": "Delete the oldest records of partitions",
@@ -33,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = add_actions(parser, _ACTIONS)
     for name, action in actions.items():
         add_connection_arguments(action)
-        if name in ("create", "alter", "delete-records"):
+        if name in ("create", "alter", "offsets", "delete-records"):
             action.add_argument("--topic", required=True, help="the topic's name")
         elif name != "list":
             required = name == "delete"
@@ -50,7 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions["list"].add_argument("--exclude-internal", action="store_true", help="leave out what brokers keep")
     actions["describe"].add_argument("--offsets", action="store_true", help="print where partitions begin and end, too")
     _add_records_arguments(actions["delete-records"])
-    for name in ("list", "describe", "delete-records"):
+    _add_partition_argument(actions["offsets"])
+    actions["offsets"].add_argument(
+        "--time",
+        type=_place,
+        default="latest",
+        metavar="TIME|earliest|latest|max-timestamp",
+        help="the first record at or after this time: ms, ISO 8601, -1h (default: latest, behind the last record)",
+    )
+    for name in ("list", "describe", "offsets", "delete-records"):
         add_json_argument(actions[name])
 
 
@@ -68,7 +82,7 @@ def _add_layout_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_records_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--partition", type=not_negative, metavar="N", help="of this partition (default: of all)")
+    _add_partition_argument(parser)
     parser.add_argument(
         "--before-offset",
         type=_before,
@@ -78,11 +92,16 @@ def _add_records_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_partition_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--partition", type=not_negative, metavar="N", help="of this partition (default: of all)")
+
+
 def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
     work = {
         "create": _create,
         "list": _list,
         "describe": _describe,
+        "offsets": _list_offsets,
         "alter": _alter,
         "delete": _delete,
         "delete-records": _delete_records,
@@ -234,13 +253,39 @@ async def _delete(admin: Admin, arguments: argparse.Namespace) -> int:
     return status_of(results)
 
 
-async def _delete_records(admin: Admin, arguments: argparse.Namespace) -> int:
+async def _list_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
+    from client.admin.wishes import OffsetSpec
+
+    place = arguments.time
+    if isinstance(place, str):
+        place = OffsetSpec[place.upper().replace("-", "_")]
+    results = await admin.list_offsets(dict.fromkeys(await _partitions(admin, arguments), place))
+    rows = [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "offset": found.offset if found.offset >= 0 else None,
+            "timestamp": found.timestamp if found.timestamp >= 0 else None,
+        }
+        for partition, found in results.succeeded.items()
+    ]
+    print_rows(("topic", "partition", "offset", "timestamp"), rows, as_json=arguments.json)
+    return status_of(results)
+
+
+async def _partitions(admin: Admin, arguments: argparse.Namespace) -> list[TopicPartition]:
+    """The partition that was named, or all of the topic. Raises ClientError."""
     from client.record import TopicPartition
 
+    if arguments.partition is not None:
+        return [TopicPartition(arguments.topic, arguments.partition)]
     described = (await admin.describe_topics([arguments.topic])).value(arguments.topic)
-    numbers = range(len(described.partitions)) if arguments.partition is None else [arguments.partition]
-    before = {TopicPartition(arguments.topic, number): arguments.before_offset for number in numbers}
-    results = await admin.delete_records(before)
+    return [TopicPartition(arguments.topic, one.partition) for one in described.partitions]
+
+
+async def _delete_records(admin: Admin, arguments: argparse.Namespace) -> int:
+    partitions = await _partitions(admin, arguments)
+    results = await admin.delete_records(dict.fromkeys(partitions, arguments.before_offset))
     rows = [
         {"topic": partition.topic, "partition": partition.partition, "log_start_offset": start}
         for partition, start in results.succeeded.items()
@@ -254,6 +299,10 @@ def _assignments(text: str) -> Assignments:
         return [[not_negative(broker) for broker in replicas.split(":")] for replicas in text.split(",")]
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{error}: write brokers as 1:2,2:1") from None
+
+
+def _place(text: str) -> int | str:
+    return text if text in ("earliest", "latest", "max-timestamp") else timestamp(text)
 
 
 def _before(text: str) -> int:

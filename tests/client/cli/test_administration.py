@@ -1,4 +1,4 @@
-"""`topics`, `configs` and `cluster`, of a real broker: ours, or Apache Kafka with `--server apache`."""
+"""`topics`, `configs` and `cluster`, of a real broker: ours, and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import json
 
 import pytest
 
-from client import cli
+from client import Producer, cli
 from client.cli.configs import _assignments
 from client.cli.tables import print_rows
 from tests.client.cli.commands import run, run_json
+from tests.client.conftest import MakeTopic
+
+pytestmark = pytest.mark.servers("odradek", "apache")
 
 
 async def said(*arguments: str, status: int = 0) -> str:
@@ -56,6 +59,23 @@ async def test_replicas_can_be_assigned_by_hand(bootstrap: str, topic: str) -> N
     [described] = await run_json("topics", "describe", *its)
     assert [row["replicas"] for row in described["partitions"]] == [[node]] * 3
     assert "REPLICA" in await said("topics", "create", *its[:-1], f"{topic}-2", "--replica-assignment", "77", status=1)
+
+
+async def test_offsets_of_times_and_ends(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    async with Producer(bootstrap) as producer:
+        for timestamp in (1000, 3000, 2000):
+            await producer.send(topic, b"x", partition=0, timestamp=timestamp)
+
+    async def found(*arguments: str) -> list[tuple[int, int | None, int | None]]:
+        rows = await run_json("topics", "offsets", "--bootstrap-server", bootstrap, "--topic", topic, *arguments)
+        return [(row["partition"], row["offset"], row["timestamp"]) for row in rows]
+
+    assert await found() == [(0, 3, None), (1, 0, None)]
+    assert await found("--time", "earliest", "--partition", "0") == [(0, 0, None)]
+    assert await found("--time", "max-timestamp") == [(0, 1, 3000), (1, None, None)]
+    assert await found("--time", "1970-01-01T00:00:01.001Z") == [(0, 1, 3000), (1, None, None)]
+    assert await found("--time", "now", "--partition", "0") == [(0, None, None)]
 
 
 async def test_the_cluster_and_what_its_brokers_serve(bootstrap: str) -> None:

@@ -1,4 +1,4 @@
-"""What `produce` sends and `consume` prints, of a real broker: ours, or Apache Kafka with `--server apache`."""
+"""What `produce` sends and `consume` prints, of a real broker: ours, and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from client import Consumer, ConsumerRecord, Producer
 from tests.client.cli.commands import run
 from tests.client.conftest import MakeTopic
+
+pytestmark = pytest.mark.servers("odradek", "apache")
 
 
 async def read(bootstrap: str, topic: str, count: int) -> list[ConsumerRecord]:
