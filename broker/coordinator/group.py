@@ -41,7 +41,7 @@ Kafka's `GroupMetadataManager` and `ClassicGroup` are the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar
 
 import msgspec
@@ -50,7 +50,7 @@ from broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, S
 from broker.coordinator.group_state import ClassicGroupState, State, session_timer
 from broker.coordinator.group_type import CLASSIC, Effects, Note, TimerExpired, TimerKey
 from broker.coordinator.members import Member, new_member
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
@@ -97,13 +97,19 @@ class _Replacement(msgspec.Struct, frozen=True):
     may_skip_assignment: bool
 
 
+Upgrade = Callable[["ClassicGroup", Any, int], Effects]
+"""What a group with members makes of an event that is for a group of another type, at that time."""
+
+
 class ClassicGroup(ClassicGroupState):
     """One group; see the module and `group_type.Group`."""
 
     group_type: ClassVar[str] = CLASSIC
+    follows_metadata: ClassVar[bool] = False
 
-    def __init__(self, group_id: str, settings: ClassicSettings, now_ms: int) -> None:
+    def __init__(self, group_id: str, settings: ClassicSettings, now_ms: int, upgrade: Upgrade | None = None) -> None:
         super().__init__(group_id, now_ms)
+        self._upgrade = upgrade
         self.rebalances_completed = 0
         self._settings = settings
         self._initial_wait: tuple[int, int] | None = None  # of an initial rebalance: the delay, what may follow it
@@ -121,8 +127,17 @@ class ClassicGroup(ClassicGroupState):
     def handle(self, event: Any, now_ms: int) -> Effects:
         self._now_ms = now_ms
         effects = Effects(is_applied=True)
-        self._handlers[event.__class__](event, effects)
-        return effects
+        handler = self._handlers.get(event.__class__)
+        if handler is not None:
+            handler(event, effects)
+            return effects
+        if self._upgrade is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
+        return self._upgrade(self, event, now_ms)
+
+    def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
+        """Nothing comes of it here: the leader of the group watches the topics, and joins again."""
+        return Effects()
 
     def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
         self._now_ms = now_ms
@@ -231,7 +246,7 @@ class ClassicGroup(ClassicGroupState):
         elif self.members.choose_protocol() != self.protocol_name:
             self._rebalance_or_go_on(reason, effects)
         else:
-            effects.records.append(self.record_with({each.member_id: each.assignment for each in self.members}))
+            effects.records.append(self.record())
             effects.follow_up = _Replacement(old, join.new_member_id, leader_before, join.may_skip_assignment)
 
     def _replacement_stored(self, replacement: _Replacement, error: ErrorCode | None, effects: Effects) -> None:

@@ -14,6 +14,7 @@ model.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from enum import Enum
 
 from broker.coordinator.group_type import Committer, TimerKey
@@ -83,7 +84,11 @@ class ClassicGroupState:
 
     # --------------------------------------------------------------------------------------------------------- offsets
 
-    def check_commit(self, committer: Committer) -> dict[TimerKey, int | None]:
+    def check_commit(
+        self,
+        committer: Committer,
+        partitions: Collection[tuple[str, int]],  # noqa: ARG002 - a generation commits whatever it reads
+    ) -> dict[TimerKey, int | None]:
         member_id, group_instance_id, generation_id, _, is_transactional = committer
         if generation_id < 0 and self.current is State.EMPTY:
             return {}  # an admin, or a consumer with assigned partitions
@@ -144,6 +149,21 @@ class ClassicGroupState:
         self.changed_at_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp
         self._topics = self.subscriptions()
         self.is_stored = True
+
+    def take_over(self, members: Iterable[Member], generation_id: int) -> None:
+        """Become the stable group of these consumers, which were a group of another type; their assignments stand."""
+        for member in members:
+            self.members.add(member)
+        self.generation_id = generation_id
+        self._protocol_type = CONSUMER_PROTOCOL_TYPE
+        self.protocol_name = self.members.choose_protocol()
+        self._topics = self.subscriptions()
+        self.current = State.STABLE
+        self.is_stored = True
+
+    def record(self) -> CoordinatorRecord:
+        """The record of the group as it is."""
+        return self.record_with({member.member_id: member.assignment for member in self.members})
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return [group_tombstone(self.group_id)]

@@ -22,7 +22,7 @@ Times are wall-clock milliseconds, delays milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
@@ -90,6 +90,13 @@ class TimerExpired(msgspec.Struct, frozen=True):
     key: TimerKey
 
 
+class MetadataChanged(msgspec.Struct, frozen=True):
+    """Topics were created, deleted, or have other partitions; for groups with `follows_metadata`."""
+
+    topics: frozenset[str]
+    has_new_topics: bool
+
+
 class Note(msgspec.Struct, frozen=True):
     """A line for the broker's log."""
 
@@ -134,6 +141,7 @@ class Group(Protocol):
 
     group_id: str
     group_type: ClassVar[str]
+    follows_metadata: ClassVar[bool]
 
     @property
     def protocol_type(self) -> str: ...
@@ -172,8 +180,12 @@ class Group(Protocol):
         """The records that take the group out of the log; its offsets are not among them."""
         ...
 
-    def check_commit(self, committer: Committer) -> dict[TimerKey, int | None]:
-        """Raise KafkaError unless this committer may commit; return the timers that a commit moves."""
+    def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
+        """Topics were created, deleted or changed; called if `follows_metadata`."""
+        ...
+
+    def check_commit(self, committer: Committer, partitions: Collection[tuple[str, int]]) -> dict[TimerKey, int | None]:
+        """Raise KafkaError unless this committer may commit for these partitions; the timers that a commit moves."""
         ...
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:

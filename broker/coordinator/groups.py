@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.coordinator.group_type import Event, Ticket
+from broker.coordinator.group_type import Event, MetadataChanged, Ticket
 from broker.coordinator.internal_topic import CoordinatorLog, ensure_topic, partition_of
 from broker.coordinator.loading import load
 from broker.coordinator.offset_events import Expire, ForgetTopics
@@ -145,6 +145,7 @@ class Groups:
             )
             if deleted:
                 self._forget(deleted)
+            self._tell(old, new)
 
     def _unload_lost(self, topic: TopicImage | None) -> None:
         node_id = self._config.node_id
@@ -186,7 +187,7 @@ class Groups:
         del self._loading[partition.index]
         if partition.leader_epoch != log.leader_epoch or not partition.is_leader or self._is_stopped:
             return
-        shard = self._shards[partition.index] = Shard(state, log, self._clock, self._loop)
+        shard = self._shards[partition.index] = Shard(state, log, self._clock, self._loop, self._threads.run)
         shard.start()
         if records:
             seconds = round(self._clock.monotonic() - started, 3)
@@ -211,6 +212,16 @@ class Groups:
         for shard in self._shards.values():
             for group_id in tuple(shard.state.offsets.groups_with(topics)):
                 shard.submit(group_id, ForgetTopics(Ticket(), topics))
+
+    def _tell(self, old: MetadataImage, new: MetadataImage) -> None:
+        """Tell the groups that assign partitions themselves which topics have changed."""
+        names = old.topics.keys() | new.topics.keys()
+        changed = frozenset(name for name in names if old.topics.get(name) is not new.topics.get(name))
+        event = MetadataChanged(changed, has_new_topics=bool(new.topics.keys() - old.topics.keys()))
+        for shard in self._shards.values():
+            for group_id, group in tuple(shard.state.groups.items()):
+                if group.follows_metadata:
+                    shard.submit(group_id, event)
 
     async def expire(self) -> None:
         """Let go of offsets and groups whose retention is over; every offsets.retention.check.interval.ms."""

@@ -56,7 +56,7 @@ class Commit(OffsetEvent, frozen=True):
 
     def _check(self, at: Situation) -> dict[TimerKey, int | None]:
         if at.group is not None:
-            return at.group.check_commit(self.committer)
+            return at.group.check_commit(self.committer, [(topic, index) for topic, index, _ in self.commits])
         if self.committer.generation_id >= 0:
             knows = self.committer.api_version >= _FIRST_COMMIT_VERSION_THAT_KNOWS_NO_GROUP
             code = ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION

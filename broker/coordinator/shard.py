@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from broker.clock import Clock
-from broker.coordinator.group_type import Effects, Event, Group, TimerExpired, TimerKey
+from broker.coordinator.group_type import Effects, Event, Group, MetadataChanged, TimerExpired, TimerKey
 from broker.coordinator.internal_topic import CoordinatorLog
 from broker.coordinator.offset_events import OffsetEvent, Situation
 from broker.coordinator.partition_state import PartitionState
@@ -34,7 +35,10 @@ _LOG = EventLogger("broker.coordinator.group")
 
 
 class Shard:
-    """One loaded partition. After `unload` nothing comes of what is still on its way but errors."""
+    """One loaded partition; `run` runs a function in a thread.
+
+    After `unload` nothing comes of what is still on its way but errors.
+    """
 
     def __init__(
         self,
@@ -42,11 +46,13 @@ class Shard:
         log: CoordinatorLog,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
+        run: Callable[[Callable[[], Any]], asyncio.Future[Any]],
     ) -> None:
         self.state = state
         self.log = log
         self._clock = clock
         self._loop = loop
+        self._run = run
         self._queues: dict[str, deque[Any]] = {}  # of the groups that are busy
         self._timers: dict[str, GroupTimers] = {}
         self._is_unloaded = False
@@ -71,15 +77,18 @@ class Shard:
                     event.ticket.give(KafkaError(ErrorCode.NOT_COORDINATOR, "the group moves to another broker"))
             queue.clear()
 
-    def submit(self, group_id: str, event: Event | TimerExpired) -> None:
-        """Let the event happen to the group: now, or when what happens to it now is over."""
+    def submit(self, group_id: str, event: Any) -> None:
+        """Let an event happen to the group: now, or when what happens to it now is over.
+
+        Events without a ticket are TimerExpired, MetadataChanged, and what `Effects.work` returned.
+        """
         queue = self._queues.get(group_id)
         if queue is None:
             self._happen(group_id, event)
         else:
             queue.append(event)
 
-    def _happen(self, group_id: str, event: Event | TimerExpired) -> None:
+    def _happen(self, group_id: str, event: Any) -> None:
         try:
             group, effects = self._effects(group_id, event)
         except KafkaError as error:
@@ -88,12 +97,16 @@ class Shard:
             return
         self._carry_out(group, effects, group_id)
 
-    def _effects(self, group_id: str, event: Event | TimerExpired) -> tuple[Group | None, Effects]:
+    def _effects(self, group_id: str, event: Any) -> tuple[Group | None, Effects]:
         now_ms = self._clock.time_ms()
         group = self.state.groups.get(group_id)
         if isinstance(event, OffsetEvent):
             return group, event.effects(Situation(group_id, group, self.state.offsets, now_ms))
-        if isinstance(event, TimerExpired):
+        if isinstance(event, MetadataChanged):
+            if group is None:
+                return None, Effects()
+            return group, group.metadata_changed(event.topics, event.has_new_topics, now_ms)
+        if not isinstance(event, Event):
             return group, Effects() if group is None else group.handle(event, now_ms)
         before = []
         if group is None or (group.is_empty and group.group_type != event.creates):
@@ -160,8 +173,17 @@ class Shard:
             ticket.give(reply)
         for note in effects.notes:
             _LOG.info(note.event, group=group_id, **note.fields)
+        if effects.work is not None:
+            self._run(effects.work).add_done_callback(partial(self._worked, group_id))
         if effects.follow_up is not None and group is not None:
             self._carry_out(group, group.stored(effects.follow_up, None, self._clock.time_ms()))
+
+    def _worked(self, group_id: str, work: asyncio.Future[Any]) -> None:
+        error = work.exception()
+        if error is not None:
+            _LOG.exception("work for a group failed", error, group=group_id)
+        elif not self._is_unloaded:
+            self.submit(group_id, work.result())
 
     def _fail(self, group_id: str, group: Group | None, effects: Effects, error: KafkaError) -> None:
         """Tell everybody concerned that the records could not be written."""
