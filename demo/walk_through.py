@@ -24,8 +24,8 @@ class StepError(Exception):
 class WalkThrough:
     """One walk through a log of `lines` records, with the broker at `bootstrap` and its log directory at hand.
 
-    Of less than 100,000 lines there are no segments to see. Works in `directory`, which must exist, and makes the file of
-    lines there.
+    Of less than 100,000 lines there are no segments to see. Works in `directory`, which must exist; the file of lines
+    comes there.
     """
 
     def __init__(self, bootstrap: str, log_dir: Path, directory: Path, lines: int) -> None:
