@@ -9,11 +9,15 @@ DATA    ?= data
 CYCLES  ?= 1000
 SECONDS ?= 600
 
+# What `make bench` measures (all), and what `make compare` compares with.
+GROUPS  ?=
+COMMIT  ?= HEAD~1
+
 .DEFAULT_GOAL := help
-.PHONY: help run demo setup test lint format types contracts docs crash fuzz coverage check clean
+.PHONY: help run demo setup test lint format types contracts docs crash fuzz coverage check bench bench-quick compare clean
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +30,10 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 $(VENV)/.everything: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,test]'
 	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.bench: $(VENV)/.everything
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
 
 run: $(VENV)/.runtime ## A broker on embedded storage, on loopback (PORT=9092 DATA=data)
 	@exec $(BIN)/python -m broker --config config/server.properties \
@@ -68,6 +76,15 @@ coverage: $(VENV)/.everything ## The suite without processes, under coverage
 	$(BIN)/coverage report
 
 check: lint types contracts test ## Everything that continuous integration asks for
+
+bench: $(VENV)/.bench ## The same work on Apache Kafka and here, in turns: benchmarks/RESULTS.md (an hour; GROUPS=raw for a part)
+	$(BIN)/python -m benchmarks.side_by_side $(GROUPS)
+
+bench-quick: $(VENV)/.bench ## A few kinds of it in two minutes; writes nothing
+	$(BIN)/python -m benchmarks.side_by_side --quick
+
+compare: $(VENV)/.bench ## This tree beside an earlier commit: is anything slower? (COMMIT=HEAD~1)
+	$(BIN)/python -m benchmarks.side_by_side --against $(COMMIT)
 
 clean: ## Remove what the other targets made, apart from the broker's log
 	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist *.egg-info

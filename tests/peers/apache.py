@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -12,10 +12,18 @@ from tests.peers import java
 from tests.peers.server import TOPIC_DEFAULTS, Server, accepts_connections, free_port, write_properties
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+# For tests, which are over before a better compiler or collector would pay.
 OPTIONS = ("-Xmx512m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
-def prepare(directory: Path, properties: Mapping[str, str] = {}, *, port: int | None = None) -> Server:
+def prepare(
+    directory: Path,
+    properties: Mapping[str, str] = {},
+    *,
+    port: int | None = None,
+    options: Sequence[str] = OPTIONS,
+) -> Server:
+    """A broker on a free port with its log under `directory`, not started yet. `options` are those of the JVM."""
     port = port or free_port()
     controller_port = free_port()
     written = {
@@ -40,7 +48,7 @@ def prepare(directory: Path, properties: Mapping[str, str] = {}, *, port: int | 
         java.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(configuration))
     return Server(
         kind="apache",
-        command=java.command("kafka.Kafka", str(configuration), options=OPTIONS),
+        command=java.command("kafka.Kafka", str(configuration), options=options),
         port=port,
         log_dir=directory / "log",
         output=directory / "output.log",

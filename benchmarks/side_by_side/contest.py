@@ -1,0 +1,163 @@
+"""Two brokers, alive at the same time, and taking turns.
+
+```
+with Contest(directory, tree=None, rounds=5, seconds=4) as contest:
+    row = contest.row("raw", "produce 100 B, 8×8", measure)      measure(side) is called in turns, and gives a Sample
+```
+
+`measure` is called once for each side before anything counts: that loads Java's classes, warms its compiler and fills
+our caches of codecs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.side_by_side import usage
+from benchmarks.side_by_side.results import BASELINE, ODRADEK, Row, Sample
+from tests.peers import apache, odradek
+from tests.peers.server import Server
+
+# As Kafka's own scripts start it, and as the anchors of this project were measured.
+KAFKA_OPTIONS = ("-server", "-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
+                 "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent")  # fmt: skip
+# The log is deleted with its topic, at once, so that a run needs little disk; both sides alike.
+PROPERTIES = {"log.retention.ms": "-1", "auto.create.topics.enable": "false", "log.segment.delete.delay.ms": "0"}
+
+_TOPIC_SECONDS = 60.0
+
+
+@dataclass
+class Side:
+    """One of the two brokers."""
+
+    name: str
+    server: Server
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    @property
+    def bootstrap(self) -> str:
+        return self.server.bootstrap
+
+    @property
+    def pid(self) -> int:
+        return self.server.process.pid
+
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap})
+
+    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> None:
+        """Create a topic and wait until it is usable."""
+        topic = NewTopic(name, partitions, 1, config=dict(configs))
+        admin = self.admin()  # held, for its answers end with it
+        admin.create_topics([topic], operation_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
+
+    def delete_topic(self, name: str) -> None:
+        admin = self.admin()
+        try:
+            admin.delete_topics([name], operation_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
+        except KafkaException as error:
+            print(f"{self.name}: topic {name} stays: {error}", file=sys.stderr)
+
+
+def sides(directory: Path, tree: Path | None) -> tuple[Side, Side]:
+    """Both brokers, prepared and not started. The baseline is Apache Kafka, or ours of the source tree `tree`."""
+    if tree is None:
+        baseline = apache.prepare(directory / BASELINE, PROPERTIES, options=KAFKA_OPTIONS)
+    else:
+        baseline = odradek.prepare(directory / BASELINE, PROPERTIES)
+        _, *arguments = baseline.command
+        baseline.command = ["env", f"PYTHONPATH={tree}", sys.executable, "-P", *arguments]  # -P: not this directory
+    return Side(BASELINE, baseline), Side(ODRADEK, odradek.prepare(directory / ODRADEK, PROPERTIES))
+
+
+class Contest:
+    """The two brokers of a run, how many rounds are counted, and how long one of raw load is. `tree`: see `sides`."""
+
+    def __init__(self, directory: Path, *, tree: Path | None, rounds: int, seconds: float) -> None:
+        self.tree = tree
+        self.rounds = rounds
+        self.seconds = seconds
+        self.sides = sides(directory, tree)
+        self._topics = 0
+
+    def __enter__(self) -> Self:
+        try:
+            for side in self.sides:
+                side.server.start()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        for side in self.sides:
+            if hasattr(side.server, "process") and side.server.process.poll() is None:
+                side.server.kill()
+
+    def new_topic(self, partitions: int = 1, configs: Mapping[str, str] = {}) -> str:
+        """Create a topic on both sides; returns its name."""
+        self._topics += 1
+        name = f"work-{self._topics}"
+        for side in self.sides:
+            side.create_topic(name, partitions, configs)
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        for side in self.sides:
+            side.delete_topic(name)
+
+    def row(
+        self,
+        group: str,
+        work: str,
+        measure: Callable[[Side], Sample],
+        *,
+        goals: Mapping[str, float] = {},
+        x: float | None = None,
+    ) -> Row:
+        """Take turns, and report a line of it."""
+        row = Row(group, work, {side.name: [] for side in self.sides}, {} if self.tree else dict(goals), x)
+        for counted in (False, *(True,) * self.rounds):
+            for side in self.sides:
+                sample = measure(side)
+                if counted:
+                    row.samples[side.name].append(sample)
+        tell(row)
+        return row
+
+
+def with_cpu(side: Side, measure: Callable[[], Sample]) -> Sample:
+    """Measure, and add the broker's CPU: in all, and a request where requests were counted."""
+    before = usage.cpu_seconds(side.pid)
+    sample = measure()
+    spent = usage.cpu_seconds(side.pid) - before
+    sample["cpu_s"] = spent
+    if requests := sample.pop("requests", 0):
+        sample["cpu_us"] = spent / requests * 1e6
+    return sample
+
+
+def tell(row: Row) -> None:
+    """One line to standard error, for who waits."""
+    told = ", ".join(
+        f"{name} {row.median(BASELINE, name):.4g} → {row.median(ODRADEK, name):.4g} (×{row.ratio(name):.2f})"
+        for name in row.figures()
+    )
+    print(f"{row.group}: {row.work}: {told}", file=sys.stderr)

@@ -1,0 +1,138 @@
+"""The life of a broker: starting, its memory, many partitions, idle connections.
+
+Starts are timed from the start of the process to the first answer to Metadata that names the broker, on a directory
+that is formatted (Kafka's format step is not counted). These are brokers of their own; those of the contest are idle.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.side_by_side import load, usage
+from benchmarks.side_by_side.contest import Contest, Side, sides, tell
+from benchmarks.side_by_side.results import Row, Sample
+from protocol.messages.metadata import MetadataRequest
+
+START_GOALS = {"seconds": 0.15}
+IDLE_GOALS = {"rss_mb": 0.15}
+LOADED_GOALS = {"rss_mb": 0.12}
+PARTITIONS = (1000, 5000)
+PARTITIONS_A_TOPIC = 1000  # librdkafka's limit on the time of one CreateTopics is met easily
+CONNECTIONS = 1000
+
+_ANSWER_SECONDS = 120
+_SETTLE_SECONDS = 1.0
+_METADATA = load.frame(MetadataRequest(topics=[]), 12)
+
+
+def rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    yield contest.row("life", "resident after the loads of this run", _resident, goals=LOADED_GOALS)
+    yield contest.row("life", f"resident with {CONNECTIONS:,} idle connections more", _with_idle_connections)
+    yield from _empty(contest)
+    for partitions in PARTITIONS[:1] if quick else PARTITIONS:
+        yield from _many_partitions(contest, partitions, 1 if quick else 2)
+
+
+def _resident(side: Side) -> Sample:
+    return {"rss_mb": usage.resident_bytes(side.pid) / 1e6}
+
+
+def _with_idle_connections(side: Side) -> Sample:
+    before = _resident(side)["rss_mb"]
+    with ExitStack() as stack:
+        for _ in range(CONNECTIONS):
+            stack.enter_context(socket.create_connection(("127.0.0.1", side.port)))
+        load.ask(side.port, _METADATA)
+        return {"rss_mb": _resident(side)["rss_mb"] - before}
+
+
+def _empty(contest: Contest) -> Iterator[Row]:
+    """Start and memory of a broker without topics."""
+    started = Row("life", "start to first Metadata", goals=START_GOALS)
+    idle = Row("life", "resident, idle", goals=IDLE_GOALS)
+    with TemporaryDirectory(prefix="start-") as directory:
+        for _ in range(contest.rounds):
+            for side in sides(Path(directory), contest.tree):
+                _add(started, side, _start(side))
+                time.sleep(_SETTLE_SECONDS)
+                _add(idle, side, _resident(side))
+                side.server.stop()
+    for row in (started, idle):
+        tell(row)
+        yield row
+
+
+def _many_partitions(contest: Contest, partitions: int, rounds: int) -> Iterator[Row]:
+    """Create them, start again after a clean stop, and after kill -9. A partition serves when it takes a record."""
+    create = Row("life", f"create {partitions:,} partitions, until all serve")
+    clean = Row("life", f"start with {partitions:,} partitions, to first Metadata", goals=START_GOALS)
+    served = Row("life", f"start with {partitions:,} partitions, until all serve")
+    crashed = Row("life", f"start with {partitions:,} partitions after kill -9, until all serve")
+    idle = Row("life", f"resident with {partitions:,} partitions")
+    for _ in range(rounds):
+        with TemporaryDirectory(prefix="partitions-") as directory:
+            for side in sides(Path(directory), contest.tree):
+                _start(side)
+                _add(create, side, _timed(partial(_create, side, partitions)))
+                side.server.stop(timeout=120)
+                first = _start(side)
+                serving = _timed(partial(_write_everywhere, side, partitions))
+                _add(clean, side, first)
+                _add(served, side, {"seconds": first["seconds"] + serving["seconds"]})
+                side.server.kill()
+                first = _start(side)
+                serving = _timed(partial(_write_everywhere, side, partitions))
+                _add(crashed, side, {"seconds": first["seconds"] + serving["seconds"]})
+                time.sleep(_SETTLE_SECONDS)
+                _add(idle, side, _resident(side))
+                side.server.kill()
+    for row in (create, clean, served, crashed, idle):
+        tell(row)
+        yield row
+
+
+def _add(row: Row, side: Side, sample: Sample) -> None:
+    row.samples.setdefault(side.name, []).append(sample)
+
+
+def _create(side: Side, partitions: int) -> None:
+    for number in range(partitions // PARTITIONS_A_TOPIC):
+        side.create_topic(f"many-{number}", PARTITIONS_A_TOPIC)
+    _write_everywhere(side, partitions)
+
+
+def _write_everywhere(side: Side, partitions: int) -> None:
+    """A record into every partition; returns when all have taken one."""
+    batch = load.batch(1, 100)
+    for number in range(partitions // PARTITIONS_A_TOPIC):
+        load.accepted_bytes(side.port, load.produce_frame(f"many-{number}", range(PARTITIONS_A_TOPIC), batch))
+
+
+def _timed(work: Callable[[], None]) -> Sample:
+    start = time.perf_counter()
+    work()
+    return {"seconds": time.perf_counter() - start}
+
+
+def _start(side: Side) -> Sample:
+    return _timed(partial(_start_and_wait, side))
+
+
+def _start_and_wait(side: Side) -> None:
+    side.server.start(wait=False)
+    give_up = time.monotonic() + _ANSWER_SECONDS
+    while time.monotonic() < give_up:
+        try:
+            if load.ask(side.port, _METADATA)[1].brokers:
+                return
+        except (OSError, struct.error):  # not listening yet, or it has closed without an answer
+            pass
+        time.sleep(0.005)
+    raise RuntimeError(f"{side.name} did not answer within {_ANSWER_SECONDS} s")

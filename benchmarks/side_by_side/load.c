@@ -1,0 +1,290 @@
+/* A load of prepared requests on a Kafka broker, from one thread: what is measured is the broker, not this program.
+ *
+ * In C, because a request that is already made costs it about a microsecond of CPU, a twentieth of what a broker spends;
+ * Python or a Java client would be the bottleneck, and on two cores also the broker's rival. It knows nothing of Kafka but
+ * the frame (an i32 length) and where the correlation id is; `load.py` makes the requests, starts it and reads its answer.
+ *
+ *   load PORT REQUESTS CONNECTIONS IN_FLIGHT SECONDS RATE RESPONSE_BYTES    a load
+ *   load PORT REQUESTS wake ROUNDS OFFSET_AT NEXT_OFFSET                    end to end, see `wake`
+ *
+ * REQUESTS is a file of whole frames; connection i sends frame i mod n again and again. RATE is requests a second over
+ * all connections, 0 for as many as IN_FLIGHT allows; with a rate a request's time starts when it was due, not when it could
+ * be sent, so that a stalled broker is charged for those that had to wait. A response that is not RESPONSE_BYTES long, length
+ * included, is an error: a refusal must not pass for a fast answer. One line of JSON is printed; times are in nanoseconds.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LENGTH = 4, CORRELATION = 8, HEADER = 8, MOST_IN_FLIGHT = 64, READ_BYTES = 1 << 20 };
+
+/* ---- times: buckets of 1/64 of their value, so a quantile is exact to 1.6 % ---- */
+
+enum { FRACTION = 64, BUCKETS = 64 * FRACTION };
+static uint64_t buckets[BUCKETS], counted, longest;
+
+static int bucket_of(uint64_t ns) {
+    if (ns < FRACTION) return (int)ns;
+    int exponent = 63 - __builtin_clzll(ns);
+    return (exponent - 5) * FRACTION + (int)((ns >> (exponent - 6)) - FRACTION);
+}
+
+static uint64_t bucket_value(int bucket) {
+    if (bucket < FRACTION) return (uint64_t)bucket;
+    return (uint64_t)(bucket % FRACTION + FRACTION) << (bucket / FRACTION - 1);
+}
+
+static void count(uint64_t ns) {
+    buckets[bucket_of(ns)]++;
+    counted++;
+    if (ns > longest) longest = ns;
+}
+
+static uint64_t quantile(double q) {
+    uint64_t wanted = (uint64_t)(q * (double)counted), seen = 0;
+    for (int i = 0; i < BUCKETS; i++)
+        if ((seen += buckets[i]) > wanted) return bucket_value(i);
+    return longest;
+}
+
+/* ---- the rest ---- */
+
+static void fail(const char *what) {
+    fprintf(stderr, "load: %s: %s\n", what, errno ? strerror(errno) : "the broker's mistake, or ours");
+    exit(1);
+}
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct frame { uint8_t *bytes; size_t size; };
+
+static uint32_t u32(const uint8_t *at) {
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return ntohl(value);
+}
+
+static void put_u32(uint8_t *at, uint32_t value) {
+    value = htonl(value);
+    memcpy(at, &value, sizeof value);
+}
+
+static struct frame *read_frames(const char *path, int *frames) {
+    FILE *file = fopen(path, "rb");
+    struct stat status;
+    if (!file || fstat(fileno(file), &status)) fail(path);
+    uint8_t *bytes = malloc((size_t)status.st_size);
+    if (fread(bytes, 1, (size_t)status.st_size, file) != (size_t)status.st_size) fail(path);
+    fclose(file);
+    struct frame *found = NULL;
+    *frames = 0;
+    for (size_t at = 0; at < (size_t)status.st_size; at += found[*frames - 1].size) {
+        found = realloc(found, sizeof *found * (size_t)(*frames + 1));
+        found[(*frames)++] = (struct frame){bytes + at, LENGTH + u32(bytes + at)};
+    }
+    return found;
+}
+
+static int connect_to(int port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address)) fail("connect");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return fd;
+}
+
+/* ---- a load ---- */
+
+struct connection {
+    int fd;
+    struct frame request;
+    size_t sent;                       /* of the request that is going out; 0 between two */
+    uint32_t next_out, next_in;        /* correlation ids */
+    uint64_t began[MOST_IN_FLIGHT];    /* by correlation id mod MOST_IN_FLIGHT: sent, or due */
+    uint8_t header[HEADER];
+    size_t received;                   /* of the response that is coming in, length included */
+    uint64_t due;                      /* with a rate: when the next request should go */
+    int waits_for_room;
+};
+
+static int in_flight, poller;
+static uint64_t interval, ends_at, response_bytes, finished;
+static uint8_t scratch[READ_BYTES];
+
+static void watch(struct connection *c, int events, int how) {
+    struct epoll_event event = {.events = (uint32_t)events, .data.ptr = c};
+    if (epoll_ctl(poller, how, c->fd, &event)) fail("epoll_ctl");
+}
+
+static int may_begin(struct connection *c, uint64_t now) {
+    return c->next_out - c->next_in < (uint32_t)in_flight && now < ends_at && (!interval || now >= c->due);
+}
+
+static void send_some(struct connection *c, uint64_t now) {
+    while (c->sent || may_begin(c, now)) {
+        if (!c->sent) {
+            put_u32(c->request.bytes + CORRELATION, c->next_out);
+            c->began[c->next_out % MOST_IN_FLIGHT] = interval ? c->due : now;
+            c->next_out++;
+            c->due += interval;
+        } else {
+            put_u32(c->request.bytes + CORRELATION, c->next_out - 1); /* connections may share a frame */
+        }
+        ssize_t n = send(c->fd, c->request.bytes + c->sent, c->request.size - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno != EAGAIN) fail("send");
+        if (n > 0) c->sent += (size_t)n;
+        if (c->sent < c->request.size) {
+            if (!c->waits_for_room) watch(c, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD), c->waits_for_room = 1;
+            return;
+        }
+        c->sent = 0;
+    }
+    if (c->waits_for_room) watch(c, EPOLLIN, EPOLL_CTL_MOD), c->waits_for_room = 0;
+}
+
+static void response_ended(struct connection *c, uint64_t now) {
+    uint64_t size = LENGTH + (uint64_t)u32(c->header);
+    errno = 0;
+    if (u32(c->header + LENGTH) != c->next_in) fail("an answer out of order");
+    if (size != response_bytes) fail("an answer of another length than the first: refused?");
+    uint64_t began = c->began[c->next_in++ % MOST_IN_FLIGHT];
+    if (now < ends_at) count(now - began), finished++;
+    c->received = 0;
+}
+
+static void receive_some(struct connection *c) {
+    ssize_t n = recv(c->fd, scratch, sizeof scratch, MSG_DONTWAIT);
+    if (n == 0) errno = ECONNRESET;
+    if (n <= 0) {
+        if (n < 0 && errno == EAGAIN) return;
+        fail("recv");
+    }
+    uint64_t now = now_ns();
+    for (size_t at = 0; at < (size_t)n;) {
+        if (c->received < HEADER) {
+            c->header[c->received++] = scratch[at++];
+            if (c->received < HEADER) continue;
+        }
+        size_t left = LENGTH + (size_t)u32(c->header) - c->received, here = (size_t)n - at;
+        if (here > left) here = left;
+        c->received += here, at += here;
+        if (here == left) response_ended(c, now);
+    }
+    send_some(c, now);
+}
+
+static uint64_t outstanding(struct connection *all, int connections) {
+    uint64_t sum = 0;
+    for (int i = 0; i < connections; i++) sum += all[i].next_out - all[i].next_in;
+    return sum;
+}
+
+static void load(int port, const char *path, char **argument) {
+    int connections = atoi(argument[0]), frames;
+    in_flight = atoi(argument[1]);
+    double seconds = atof(argument[2]), rate = atof(argument[3]);
+    response_bytes = strtoull(argument[4], NULL, 10);
+    if (in_flight < 1 || in_flight > MOST_IN_FLIGHT) errno = ERANGE, fail("requests in flight");
+    struct frame *found = read_frames(path, &frames);
+    struct connection *all = calloc((size_t)connections, sizeof *all);
+    poller = epoll_create1(0);
+    for (int i = 0; i < connections; i++) {
+        all[i].fd = connect_to(port);
+        all[i].request = found[i % frames];
+        watch(&all[i], EPOLLIN, EPOLL_CTL_ADD);
+    }
+    if (rate > 0) interval = (uint64_t)(1e9 * connections / rate);
+    uint64_t start = now_ns();
+    ends_at = start + (uint64_t)(seconds * 1e9);
+    for (int i = 0; i < connections; i++) {
+        all[i].due = start + interval * (uint64_t)i / (uint64_t)connections;
+        send_some(&all[i], start);
+    }
+    struct epoll_event events[256];
+    for (uint64_t now = start; now < ends_at || outstanding(all, connections); now = now_ns()) {
+        if (now > ends_at + 30000000000u) errno = ETIMEDOUT, fail("answers");
+        int n = epoll_wait(poller, events, 256, interval && now < ends_at ? 0 : 100);
+        for (int i = 0; i < n; i++) {
+            if (events[i].events & EPOLLOUT) send_some(events[i].data.ptr, now_ns());
+            if (events[i].events & ~(uint32_t)EPOLLOUT) receive_some(events[i].data.ptr);
+        }
+        if (interval)
+            for (int i = 0; i < connections; i++) send_some(&all[i], now);
+    }
+    printf("{\"requests\": %lu, \"seconds\": %.6f, ", finished, seconds);
+}
+
+/* ---- end to end: a parked fetch, woken by a produce ---- */
+
+static void send_all(int fd, struct frame frame) {
+    for (size_t sent = 0; sent < frame.size;) {
+        ssize_t n = send(fd, frame.bytes + sent, frame.size - sent, MSG_NOSIGNAL);
+        if (n <= 0) fail("send");
+        sent += (size_t)n;
+    }
+}
+
+static void receive_all(int fd, uint8_t *into, size_t size) {
+    for (size_t got = 0; got < size;) {
+        ssize_t n = recv(fd, into + got, size - got, 0);
+        if (n == 0) errno = ECONNRESET;
+        if (n <= 0) fail("recv");
+        got += (size_t)n;
+    }
+}
+
+static void receive_response(int fd) {
+    receive_all(fd, scratch, LENGTH);
+    if (u32(scratch) > sizeof scratch) errno = EMSGSIZE, fail("a response");
+    receive_all(fd, scratch, u32(scratch));
+}
+
+/* Frame 0 is a Fetch of the end of the log, frame 1 a Produce of one record; the offset in the Fetch, at byte OFFSET_AT,
+ * grows by one a round. A round: the Fetch, half a millisecond in which it is parked, the Produce; the time from then until
+ * the Fetch is answered is counted. A tenth of the rounds, the first, are not. */
+static void wake(int port, const char *path, char **argument) {
+    int frames;
+    uint64_t rounds = strtoull(argument[0], NULL, 10), offset_at = strtoull(argument[1], NULL, 10);
+    uint64_t offset = strtoull(argument[2], NULL, 10), began = 0, elapsed = 0;
+    struct frame *found = read_frames(path, &frames);
+    int consumer = connect_to(port), producer = connect_to(port);
+    struct timespec parked = {.tv_nsec = 500000};
+    for (uint64_t round = 0; round < rounds; round++, offset++) {
+        put_u32(found[0].bytes + offset_at, (uint32_t)(offset >> 32));
+        put_u32(found[0].bytes + offset_at + 4, (uint32_t)offset);
+        send_all(consumer, found[0]);
+        nanosleep(&parked, NULL);
+        began = now_ns();
+        send_all(producer, found[1]);
+        receive_response(consumer);
+        elapsed = now_ns() - began;
+        receive_response(producer);
+        if (round >= rounds / 10) count(elapsed);
+    }
+    printf("{\"requests\": %lu, \"seconds\": 0, ", counted);
+}
+
+int main(int count_of, char **argument) {
+    if (count_of == 7 && !strcmp(argument[3], "wake")) wake(atoi(argument[1]), argument[2], argument + 4);
+    else if (count_of == 8) load(atoi(argument[1]), argument[2], argument + 3);
+    else return fputs("usage: see the top of load.c\n", stderr), 2;
+    printf("\"p50\": %lu, \"p99\": %lu, \"p999\": %lu, \"max\": %lu}\n", quantile(.5), quantile(.99), quantile(.999), longest);
+    return 0;
+}

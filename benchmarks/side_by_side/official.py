@@ -1,0 +1,159 @@
+"""The clients that people use: Kafka's performance tools in Java, and librdkafka through confluent-kafka.
+
+They are slower than either broker on two cores, so their rate says less than the broker's CPU beside it. A Java run's
+start is not in its numbers; the broker's CPU counts from before the run to its end.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+
+from benchmarks.side_by_side.clients import run_client
+from benchmarks.side_by_side.contest import Contest, Side, with_cpu
+from benchmarks.side_by_side.results import Row, Sample
+from tests.peers import java
+
+CONSUMER_PERFORMANCE = "org.apache.kafka.tools.ConsumerPerformance"
+END_TO_END_LATENCY = "org.apache.kafka.tools.EndToEndLatency"
+_JVM = ("-Xmx512M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+
+_PRODUCED = re.compile(
+    r"records sent, (?P<rate>[\d.]+) records/sec \((?P<mb>[\d.]+) MB/sec\).* (?P<p50>\d+) ms 50th,"
+    r".* (?P<p99>\d+) ms 99th"
+)
+RECORD_BYTES = (100, 1024)
+BATCH_BYTES = (16_384, 262_144)
+ACKS = ("1", "all")
+CODECS = ("none", "lz4", "zstd")
+ROUND_BYTES = 200_000_000
+QUICK_ROUND_BYTES = 50_000_000
+END_TO_END_RECORDS = 5000
+GOALS = {"mb_per_s": 1.0, "cpu_s_per_gb": 0.7, "p50_ms": 1.0, "p99_ms": 1.0}
+CONSUMER_GOALS = {"mb_per_s": 1.0, "cpu_s_per_gb": 0.4}
+
+
+def rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    cases = [(1024, 16_384, "all", "none")] if quick else product(RECORD_BYTES, BATCH_BYTES, ACKS, CODECS)
+    size = QUICK_ROUND_BYTES if quick else ROUND_BYTES
+    for record_bytes, batch_bytes, acks, codec in cases:
+        yield _java_producer(contest, record_bytes, batch_bytes, acks, codec, size)
+    for record_bytes in RECORD_BYTES:
+        yield from _consumers(contest, record_bytes, size)
+    yield _end_to_end(contest)
+
+
+def _java_producer(contest: Contest, record_bytes: int, batch_bytes: int, acks: str, codec: str, size: int) -> Row:
+    topic = contest.new_topic(4)
+
+    def measure(side: Side) -> Sample:
+        return with_cpu_per_gb(side, size, lambda: produce(side, topic, record_bytes, batch_bytes, acks, codec, size))
+
+    work = f"Java producer, {record_bytes} B, batch.size {batch_bytes // 1024} KiB, acks={acks}, {codec}"
+    row = contest.row("official", work, measure, goals=GOALS)
+    contest.delete_topic(topic)
+    return row
+
+
+def produce(side: Side, topic: str, record_bytes: int, batch_bytes: int, acks: str, codec: str, size: int) -> Sample:
+    """Kafka's ProducerPerformance, as fast as it goes."""
+    properties = [
+        f"bootstrap.servers={side.bootstrap}", f"acks={acks}", f"compression.type={codec}", f"batch.size={batch_bytes}",
+        f"enable.idempotence={'true' if acks == 'all' else 'false'}", "linger.ms=5", "buffer.memory=67108864",
+    ]  # fmt: skip
+    printed = _java(
+        java.PRODUCER_PERFORMANCE,
+        *("--topic", topic, "--num-records", str(size // record_bytes), "--record-size", str(record_bytes)),
+        *("--throughput", "-1", "--command-property", *properties),
+    )
+    found = _PRODUCED.search(printed.splitlines()[-1])
+    if found is None:
+        raise RuntimeError(f"ProducerPerformance printed {printed[-500:]!r}")
+    return {"mb_per_s": float(found["mb"]) * 1.048576, "p50_ms": float(found["p50"]), "p99_ms": float(found["p99"])}
+
+
+def _consumers(contest: Contest, record_bytes: int, size: int) -> Iterator[Row]:
+    """Both consumers read what a Java producer wrote, from the page cache."""
+    topic = contest.new_topic(1)
+    for side in contest.sides:
+        produce(side, topic, record_bytes, 262_144, "1", "none", size)
+    for work, consume in (("Java", _java_consumer), ("librdkafka", _librdkafka_consumer)):
+        measure = partial(_consume, consume, topic=topic, record_bytes=record_bytes, size=size)
+        yield contest.row("official", f"{work} consumer, {record_bytes} B", measure, goals=CONSUMER_GOALS)
+    contest.delete_topic(topic)
+    if record_bytes == RECORD_BYTES[0]:
+        yield _librdkafka_producer(contest, size)
+
+
+def _consume(consume: Callable[..., Sample], side: Side, *, topic: str, record_bytes: int, size: int) -> Sample:
+    return with_cpu_per_gb(side, size, lambda: consume(side, topic, record_bytes, size))
+
+
+def _java_consumer(side: Side, topic: str, record_bytes: int, size: int) -> Sample:
+    printed = _java(
+        CONSUMER_PERFORMANCE,
+        *("--bootstrap-server", side.bootstrap, "--topic", topic, "--num-records", str(size // record_bytes)),
+        *("--timeout", "60000"),
+    )
+    head, *lines = [line for line in printed.splitlines() if "," in line]
+    values = dict(zip(head.split(", "), lines[-1].split(", "), strict=True))
+    fetched_mb = float(values["data.consumed.in.MB"]) * 1.048576
+    return {"mb_per_s": fetched_mb / (float(values["fetch.time.ms"]) / 1000)}
+
+
+def _librdkafka_consumer(side: Side, topic: str, record_bytes: int, size: int) -> Sample:
+    return _client(side, "confluent", "consume", topic, record_bytes, size)
+
+
+def _librdkafka_producer(contest: Contest, size: int) -> Row:
+    topic = contest.new_topic(4)
+
+    def measure(side: Side) -> Sample:
+        return with_cpu_per_gb(side, size, lambda: _client(side, "confluent", "produce", topic, 1024, size))
+
+    row = contest.row("official", "librdkafka producer, 1024 B, acks=all", measure, goals=GOALS)
+    contest.delete_topic(topic)
+    return row
+
+
+def _client(side: Side, client: str, work: str, topic: str, record_bytes: int, size: int) -> Sample:
+    sample = run_client(side, client, work, topic, record_bytes, "none", size // record_bytes)
+    return {"mb_per_s": sample["records_per_s"] * record_bytes / 1e6}
+
+
+def _end_to_end(contest: Contest) -> Row:
+    """Kafka's EndToEndLatency: one record is sent, and read, at a time."""
+    topic = contest.new_topic(1)
+
+    def measure(side: Side) -> Sample:
+        printed = _java(
+            END_TO_END_LATENCY,
+            *("--bootstrap-server", side.bootstrap, "--topic", topic),
+            *("--num-records", str(END_TO_END_RECORDS), "--producer-acks", "1", "--record-size", "100"),
+        )
+        found = re.search(r"50th = (\d+), 99th = (\d+)", printed)
+        if found is None:
+            raise RuntimeError(f"EndToEndLatency printed {printed[-500:]!r}")
+        return {"p50_ms": float(found[1]), "p99_ms": float(found[2])}
+
+    row = contest.row("official", "Java, end to end, acks=1", measure, goals={"p50_ms": 1.0, "p99_ms": 1.0})
+    contest.delete_topic(topic)
+    return row
+
+
+def with_cpu_per_gb(side: Side, size: int, measure: Callable[[], Sample]) -> Sample:
+    """Measure, and add the broker's CPU for each GB of the `size` bytes of records."""
+    sample = with_cpu(side, measure)
+    sample["cpu_s_per_gb"] = sample.pop("cpu_s") / size * 1e9
+    return sample
+
+
+def _java(main_class: str, *arguments: str) -> str:
+    command = java.command(main_class, *arguments, options=_JVM)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{main_class} ended with {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")
+    return done.stdout

@@ -1,0 +1,86 @@
+"""Pictures of a run, as PNG and SVG: ratios of the raw work with their goals, and the series of growth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.side_by_side.results import BASELINE, MORE_IS_BETTER, ODRADEK, Row, Run, groups
+
+_COLOURS = {BASELINE: "#8a8a8a", ODRADEK: "#1f6feb"}
+
+
+def draw(run: Run, directory: Path) -> dict[str, list[str]]:
+    """Draw what the run has into `directory`; returns the PNGs' names by group."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")  # no display is needed
+    directory.mkdir(parents=True, exist_ok=True)
+    by_group = groups(run.rows)
+    drawn: dict[str, list[str]] = {}
+    if rows := by_group.get("raw"):
+        drawn["raw"] = [_ratios(rows, directory, "raw")]
+    if rows := by_group.get("growth"):
+        drawn["growth"] = [_series(rows, run.baseline, directory, "growth")]
+    return drawn
+
+
+def _save(figure: Any, directory: Path, name: str) -> str:
+    for suffix in ("png", "svg"):
+        figure.savefig(directory / f"{name}.{suffix}", dpi=120, bbox_inches="tight")
+    return f"{name}.png"
+
+
+def _advantage(row: Row, figure: str) -> float:
+    """How many times better we are: over 1 is good, for rates and for times alike."""
+    ratio = row.ratio(figure)
+    return ratio if figure in MORE_IS_BETTER else 1 / ratio if ratio else float("nan")
+
+
+def _ratios(rows: list[Row], directory: Path, name: str) -> str:
+    """A panel each for rate, CPU and latencies: a bar a kind of work, to the right where we are better."""
+    import matplotlib.pyplot as plt
+
+    panels = [("rate", ("rate", "mb_per_s")), ("broker CPU", ("cpu_us", "cpu_s_per_gb")), ("p50", ("p50_us",)),
+              ("p99", ("p99_us",))]  # fmt: skip
+    figure, axes = plt.subplots(1, len(panels), sharey=True, figsize=(14, 0.4 * len(rows) + 1.2))
+    for axis, (title, figures) in zip(axes, panels, strict=True):
+        for place, row in enumerate(reversed(rows)):
+            for each in figures:
+                if each in row.figures():
+                    axis.barh(place, _advantage(row, each), color=_COLOURS[ODRADEK], height=0.6)
+        axis.axvline(1, color=_COLOURS[BASELINE])
+        axis.set_xscale("log", base=2)
+        axis.set_title(f"{title}: times better")
+    axes[0].set_yticks(range(len(rows)), [row.work for row in reversed(rows)])
+    drawn = _save(figure, directory, name)
+    plt.close(figure)
+    return drawn
+
+
+def _series(rows: list[Row], baseline: str, directory: Path, name: str) -> str:
+    """A panel for each thing that grows: requests a second of both brokers."""
+    import matplotlib.pyplot as plt
+
+    series: dict[str, list[Row]] = {}
+    for row in rows:
+        series.setdefault(_kind(row), []).append(row)
+    figure, axes = plt.subplots(1, len(series), figsize=(4.2 * len(series), 3.2), squeeze=False)
+    for axis, (title, points) in zip(axes[0], series.items(), strict=True):
+        for side, label in ((BASELINE, baseline), (ODRADEK, "Odradek")):
+            xs = [row.x for row in points]
+            axis.plot(xs, [row.median(side, "rate") for row in points], "o-", color=_COLOURS[side], label=label)
+        axis.set_xscale("log")
+        axis.set_ylim(bottom=0)
+        axis.set_title(title, fontsize="medium")
+        axis.set_ylabel("requests/s")
+    axes[0][0].legend()
+    figure.tight_layout()
+    drawn = _save(figure, directory, name)
+    plt.close(figure)
+    return drawn
+
+
+def _kind(row: Row) -> str:
+    """The work without its number, which is what grows."""
+    return row.work.replace(f"{row.x:,.0f}", "N")

@@ -1,0 +1,166 @@
+"""RESULTS.md: what a run found, where, and what was wanted. And the same as a table on a terminal."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups
+from tests.peers.java import KAFKA_VERSION
+
+RESULTS = "RESULTS.md"
+NUMBERS = "results.json"
+
+_CLIENTS = "clients"
+_TITLES = {
+    "raw": "The broker alone, under prepared requests",
+    "official": "Official clients",
+    "clients": "Our client beside aiokafka and kafka-python",
+    "life": "Starting, memory, many partitions",
+    "growth": "Growth",
+}
+
+
+def begin(baseline: str, rounds: int, seconds: float) -> Run:
+    """A run of today on this machine, without rows."""
+    return Run(datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), baseline, _machine(), _versions(), rounds, seconds)
+
+
+def _machine() -> dict[str, str]:
+    model = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.machine(),
+    )
+    memory_kib = next(int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal"))
+    return {
+        "processor": f"{model}, {len(os.sched_getaffinity(0))} cores",
+        "memory": f"{memory_kib / 1024**2:.0f} GiB",
+        "kernel": platform.release(),
+    }
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
+
+
+def _versions() -> dict[str, str]:
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+    return {
+        "Apache Kafka": f"{KAFKA_VERSION}, {java[0] if java else 'no Java'}",
+        "Odradek": commit.stdout.strip() or version("odradek"),
+        "Python": f"{platform.python_version()}, uvloop {version('uvloop')}",
+        "clients": ", ".join(f"{name} {version(name)}" for name in ("confluent-kafka", "aiokafka", "kafka-python")),
+    }
+
+
+def print_table(run: Run) -> None:
+    for row in run.rows:
+        for figure in row.figures():
+            print(f"{row.work:58} {figure:14} {_shown(row, BASELINE, figure):>20} {_shown(row, ODRADEK, figure):>20}"
+                  f"   ×{row.ratio(figure):.2f} {_goal(row, figure)}")  # fmt: skip
+
+
+def _shown(row: Row, side: str, figure: str) -> str:
+    return f"{_number(row.median(side, figure))} ± {row.spread(side, figure):.0%}"
+
+
+def _number(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _goal(row: Row, figure: str) -> str:
+    """The goal, and whether it is reached: `≥ 1.2 ✓`."""
+    reached = row.reaches(figure)
+    if reached is None:
+        return ""
+    sign = "≥" if figure in MORE_IS_BETTER else "≤"
+    return f"{sign} {row.goals[figure]:g} {'✓' if reached else '✗'}"
+
+
+def write(run: Run, directory: Path) -> None:
+    """RESULTS.md, results.json and the plots, into `directory`."""
+    from benchmarks.side_by_side import plots
+
+    directory.mkdir(parents=True, exist_ok=True)
+    run.save(directory / NUMBERS)
+    pictures = plots.draw(run, directory / "plots")
+    (directory / RESULTS).write_text("\n".join(page(run, pictures)) + "\n")
+
+
+def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
+    """The lines of RESULTS.md. `pictures`: the names of those that were drawn, by group."""
+    yield "# Odradek and Apache Kafka on one machine"
+    yield ""
+    yield "Written by `make bench`; the numbers of every round are in [results.json](results.json). Both brokers were"
+    yield f"alive and took turns; {run.rounds} rounds of each were counted, after one that was not. A number is the"
+    yield "median of the rounds, `±` half of the way from the lowest to the highest. `×` is ours divided by Kafka's:"
+    yield "over 1 is more. Where a ratio was aimed at, it stands behind, with ✓ or ✗. Absolute numbers are this"
+    yield "machine's; the ratios carry over. CPU is that of the broker's process, from /proc."
+    yield ""
+    yield "| | |"
+    yield "|---|---|"
+    for name, value in {"date": run.date, **run.machine, **run.versions}.items():
+        yield f"| {name} | {value} |"
+    for group, rows in groups(run.rows).items():
+        yield ""
+        yield f"## {_TITLES[group]}"
+        yield ""
+        for picture in pictures.get(group, []):
+            yield f"![{_TITLES[group]}](plots/{picture})"
+            yield ""
+        yield from _table(rows, run.baseline)
+        if group == _CLIENTS:
+            yield ""
+            yield from _client_table(rows)
+
+
+def _table(rows: Iterable[Row], baseline: str) -> Iterator[str]:
+    yield f"| work | figure | {baseline} | Odradek | × | goal |"
+    yield "|---|---|---|---|---|---|"
+    for row in rows:
+        work = row.work
+        for figure in row.figures():
+            unit = FIGURES[figure][0]
+            yield (
+                f"| {work} | {unit} | {_shown(row, BASELINE, figure)} | {_shown(row, ODRADEK, figure)} "
+                f"| {row.ratio(figure):.2f} | {_goal(row, figure)} |"
+            )
+            work = ""
+
+
+def _client_table(rows: Iterable[Row]) -> Iterator[str]:
+    """Our client's rate and memory divided by those of the others, on each broker."""
+    by_work: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        client, _, work = row.work.partition(": ")
+        by_work.setdefault(work, {})[client] = row
+    yield "Our client's records a second, and its memory, divided by those of the other clients on the same broker:"
+    yield ""
+    yield "| work | to | Apache Kafka: rate, memory | Odradek: rate, memory |"
+    yield "|---|---|---|---|"
+    for work, clients in by_work.items():
+        ours = clients[ODRADEK]
+        for name, other in clients.items():
+            if other is not ours:
+                cells = (
+                    f"{ours.median(side, 'records_per_s') / other.median(side, 'records_per_s'):.2f}, "
+                    f"{ours.median(side, 'client_rss_mb') / other.median(side, 'client_rss_mb'):.2f}"
+                    for side in (BASELINE, ODRADEK)
+                )
+                yield f"| {work} | {name} | {' | '.join(cells)} |"
+
+
+def print_regressions(run: Run, tolerance: float) -> int:
+    """Say what got worse than the baseline; returns the exit status."""
+    worse = [f"{row.work}: {figure}" for row in run.rows for figure in row.figures() if row.is_worse(figure, tolerance)]
+    for each in worse:
+        print(f"worse than {run.baseline} by more than {tolerance:.0%} in every round: {each}")
+    return 1 if worse else 0

@@ -1,0 +1,114 @@
+"""The numbers of a run, the goals that they are held against, and both as JSON.
+
+A `Sample` is one round of one broker: figures by name, in the units of `FIGURES`. A `Row` is one kind of work: the
+samples of both. What is said of a row is the median of each figure and the ratio of the medians, ours to the other's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+
+BASELINE = "baseline"
+"""Apache Kafka, or an earlier commit of ours."""
+ODRADEK = "odradek"
+
+Sample = dict[str, float]
+
+FIGURES = {
+    "rate": ("requests/s", "more is better"),
+    "mb_per_s": ("MB/s", "more is better"),
+    "records_per_s": ("records/s", "more is better"),
+    "seconds": ("s", "less is better"),
+    "cpu_us": ("µs of broker CPU a request", "less is better"),
+    "cpu_s_per_gb": ("s of broker CPU a GB", "less is better"),
+    "cpu_s": ("s of broker CPU", "less is better"),
+    "rss_mb": ("MB resident", "less is better"),
+    "client_rss_mb": ("MB resident, the client", "less is better"),
+    "p50_us": ("µs, median", "less is better"),
+    "p99_us": ("µs, 99 %", "less is better"),
+    "p50_ms": ("ms, median", "less is better"),
+    "p99_ms": ("ms, 99 %", "less is better"),
+}
+"""Every figure that a sample may have: its unit, and which way is good."""
+
+MORE_IS_BETTER = {name for name, (_, way) in FIGURES.items() if way.startswith("more")}
+
+
+@dataclass
+class Row:
+    """One kind of work, as both brokers did it. `goals` are bounds of the ratio to Kafka, by figure."""
+
+    group: str
+    work: str
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    goals: dict[str, float] = field(default_factory=dict)
+    x: float | None = None
+    """Where the row is on the x axis of its group's plot; None if the group has none."""
+
+    def figures(self) -> list[str]:
+        """The figures that both sides have, in the order of `FIGURES`."""
+        return [name for name in FIGURES if all(self._values(side, name) for side in (BASELINE, ODRADEK))]
+
+    def _values(self, side: str, figure: str) -> list[float]:
+        return [sample[figure] for sample in self.samples.get(side, []) if figure in sample]
+
+    def median(self, side: str, figure: str) -> float:
+        return median(self._values(side, figure))
+
+    def spread(self, side: str, figure: str) -> float:
+        """Half of the way from the lowest to the highest round, as a part of the median."""
+        values = self._values(side, figure)
+        middle = median(values)
+        return (max(values) - min(values)) / 2 / middle if middle else 0.0
+
+    def ratio(self, figure: str) -> float:
+        """Ours to the baseline's."""
+        other = self.median(BASELINE, figure)
+        return self.median(ODRADEK, figure) / other if other else float("nan")
+
+    def is_worse(self, figure: str, tolerance: float) -> bool:
+        """Whether every round of ours was worse than every one of the baseline, and the medians by `tolerance`."""
+        ours, others = self._values(ODRADEK, figure), self._values(BASELINE, figure)
+        if figure in MORE_IS_BETTER:
+            return max(ours) < min(others) and self.ratio(figure) < 1 - tolerance
+        return min(ours) > max(others) and self.ratio(figure) > 1 + tolerance
+
+    def reaches(self, figure: str) -> bool | None:
+        """Whether the goal is reached; None if there is none."""
+        goal = self.goals.get(figure)
+        if goal is None:
+            return None
+        return self.ratio(figure) >= goal if figure in MORE_IS_BETTER else self.ratio(figure) <= goal
+
+
+@dataclass
+class Run:
+    """One run: where, of what, beside what, and its rows."""
+
+    date: str
+    baseline: str
+    machine: dict[str, str]
+    versions: dict[str, str]
+    rounds: int
+    seconds: float
+    rows: list[Row] = field(default_factory=list)
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Run:
+        read = json.loads(path.read_text())
+        return cls(**{**read, "rows": [Row(**row) for row in read["rows"]]})
+
+
+def groups(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows by group, in order of first appearance."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.group, []).append(row)
+    return found

@@ -1,0 +1,67 @@
+"""What the benchmark says of the numbers that it took."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.side_by_side import report
+from benchmarks.side_by_side.results import BASELINE, ODRADEK, Row, Run, Sample
+
+
+def row(theirs: list[float], ours: list[float], figure: str = "rate", goal: float | None = None) -> Row:
+    def samples(values: list[float]) -> list[Sample]:
+        return [{figure: value} for value in values]
+
+    goals = {} if goal is None else {figure: goal}
+    return Row("raw", "produce 100 B", {BASELINE: samples(theirs), ODRADEK: samples(ours)}, goals)
+
+
+def run(*rows: Row) -> Run:
+    return Run("2026-01-01", "Apache Kafka", {"processor": "two cores"}, {"Odradek": "1"}, 3, 1, list(rows))
+
+
+def test_a_ratio_is_of_the_medians() -> None:
+    assert row([10, 20, 900], [30, 40, 1]).ratio("rate") == 1.5
+
+
+def test_a_goal_is_a_floor_of_rates_and_a_ceiling_of_times() -> None:
+    assert row([10], [12], goal=1.2).reaches("rate")
+    assert not row([10], [11], goal=1.2).reaches("rate")
+    assert row([10], [8], "p99_us", goal=0.8).reaches("p99_us")
+    assert not row([10], [9], "p99_us", goal=0.8).reaches("p99_us")
+    assert row([10], [9]).reaches("rate") is None
+
+
+def test_only_figures_that_both_sides_have_are_compared() -> None:
+    lacking = row([1], [1])
+    lacking.samples[ODRADEK][0]["cpu_us"] = 1
+    assert lacking.figures() == ["rate"]
+
+
+def test_worse_is_what_was_worse_in_every_round() -> None:
+    assert row([10, 11, 12], [7, 8, 9]).is_worse("rate", 0.1)
+    assert not row([10, 11, 12], [7, 8, 11]).is_worse("rate", 0.1), "one round was as good"
+    assert not row([10, 10, 10], [9.5, 9.5, 9.5]).is_worse("rate", 0.1), "within the tolerance"
+    assert row([1, 2], [3, 4], "cpu_us").is_worse("cpu_us", 0.1)
+
+
+def test_the_page_says_every_number_and_whether_goals_are_reached(tmp_path: Path) -> None:
+    missed = row([100], [50], "p50_us", goal=0.4)
+    page = "\n".join(report.page(run(row([1000, 2000, 3000], [4000, 4000, 4000], goal=1.2), missed), {}))
+    assert "| produce 100 B | requests/s | 2,000 ± 50% | 4,000 ± 0% | 2.00 | ≥ 1.2 ✓ |" in page
+    assert "| produce 100 B | µs, median | 100 ± 0% | 50 ± 0% | 0.50 | ≤ 0.4 ✗ |" in page
+
+
+def test_clients_are_compared_with_ours_on_each_broker() -> None:
+    def client(name: str, rate: float, memory: float) -> Row:
+        sample = {"records_per_s": rate, "client_rss_mb": memory}
+        return Row("clients", f"{name}: produce", {BASELINE: [dict(sample)], ODRADEK: [dict(sample)]})
+
+    page = "\n".join(report.page(run(client("odradek", 300, 30), client("aiokafka", 100, 60)), {}))
+    assert "| produce | aiokafka | 3.00, 0.50 | 3.00, 0.50 |" in page
+
+
+def test_a_run_is_the_same_after_it_was_saved(tmp_path: Path) -> None:
+    first = run(row([1], [2], goal=1.2))
+    first.save(tmp_path / "results.json")
+    assert Run.load(tmp_path / "results.json") == first
