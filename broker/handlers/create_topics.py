@@ -10,7 +10,6 @@ REQUEST_TIMED_OUT says that it may not be usable yet.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 
 from broker.config.describe import ConfigRow
@@ -74,10 +73,7 @@ async def _wait_until_usable(
     created = [result for result in results if result.error_code == ErrorCode.NONE]
     if request.validate_only or not created:
         return
-    try:
-        async with asyncio.timeout(max(0, request.timeout_ms) / 1000):
-            await services.partitions.settled()
-    except TimeoutError:
+    if not await services.partitions.settled_within(request.timeout_ms):
         for result in created:
             result.error_code = ErrorCode.REQUEST_TIMED_OUT
             result.error_message = "The topic was created but may not be usable yet."

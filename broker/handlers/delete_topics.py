@@ -8,7 +8,6 @@ name can be used again at once; the files are removed after file.delete.delay.ms
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 
 from broker.handlers.services import Services
@@ -68,10 +67,7 @@ def _failure(state: DeleteTopicState, error: KafkaError) -> DeletableTopicResult
 
 async def _wait_until_gone(services: Services, results: list[DeletableTopicResult], timeout_ms: int) -> None:
     deleted = [result for result in results if result.error_code == ErrorCode.NONE]
-    try:
-        async with asyncio.timeout(max(0, timeout_ms) / 1000):
-            await services.partitions.settled()
-    except TimeoutError:
+    if not await services.partitions.settled_within(timeout_ms):
         for result in deleted:
             result.error_code = ErrorCode.REQUEST_TIMED_OUT
 

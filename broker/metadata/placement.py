@@ -1,4 +1,7 @@
-"""Where the replicas of a new topic go: by rule, or as the client says. Pure functions."""
+"""Where the replicas of new partitions go: by rule, or as the client says. Pure functions.
+
+A topic that grows keeps its numbers: `first` is that of the first new partition.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from protocol.errors import ErrorCode, KafkaError
 
 DEFAULT = -1
 MAX_PARTITIONS = 10_000
-"""Partitions that one topic may be created with, Kafka's limit for one request."""
+"""Partitions that one topic may be created with, or grow by: Kafka's limit for one request."""
 
 
-def place(partitions: int, replication_factor: int, brokers: Collection[int]) -> list[list[int]]:
-    """Return the replicas of each partition: the j-th of partition i on live broker (i + j) mod n.
+def place(partitions: int, replication_factor: int, brokers: Collection[int], first: int = 0) -> list[list[int]]:
+    """Return the replicas of each new partition: the j-th of partition i on live broker (i + j) mod n.
 
     Raises `KafkaError` INVALID_PARTITIONS, POLICY_VIOLATION, INVALID_REPLICATION_FACTOR.
     """
@@ -29,23 +32,26 @@ def place(partitions: int, replication_factor: int, brokers: Collection[int]) ->
             f"the replication factor is {replication_factor}, but only {len(brokers)} brokers serve",
         )
     ids = sorted(brokers)
-    return [[ids[(i + j) % len(ids)] for j in range(replication_factor)] for i in range(partitions)]
+    numbers = range(first, first + partitions)
+    return [[ids[(i + j) % len(ids)] for j in range(replication_factor)] for i in numbers]
 
 
-def place_as_assigned(assignments: Mapping[int, Sequence[int]], brokers: Collection[int]) -> list[list[int]]:
-    """Return the replicas of each partition as a client assigned them.
+def place_as_assigned(
+    assignments: Mapping[int, Sequence[int]], brokers: Collection[int], first: int = 0
+) -> list[list[int]]:
+    """Return the replicas of each new partition as a client assigned them.
 
     Raises `KafkaError` INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION.
     """
     check_count(len(assignments))
-    if sorted(assignments) != list(range(len(assignments))):
-        raise _invalid("partitions must be numbered from 0 without gaps")
-    placed = [list(assignments[index]) for index in range(len(assignments))]
-    for index, replicas in enumerate(placed):
+    if sorted(assignments) != list(range(first, first + len(assignments))):
+        raise _invalid(f"partitions must be numbered from {first} without gaps")
+    placed = [list(assignments[index]) for index in sorted(assignments)]
+    for index, replicas in enumerate(placed, first):
         _check_replicas(index, replicas, brokers)
         if len(replicas) != len(placed[0]):
             raise _invalid(
-                f"partition {index} has {len(replicas)} replicas, partition 0 has {len(placed[0])}: "
+                f"partition {index} has {len(replicas)} replicas, partition {first} has {len(placed[0])}: "
                 "all must have the same number"
             )
     return placed

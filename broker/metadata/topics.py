@@ -1,20 +1,25 @@
-"""Creating and deleting topics: by any broker, with transactions that only one of several racers can win.
+"""Creating, growing and deleting topics: by any broker, with transactions that only one of several racers can win.
 
 ```
 create   up to 60 partitions: one transaction    name absent → name, config, assignments, states
          more: batches of 60 from partition 60 on, and then that transaction with the first 60; it also
          compares that the first batch is still there
+grow     up to 60 new partitions: one transaction   name as seen → name with the new number, assignments, states
+         more: batches of 60 from the 61st on, each comparing the name as well, and then that transaction
 delete   one transaction                         name as seen → name, config and all under the id are gone
 ```
 
-The name is the commit point: until it is there nobody sees the topic. What a creation leaves that was cut off between
-two transactions is invisible, and swept away by the next controller. All functions return when this broker's own
-image shows the outcome, and everybody in the broker has been told.
+The name is the commit point: until it is there, or has the new number, nobody sees the topic or its new partitions.
+What a creation leaves that was cut off between two transactions is invisible, and swept away by the next controller;
+what a growth leaves is overwritten by the next one, and goes with the topic. All functions return when this broker's
+own image shows the outcome, and everybody in the broker has been told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
 
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from broker.metadata.metadata import Metadata
@@ -62,6 +67,30 @@ async def create_topic(
             # If it is already deleted again, then what was created.
             return metadata.image.topics_by_id.get(topic.topic_id, topic)
         # Somebody else was first, or a new controller took the batches for leftovers: look again.
+
+
+async def grow_topic(
+    metadata: Metadata,
+    name: str,
+    count: int,
+    assignments: Sequence[Sequence[int]] | None = None,
+    validate_only: bool = False,
+) -> None:
+    """Give a topic `count` partitions in all; `assignments` are the replicas of each new one, None leaves them to us.
+
+    Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION
+    (too many at once), KAFKA_STORAGE_ERROR.
+    """
+    while True:
+        image = metadata.image
+        topic = image.topics.get(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        replicas = _new_replicas(topic, count, assignments, image.brokers)
+        partitions = [*topic.partitions, *(_new_partition(image, each) for each in replicas)]
+        grown = msgspec.structs.replace(topic, partitions=partitions)
+        if validate_only or await _write_growth(metadata, grown, len(topic.partitions)):
+            return
 
 
 async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id: bytes | None = None) -> TopicImage:
@@ -118,6 +147,32 @@ def _replicas(
     )
 
 
+def _new_replicas(
+    topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None, brokers: Collection[int]
+) -> list[list[int]]:
+    present = len(topic.partitions)
+    if count <= present:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic {topic.name!r} has {present} partitions, it cannot be grown to {count}",
+        )
+    replication_factor = len(topic.partitions[0].replicas)
+    if assignments is None:
+        return place(count - present, replication_factor, brokers, present)
+    if len(assignments) != count - present:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{count - present} partitions are new, but replicas are assigned for {len(assignments)}",
+        )
+    replicas = place_as_assigned(dict(enumerate(assignments, present)), brokers, present)
+    if len(replicas[0]) != replication_factor:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"the new partitions have {len(replicas[0])} replicas, those of the topic have {replication_factor}",
+        )
+    return replicas
+
+
 def _new_partition(image: MetadataImage, replicas: list[int]) -> PartitionImage:
     return PartitionImage(
         leader=replicas[0],
@@ -137,13 +192,27 @@ async def _write(metadata: Metadata, topic: TopicImage, configs_revision: int) -
         result = await metadata.commit((absent(key),), _partition_puts(metadata, topic, first))
         written = written or [still(key, result.revision)]
     name_key, config_key = keys.topic_name(topic.name), keys.topic_config(topic.name)
-    record = TopicRecord(uuid_to_text(topic.topic_id), len(topic.partitions), len(topic.partitions[0].replicas))
-    then: list[Op] = [Put(name_key, encode(record)), *_partition_puts(metadata, topic, 0)]
+    then: list[Op] = [Put(name_key, encode(_record(topic))), *_partition_puts(metadata, topic, 0)]
     then.append(Put(config_key, encode_configs(topic.configs)) if topic.configs else Delete(config_key))
     result = await metadata.commit((absent(name_key), still(config_key, configs_revision), *written), then)
     if not result.ok:
         await _clean_up(metadata, topic)
     return result.ok
+
+
+async def _write_growth(metadata: Metadata, topic: TopicImage, first_new: int) -> bool:
+    """Write the partitions from `first_new` on, and return whether they are there; if not, somebody else was first."""
+    name_key = metadata.keys.topic_name(topic.name)
+    when = (still(name_key, topic.name_revision),)
+    for first in range(first_new + PARTITIONS_PER_TRANSACTION, len(topic.partitions), PARTITIONS_PER_TRANSACTION):
+        if not (await metadata.commit(when, _partition_puts(metadata, topic, first))).ok:
+            return False
+    then = (Put(name_key, encode(_record(topic))), *_partition_puts(metadata, topic, first_new))
+    return (await metadata.commit(when, then)).ok
+
+
+def _record(topic: TopicImage) -> TopicRecord:
+    return TopicRecord(uuid_to_text(topic.topic_id), len(topic.partitions), len(topic.partitions[0].replicas))
 
 
 def _partition_puts(metadata: Metadata, topic: TopicImage, first: int) -> list[Op]:

@@ -19,11 +19,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from broker.replication.disk_threads import DiskThreads
 from broker.storage.append_info import AppendInfo
 from broker.storage.log import Log
 from broker.storage.log_config import NO_LIMIT
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LARGE_APPEND_BYTES = 64 * 1024
 """Where handing over to a thread (about 50 µs) starts to cost less than what it saves the other clients."""
@@ -62,12 +66,12 @@ class LogAppender:
         self._on_appended(info)
         return info
 
-    def roll(self) -> asyncio.Future[None]:
-        """Begin a new segment, on the writer thread, between the appends before and after."""
+    def run_between_appends(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Run on the writer thread what must not run beside an append: later appends queue behind it."""
         self._queued += 1
-        rolling = self._threads.write(self._log.roll)
-        rolling.add_done_callback(self._rolled)
-        return rolling
+        running = self._threads.write(function, *args, **kwargs)
+        running.add_done_callback(self._ran_between_appends)
+        return running
 
     def flush_if_due(self) -> asyncio.Future[None] | None:
         """Begin to flush what flush.ms and rolled segments ask for by now, unless a flush is under way.
@@ -112,7 +116,7 @@ class LogAppender:
             _succeed(answer, appending.result())
         self._note_idle()
 
-    def _rolled(self, _: asyncio.Future[None]) -> None:
+    def _ran_between_appends(self, _: asyncio.Future[Any]) -> None:
         self._queued -= 1
         self._note_idle()
 

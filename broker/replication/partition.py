@@ -35,6 +35,7 @@ from protocol.errors import ErrorCode, KafkaError
 NO_LEADER = -1
 NO_EPOCH = -1
 ACKS_ALL = -1
+UP_TO_HIGH_WATERMARK = -1
 
 
 class FetchedRecords(NamedTuple):
@@ -207,7 +208,26 @@ class Partition:
 
     def roll(self) -> asyncio.Future[None]:
         """Begin a new segment of the log, in order with appends; the future raises KafkaError."""
-        return self._appender.roll()
+        return self._appender.run_between_appends(self.log.roll)
+
+    async def delete_records(self, offset: int) -> int:
+        """Let the log start at `offset`, -1 for the high watermark, and return where it starts now: never lower.
+
+        Raises KafkaError OFFSET_OUT_OF_RANGE beyond the high watermark, POLICY_VIOLATION where only compaction deletes,
+        and those of `check_leader`.
+        """
+        self.check_leader()
+        if self.log.config.cleanup_policy == {"compact"}:
+            # Any record of a compacted log may be the last of its key.
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION, f"the cleanup.policy of {self.topic} is compact, without delete"
+            )
+        if offset == UP_TO_HIGH_WATERMARK:
+            offset = self.high_watermark
+        if offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"there is no offset {offset}")
+        await self._appender.run_between_appends(self.log.update_log_start_offset, offset)
+        return self.log.log_start_offset
 
     def flush_if_due(self) -> asyncio.Future[None] | None:
         """Begin to flush what the topic's flush.ms asks for by now; returns the flush, if one began."""

@@ -31,6 +31,7 @@ from broker.metrics import Metrics
 from broker.purgatory import Purgatory
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partition import Partition
+from broker.storage.files import Volume
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
@@ -85,6 +86,15 @@ class Partitions:
     def __len__(self) -> int:
         return sum(map(len, self._by_id.values()))
 
+    @property
+    def log_dirs(self) -> Sequence[LogDir]:
+        """The log directories that the partitions' logs are in."""
+        return (self._log_dir,)
+
+    async def volume_of(self, log_dir: LogDir) -> Volume:
+        """The file system that a log directory is on. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        return await self._threads.run(log_dir.volume)
+
     def get(self, topic: str, index: int) -> Partition:
         """The partition of a topic by name.
 
@@ -121,6 +131,15 @@ class Partitions:
             settling: asyncio.Future[None] = self._threads.create_future()
             self._settling.append(settling)
             await settling
+
+    async def settled_within(self, timeout_ms: int) -> bool:
+        """Whether all images applied so far take effect before the timeout. Raises as `settled` does."""
+        try:
+            async with asyncio.timeout(max(0, timeout_ms) / 1000):
+                await self.settled()
+        except TimeoutError:
+            return False
+        return True
 
     def warn_of_strays(self) -> None:
         """Say which logs no topic owns, once all has been applied: they are left alone and serve nobody."""

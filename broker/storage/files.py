@@ -36,6 +36,13 @@ class FileEntry(NamedTuple):
     is_directory: bool
 
 
+class Volume(NamedTuple):
+    """The size of a file system, and what of it we may still use, in bytes."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class Files(Protocol):
     """What the log asks of a file system. Every method raises `OSError` and leaves its judgement to the caller."""
 
@@ -70,6 +77,10 @@ class Files(Protocol):
     def fsync(self, descriptor: int) -> None: ...
 
     def fsync_directory(self, path: str) -> None: ...
+
+    def volume(self, path: str) -> Volume:
+        """The file system that a directory is on."""
+        ...
 
     def scan(self, path: str) -> list[FileEntry]:
         """The names in a directory, in no order; symbolic links are followed."""
@@ -152,6 +163,10 @@ class OsFiles:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def volume(self, path: str) -> Volume:
+        found = os.statvfs(path)
+        return Volume(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def scan(self, path: str) -> list[FileEntry]:
         entries = []

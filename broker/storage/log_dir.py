@@ -27,7 +27,7 @@ from broker.storage.clean_shutdown import take_clean_shutdown, write_clean_shutd
 from broker.storage.deletions import DeletionJob, Deletions
 from broker.storage.descriptors import DEFAULT_CAPACITY, DescriptorCache
 from broker.storage.disk_failure import DiskFailure
-from broker.storage.files import Files, OsFiles, make_directories
+from broker.storage.files import Files, OsFiles, Volume, make_directories
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_opening import ZERO_TOPIC_ID, Checkpointed, LogOpener, Progress, create_log
@@ -205,6 +205,14 @@ class LogDir:
         except OSError as error:
             raise self.failure.fail(f"deleting {log}", error) from error
         return self.deletions.add(log.config.file_delete_delay_ms, directories=(target,))
+
+    def volume(self) -> Volume:
+        """The file system that the directory is on. Blocks. Raises KAFKA_STORAGE_ERROR."""
+        self.failure.check()
+        try:
+            return self._files.volume(self._path)
+        except OSError as error:
+            raise self.failure.fail(f"looking at {self._path}", error) from error
 
     # ------------------------------------------------------------------------------------------------------ checkpoints
 

@@ -25,7 +25,7 @@ import os
 from collections.abc import Iterator
 from threading import RLock
 
-from broker.storage.files import BytesLike, FileEntry, OsFiles
+from broker.storage.files import BytesLike, FileEntry, OsFiles, Volume
 
 _FIRST_DESCRIPTOR = -2  # and down from there: -1 is what the operating system says of errors
 
@@ -126,6 +126,9 @@ class ReadOnlyFiles:
         """Nothing, as `fsync`."""
 
     # ------------------------------------------------------------------------------------------------------------ names
+
+    def volume(self, path: str) -> Volume:
+        return self._disk.volume(path)
 
     def scan(self, path: str) -> list[FileEntry]:
         changed = self._changed.get(path, {})

@@ -19,7 +19,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from broker.storage.files import BytesLike, FileEntry
+from broker.storage.files import BytesLike, FileEntry, Volume
 
 
 class PowerCutError(BaseException):
@@ -179,6 +179,9 @@ class SimulatedFiles:
     def fsync_directory(self, path: str) -> None:
         self._step()
         self._directory(path).sync()
+
+    def volume(self, path: str) -> Volume:
+        return Volume(1 << 30, 1 << 29)
 
     def scan(self, path: str) -> list[FileEntry]:
         return [

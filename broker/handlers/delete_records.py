@@ -1,0 +1,74 @@
+"""DeleteRecords (21), versions 0–2: delete the oldest records of partitions, up to an offset (KIP-107).
+
+The log start offset moves to the offset asked for, -1 for the high watermark; one that the log has already passed
+changes nothing. The answer has the low watermark: the smallest log start offset of all live replicas, which for a lone
+one is its own. Segments that are wholly below it are deleted by the next round of retention.
+
+| a partition | error |
+|---|---|
+| that does not exist | UNKNOWN_TOPIC_OR_PARTITION |
+| led by another broker | NOT_LEADER_OR_FOLLOWER |
+| of an internal topic | INVALID_TOPIC_EXCEPTION |
+| whose cleanup.policy is compact alone | POLICY_VIOLATION |
+| whose high watermark is below the offset, or the offset below -1 | OFFSET_OUT_OF_RANGE |
+
+A partition that is named twice counts once, as it was named last; a topic without partitions is left out of the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from broker.handlers.services import Services
+from broker.metadata.topic_names import INTERNAL_TOPICS
+from broker.replication.partition import Partition
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+_NO_OFFSET = -1
+
+
+async def handle(services: Services, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    topics = []
+    for name, offsets in _offsets(request).items():
+        results = await asyncio.gather(*(_delete(services, name, index, offset) for index, offset in offsets.items()))
+        topics.append(DeleteRecordsTopicResult(name, results))
+    return DeleteRecordsResponse(topics=topics)
+
+
+def error_response(request: DeleteRecordsRequest, code: ErrorCode, message: str) -> DeleteRecordsResponse:
+    topics = [
+        DeleteRecordsTopicResult(name, [DeleteRecordsPartitionResult(index, _NO_OFFSET, code) for index in offsets])
+        for name, offsets in _offsets(request).items()
+    ]
+    return DeleteRecordsResponse(topics=topics)
+
+
+def _offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
+    """The offsets asked for, by topic and partition."""
+    offsets: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            offsets.setdefault(topic.name, {})[partition.partition_index] = partition.offset
+    return offsets
+
+
+async def _delete(services: Services, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+    try:
+        low_watermark = await _partition(services, topic, index).delete_records(offset)
+    except KafkaError as error:
+        services.metrics.api("DeleteRecords").errors[error.code] += 1
+        return DeleteRecordsPartitionResult(index, _NO_OFFSET, error.code)
+    return DeleteRecordsPartitionResult(index, low_watermark)
+
+
+def _partition(services: Services, topic: str, index: int) -> Partition:
+    if topic in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
+    return services.partitions.get(topic, index)

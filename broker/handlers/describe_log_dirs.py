@@ -1,0 +1,71 @@
+"""DescribeLogDirs (35), versions 1–5: the log directories, how large each partition's log in them is (KIP-113).
+
+Null topics ask for every log; a log that is not there is left out, and so is a topic without any. A directory that has
+failed is KAFKA_STORAGE_ERROR and has no more to tell. The lag is 0 for a partition that is served; -1 for a log that no
+topic owns. There are no future replicas, because nothing is moved between directories.
+
+From version 3 on there is an error for the whole request, from version 4 on (KIP-827) the size of the file system and
+what of it is free, from version 5 on (KIP-1066) whether the directory takes no new partitions, which is never so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from broker.storage.log_dir import LogDir
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+_UNKNOWN = -1
+
+
+async def handle(
+    services: Services, context: RequestContext, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(
+        results=[await _describe(services, log_dir, request) for log_dir in services.partitions.log_dirs]
+    )
+
+
+def error_response(request: DescribeLogDirsRequest, code: ErrorCode, message: str) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(error_code=code)
+
+
+async def _describe(services: Services, log_dir: LogDir, request: DescribeLogDirsRequest) -> DescribeLogDirsResult:
+    path = str(log_dir.path.absolute())
+    try:
+        volume = await services.partitions.volume_of(log_dir)
+    except KafkaError as error:
+        return DescribeLogDirsResult(error.code, path)
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for topic, index in _wanted(log_dir, request):
+        log = log_dir.logs.get((topic, index))
+        if log is not None:
+            lag = _lag(services, topic, index)
+            topics.setdefault(topic, []).append(DescribeLogDirsPartition(index, log.size_bytes, lag))
+    return DescribeLogDirsResult(
+        ErrorCode.NONE, path, [DescribeLogDirsTopic(*topic) for topic in topics.items()], *volume
+    )
+
+
+def _wanted(log_dir: LogDir, request: DescribeLogDirsRequest) -> Iterable[tuple[str, int]]:
+    if request.topics is None:
+        return tuple(log_dir.logs)  # a copy, because threads add logs
+    return dict.fromkeys((topic.topic, index) for topic in request.topics for index in topic.partitions)
+
+
+def _lag(services: Services, topic: str, index: int) -> int:
+    """How far the log is behind the high watermark; the leader's never is."""
+    try:
+        partition = services.partitions.get(topic, index)
+    except KafkaError:
+        return _UNKNOWN
+    return max(partition.high_watermark - partition.log.log_end_offset, 0)

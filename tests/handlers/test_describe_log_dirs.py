@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from broker.broker import Broker
+from protocol.errors import ErrorCode
+from protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+from tests.handlers.requests import batch, create, produce
+from tests.wire import Wire
+
+
+async def describe(
+    wire: Wire, topics: list[DescribableLogDirTopic] | None = None, version: int = 5
+) -> DescribeLogDirsResult:
+    response = await wire.ask(DescribeLogDirsRequest(topics), version)
+    assert isinstance(response, DescribeLogDirsResponse)
+    assert response.error_code == ErrorCode.NONE
+    [result] = response.results
+    return result
+
+
+def sizes(result: DescribeLogDirsResult) -> dict[tuple[str, int], int]:
+    return {
+        (topic.name, partition.partition_index): partition.partition_size
+        for topic in result.topics
+        for partition in topic.partitions
+    }
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+async def test_the_size_of_every_log(wire: Wire, version: int) -> None:
+    await create(wire, "t", 2)
+    records = batch(b"a", b"b")
+    await produce(wire, "t", records, 1)
+
+    result = await describe(wire, version=version)
+
+    assert result.error_code == ErrorCode.NONE
+    assert result.log_dir.startswith("/")
+    assert {key: size for key, size in sizes(result).items() if key[0] == "t"} == {("t", 0): 0, ("t", 1): len(records)}
+    assert (0 < result.usable_bytes <= result.total_bytes) is (version >= 4)
+    assert not result.is_cordoned
+    for topic in result.topics:
+        assert all((row.offset_lag, row.is_future_key) == (0, False) for row in topic.partitions)
+
+
+async def test_partitions_may_be_chosen(wire: Wire) -> None:
+    await create(wire, "t", 2)
+    await create(wire, "u", 1)
+    wanted = [DescribableLogDirTopic("t", [1, 1, 7, -1]), DescribableLogDirTopic("missing", [0])]
+
+    assert sizes(await describe(wire, wanted)) == {("t", 1): 0}
+    assert sizes(await describe(wire, [])) == {}
+
+
+async def test_a_failed_directory_says_so(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    broker.log_dir.failure.fail("testing", OSError(5, "Input/output error"))
+
+    result = await describe(wire)
+
+    assert (result.error_code, result.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+    assert result.log_dir == str(broker.log_dir.path)
+
+
+async def test_a_log_without_a_topic_has_no_lag(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    log = broker.log_dir.logs["t", 0]
+    broker.log_dir.logs["stray", 3] = log
+
+    result = await describe(wire)
+
+    [stray] = [topic for topic in result.topics if topic.name == "stray"]
+    assert [(row.partition_index, row.offset_lag) for row in stray.partitions] == [(3, -1)]
+    del broker.log_dir.logs["stray", 3]
