@@ -199,6 +199,7 @@ class Broker:
         self.services = services
         self._gauges.attach(services, log_dir)
         self._server = Server(config, HandlerTable(), services, self.metrics, self._clock, threads.run)
+        metadata.on_change(self._configure_server)
         stack.push_async_callback(self._leave, metadata, partitions, upkeep)
         stack.push_async_callback(tasks.stop)
         stack.push_async_callback(partitions.settled)
@@ -324,6 +325,11 @@ class Broker:
         if self._partitions is not None:
             self._partitions.log_dir_failed()
         self._fail("log directory", error)
+
+    def _configure_server(self, before: MetadataImage, after: MetadataImage) -> None:
+        if after.broker_configs != before.broker_configs:
+            dynamic = after.dynamic_configs(self.config.node_id)
+            self._running_server().configure(self.config.altered(dynamic))
 
     def _log_config_of(self, image: MetadataImage, topic: TopicImage) -> LogConfig:
         return log_config(self.config, image.dynamic_configs(self.config.node_id), topic.configs)

@@ -155,11 +155,8 @@ def _describe(
 
 def _broker_wide(config: BrokerConfig, dynamic: Texts) -> dict[str, Any]:
     """The fields of LogConfig as they hold for a topic without overrides."""
-    if not dynamic:
-        return {field: getattr(config, attribute) for field, attribute in _FIELDS}
-    texts = {name: text for name, text in {**config.declared, **dynamic}.items() if name in PROPERTIES}
-    parsed = {name: PROPERTIES[name].parse(text) for name, text in texts.items()}
-    return {field: effective_value(PROPERTIES[name], parsed) for field, name in _NAMES}
+    effective = config.altered(dynamic) if dynamic else config
+    return {field: getattr(effective, attribute) for field, attribute in _FIELDS}
 
 
 def _parse(name: str, text: str | None) -> Any:
@@ -187,10 +184,9 @@ def _invalid(detail: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_CONFIG, detail)
 
 
-# LogConfig's fields beside the broker-wide properties they come from; the last two are the broker's alone.
-_NAMES = (
-    *((attribute_name(row.topic), row.name) for row in PROPERTIES.values() if row.topic is not None),
-    ("record_validation", "record.validation"),
-    ("producer_id_expiration_ms", "producer.id.expiration.ms"),
+# LogConfig's fields beside the broker-wide attributes they come from; the last two are the broker's alone.
+_FIELDS = (
+    *((attribute_name(row.topic), attribute_name(row.name)) for row in PROPERTIES.values() if row.topic is not None),
+    ("record_validation", "record_validation"),
+    ("producer_id_expiration_ms", "producer_id_expiration_ms"),
 )
-_FIELDS = tuple((field, attribute_name(name)) for field, name in _NAMES)

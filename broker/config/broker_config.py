@@ -5,7 +5,8 @@ file entries ─┐   known name?      parse, bound     unset: fallback      rul
 overrides ────┴─► (nearest match) ─────────────────► or default ────────► properties ────► BrokerConfig
 ```
 
-An override replaces the file's entry of the same name. Everything that is wrong is reported together.
+An override replaces the file's entry of the same name. Everything that is wrong is reported together. What is set at
+run time makes another configuration (`altered`).
 """
 
 from __future__ import annotations
@@ -89,6 +90,23 @@ class BrokerConfig(
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"the configuration is immutable: {name}")
+
+    def altered(self, dynamic: Mapping[str, str]) -> BrokerConfig:
+        """Return the configuration that holds with `dynamic` set at run time.
+
+        Names that this version does not know, or only takes from the file, are passed over. Raises `InvalidValueError`.
+        """
+        texts = {**self.declared, **{name: text for name, text in dynamic.items() if name in PROPERTIES}}
+        parsed = {name: PROPERTIES[name].parse(text) for name, text in texts.items()}
+        changed = {row.name: effective_value(row, parsed) for row in PROPERTIES.values() if row.dynamic}
+        return BrokerConfig(self._values() | changed, self.declared, self.warnings)
+
+    def broken_rules(self) -> list[str]:
+        """Return a sentence for each rule between properties that does not hold."""
+        return broken_rules(self._values(), self.declared.keys())
+
+    def _values(self) -> dict[str, Any]:
+        return {name: getattr(self, attribute_name(name)) for name in PROPERTIES}
 
     def security_protocol(self, listener_name: str) -> str:
         """Return the security protocol that a listener's name is mapped to."""

@@ -56,9 +56,11 @@ ROWS: dict[int, Row] = {
     22: Row("init_producer_id", 0, 5),
     23: Row("offset_for_leader_epoch", 2, 4),
     32: Row("describe_configs", 1, 4),
+    33: Row("alter_configs", 0, 2),
     35: Row("describe_log_dirs", 1, 5),
     37: Row("create_partitions", 0, 3),
     42: Row("delete_groups", 0, 2),
+    44: Row("incremental_alter_configs", 0, 1),
     47: Row("offset_delete", 0, 0),
     60: Row("describe_cluster", 0, 2),
 }

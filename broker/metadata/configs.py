@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from broker.config.broker_config import PROPERTIES
-from broker.config.types import InvalidValueError
+from broker.config.types import InvalidValueError, Type
+from broker.config.without_meaning import reason_without_meaning
+from broker.metadata.config_changes import Change, changed
 from broker.metadata.metadata import Metadata
 from broker.metadata.store import Cmp, Delete, Op, Put, still
-from broker.metadata.topics import find_topic
+from broker.metadata.topic_names import check_name
 from broker.metadata.values import encode_configs
-from broker.topic_config import log_config, validate
+from broker.topic_config import TOPIC_PROPERTIES, log_config, validate
 from protocol.errors import ErrorCode, KafkaError
-
-Changes = Mapping[str, str | None]
-"""What to set; None takes a property back to where it comes from without it."""
 
 
 async def alter_topic_configs(
-    metadata: Metadata, name: str, changes: Changes, *, replace: bool = False, validate_only: bool = False
+    metadata: Metadata, name: str, changes: Sequence[Change], *, replace: bool = False, validate_only: bool = False
 ) -> None:
-    """Change a topic's properties; with `replace` to nothing but `changes`.
+    """Change a topic's properties; with `replace` those that `changes` do not name are deleted.
 
-    Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG, KAFKA_STORAGE_ERROR.
+    Raises `KafkaError` INVALID_TOPIC_EXCEPTION, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
     """
-    node_id = metadata.config.node_id
+    check_name(name)
     while True:
         image = metadata.image
-        topic = find_topic(image, name=name)
-        altered = _altered({} if replace else topic.configs, changes)
-        validate(altered, log_config(metadata.config, image.dynamic_configs(node_id)))
+        topic = image.topics.get(name)
+        present = {} if replace or topic is None else topic.configs
+        altered = changed(present, changes, _topic_schema)
+        validate(altered, log_config(metadata.config, image.dynamic_configs(metadata.config.node_id)))
+        if topic is None:  # last, as in Kafka: what no topic could have is told first
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         if validate_only:
             return
         key = metadata.keys.topic_config(name)
@@ -39,40 +42,67 @@ async def alter_topic_configs(
 
 
 async def alter_broker_configs(
-    metadata: Metadata, node_id: int | None, changes: Changes, *, replace: bool = False, validate_only: bool = False
+    metadata: Metadata,
+    node_id: int | None,
+    changes: Sequence[Change],
+    *,
+    replace: bool = False,
+    validate_only: bool = False,
 ) -> None:
-    """Change what is set at run time for one broker, or (None) for all.
+    """Change what is set at run time for one broker, or (None) for all; with `replace` to nothing but `changes`.
 
     Raises `KafkaError` INVALID_REQUEST for a property that does not exist or only changes with a restart, or for a
-    value that it cannot have; KAFKA_STORAGE_ERROR.
+    value that it cannot have; INVALID_CONFIG for an item of what is no list; KAFKA_STORAGE_ERROR.
     """
-    _check_dynamic(changes)
-    while not validate_only:
-        configs, revision = metadata.image.broker_configs.get(node_id, ({}, 0))
+    while True:
+        image = metadata.image
+        present, revision = image.broker_configs.get(node_id, ({}, 0))
+        altered = changed({} if replace else present, changes, _broker_schema)
+        _check_dynamic({name: text for name, text in altered.items() if present.get(name) != text})
+        everybody = {} if node_id is None else image.broker_configs.get(None, ({}, 0))[0]
+        _check_rules(metadata, {**everybody, **altered})
+        if validate_only:
+            return
         key = metadata.keys.broker_config(node_id)
-        if await _write(metadata, key, _altered({} if replace else configs, changes), (still(key, revision),)):
+        if await _write(metadata, key, altered, (still(key, revision),)):
             return
 
 
-def _altered(configs: Mapping[str, str], changes: Changes) -> dict[str, str]:
-    altered = {**configs, **changes}
-    return {name: text for name, text in altered.items() if text is not None}
+def _topic_schema(name: str) -> tuple[Type[Any], Any] | None:
+    row = TOPIC_PROPERTIES.get(name)
+    return None if row is None else (row.kind, row.default)
 
 
-def _check_dynamic(changes: Changes) -> None:
+def _broker_schema(name: str) -> tuple[Type[Any], Any] | None:
+    row = PROPERTIES.get(name)
+    return None if row is None else (row.kind, row.default)
+
+
+def _check_dynamic(changes: Mapping[str, str]) -> None:
     for name, text in changes.items():
         row = PROPERTIES.get(name)
         if row is None:
             # Differs from Kafka, which stores any name: there are no plug-ins here that could have others.
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no broker property {name}")
+            reason = reason_without_meaning(name)
+            why = f"there is no broker property {name}" if reason is None else f"{name} has no effect here: {reason}"
+            raise _refused(why)
         if not row.dynamic:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} cannot be changed while the broker runs")
+            raise _refused(f"{name} cannot be changed while the broker runs")
         try:
-            if text is not None:
-                row.parse(text)
+            row.parse(text)
         except InvalidValueError as error:
             shown = "(hidden)" if row.sensitive else repr(text)
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} = {shown}: {error}") from None
+            raise _refused(f"{name} = {shown}: {error}") from None
+
+
+def _check_rules(metadata: Metadata, dynamic: Mapping[str, str]) -> None:
+    broken = metadata.config.altered(dynamic).broken_rules()
+    if broken:
+        raise _refused("; ".join(broken))
+
+
+def _refused(detail: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, detail)
 
 
 async def _write(metadata: Metadata, key: bytes, configs: dict[str, str], when: tuple[Cmp, ...]) -> bool:

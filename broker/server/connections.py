@@ -43,7 +43,7 @@ class Connections:
         loop: asyncio.AbstractEventLoop,
         run_in_thread: RunInThread,
     ) -> None:
-        self.config = config
+        self.configure(config)
         self.dispatcher = dispatcher
         self.clock = clock
         self.loop = loop
@@ -51,14 +51,18 @@ class Connections:
         self.arena = ReceiveArena()
         self.on_room: list[Callable[[], None]] = []
         self._metrics = metrics
+        self._connections: set[Connection] = set()
+        self._by_host: Counter[str] = Counter()
+        self._abandoned: set[asyncio.Future[Result]] = set()
+
+    def configure(self, config: BrokerConfig) -> None:
+        """Let the limits of `config` hold from now on; connections that are open already stay."""
+        self.config = config
         # Differs from Kafka: host names are not resolved, only addresses count, because resolving would block the loop.
         self._limits = {
             host.strip("[]"): limit
             for host, limit in connection_overrides(config.max_connections_per_ip_overrides).items()
         }
-        self._connections: set[Connection] = set()
-        self._by_host: Counter[str] = Counter()
-        self._abandoned: set[asyncio.Future[Result]] = set()
 
     def __iter__(self) -> Iterator[Connection]:
         return iter(self._connections)

@@ -80,6 +80,12 @@ class Server:
             _LOG.info("listening", listener=listener.name, address=listener.address)
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
 
+    def configure(self, config: BrokerConfig) -> None:
+        """Let what may change at run time hold from now on: the limits on connections."""
+        self.connections.configure(config)
+        for tell in self.connections.on_room:
+            tell()
+
     @property
     def addresses(self) -> dict[str, Address]:
         """The addresses listened on by listener name, once `bind` has returned."""

@@ -5,16 +5,17 @@ from collections.abc import Mapping
 
 import pytest
 
+from broker.metadata.config_changes import Change, Operation
 from broker.metadata.configs import alter_broker_configs, alter_topic_configs
 from broker.metadata.memory import InMemoryStore
 from broker.metadata.metadata import Metadata
 from broker.metadata.producer_id_blocks import BLOCK_SIZE, ProducerIdBlocks
 from broker.metadata.store import MetadataStore, Put
-from broker.metadata.topics import create_topic, delete_topic, find_topic
+from broker.metadata.topics import create_topic, delete_topic, find_topic, grow_topic
 from broker.metadata.values import ProducerIds, decode_topic, encode
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uuid_to_text
-from tests.metadata.conftest import Start
+from tests.metadata.conftest import Start, until
 from tests.metadata.uncertain import ANSWER, LOSE_ANSWER, LOSE_REQUEST, UncertainStore
 
 
@@ -207,13 +208,13 @@ async def test_a_cancelled_creation_happens_whole_or_not_at_all(metadata: Metada
 async def test_a_topics_properties_are_set_and_taken_back(metadata: Metadata) -> None:
     await create_topic(metadata, "t", configs={"retention.ms": "5"})
 
-    await alter_topic_configs(metadata, "t", {"segment.bytes": "1000"})
+    await alter_topic_configs(metadata, "t", [Change("segment.bytes", "1000")])
     assert metadata.image.topics["t"].configs == {"retention.ms": "5", "segment.bytes": "1000"}
-    await alter_topic_configs(metadata, "t", {"retention.ms": None})
+    await alter_topic_configs(metadata, "t", [Change("retention.ms", None, Operation.DELETE)])
     assert metadata.image.topics["t"].configs == {"segment.bytes": "1000"}
-    await alter_topic_configs(metadata, "t", {"flush.ms": "7"}, replace=True)
+    await alter_topic_configs(metadata, "t", [Change("flush.ms", "7")], replace=True)
     assert metadata.image.topics["t"].configs == {"flush.ms": "7"}
-    await alter_topic_configs(metadata, "t", {}, replace=True)
+    await alter_topic_configs(metadata, "t", [], replace=True)
     assert metadata.image.topics["t"].configs == {}
     assert (await metadata.store.range(metadata.keys.topic_configs))[0] == []
 
@@ -228,9 +229,9 @@ async def test_properties_that_cannot_be_are_refused(metadata: Metadata) -> None
         ("u", {"retention.ms": "5"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ):
         with pytest.raises(KafkaError) as caught:
-            await alter_topic_configs(metadata, name, changes)
+            await alter_topic_configs(metadata, name, [Change(*change) for change in changes.items()])
         assert caught.value.code is code
-    await alter_topic_configs(metadata, "t", {"retention.ms": "5"}, validate_only=True)
+    await alter_topic_configs(metadata, "t", [Change("retention.ms", "5")], validate_only=True)
     assert metadata.image is before
 
 
@@ -238,28 +239,35 @@ async def test_changes_of_properties_at_the_same_time_are_all_kept(metadata: Met
     await create_topic(metadata, "t")
     names = ["retention.ms", "flush.ms", "segment.ms", "segment.bytes", "file.delete.delay.ms"]
 
-    await asyncio.gather(*(alter_topic_configs(metadata, "t", {name: "1000"}) for name in names))
+    await asyncio.gather(*(alter_topic_configs(metadata, "t", [Change(name, "1000")]) for name in names))
 
     assert metadata.image.topics["t"].configs == dict.fromkeys(names, "1000")
 
 
 async def test_brokers_properties_change_at_run_time(metadata: Metadata) -> None:
-    await alter_broker_configs(metadata, None, {"log.retention.ms": "5", "log.segment.bytes": "1000"})
-    await alter_broker_configs(metadata, 1, {"log.segment.bytes": "2000"})
+    await alter_broker_configs(metadata, None, [Change("log.retention.ms", "5"), Change("log.segment.bytes", "1000")])
+    await alter_broker_configs(metadata, 1, [Change("log.segment.bytes", "2000")])
     assert metadata.image.dynamic_configs(1) == {"log.retention.ms": "5", "log.segment.bytes": "2000"}
 
-    await alter_broker_configs(metadata, 1, {"log.segment.bytes": None})
+    await alter_broker_configs(metadata, 1, [Change("log.segment.bytes", None, Operation.DELETE)])
     assert metadata.image.dynamic_configs(1) == {"log.retention.ms": "5", "log.segment.bytes": "1000"}
 
 
 @pytest.mark.parametrize(
-    "changes", [{"num.partitions": "5"}, {"nonsense": "5"}, {"log.segment.bytes": "x"}, {"log.retention.hours": "9"}]
+    ("name", "value"),
+    [
+        ("num.partitions", "5"),
+        ("nonsense", "5"),
+        ("num.io.threads", "9"),
+        ("log.segment.bytes", "x"),
+        ("log.retention.hours", "9"),
+        ("log.retention.ms", "0"),
+        ("max.connections.per.ip.overrides", "localhost"),
+    ],
 )
-async def test_what_needs_a_restart_does_not_change_at_run_time(
-    metadata: Metadata, changes: dict[str, str | None]
-) -> None:
+async def test_what_needs_a_restart_does_not_change_at_run_time(metadata: Metadata, name: str, value: str) -> None:
     with pytest.raises(KafkaError) as caught:
-        await alter_broker_configs(metadata, 1, changes)
+        await alter_broker_configs(metadata, 1, [Change(name, value)])
     assert caught.value.code is ErrorCode.INVALID_REQUEST
 
 
@@ -288,3 +296,61 @@ async def test_producer_ids_run_out_after_2_to_the_63(metadata: Metadata) -> Non
 
     with pytest.raises(KafkaError, match="used up"):
         await ProducerIdBlocks(metadata).next()
+
+
+@pytest.mark.parametrize("count", [2, 61, 62, 150])
+async def test_a_topic_grows_to_any_size_at_once(shared: InMemoryStore, start: Start, count: int) -> None:
+    metadata = await start(shared)
+    await create_topic(metadata, "t")
+    before = metadata.image.topics["t"].partitions[0]
+    sizes: set[int] = set()
+    metadata.on_change(lambda _old, image: sizes.update(len(topic.partitions) for topic in image.topics.values()))
+
+    await grow_topic(metadata, "t", count)
+
+    partitions = metadata.image.topics["t"].partitions
+    assert sizes - {1} == {count}
+    assert len(partitions) == count
+    assert partitions[0] is before
+    assert all((partition.replicas, partition.leader) == ([1], 1) for partition in partitions)
+    assert metadata.image.uncovered == {}
+    topic_id = metadata.image.topics["t"].topic_id
+    assert len((await start(shared, 2)).image.topics_by_id[topic_id].partitions) == count
+
+
+async def test_new_partitions_go_on_where_the_old_ones_ended(shared: InMemoryStore, start: Start) -> None:
+    metadata = await start(shared, 1)
+    await start(shared, 2)
+    await until(metadata, lambda image: len(image.brokers) == 2)
+    await create_topic(metadata, "t", 3, 2)
+
+    await grow_topic(metadata, "t", 5)
+
+    assert [each.replicas for each in metadata.image.topics["t"].partitions] == [[1, 2], [2, 1], [1, 2], [2, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("count", [3, 100])
+async def test_one_of_two_growths_at_the_same_time_wins(shared: InMemoryStore, start: Start, count: int) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await create_topic(first, "t", 2)
+    await until(second, lambda image: "t" in image.topics)
+
+    results = await asyncio.gather(
+        grow_topic(first, "t", count), grow_topic(second, "t", count), return_exceptions=True
+    )
+
+    refused = [result for result in results if isinstance(result, KafkaError)]
+    assert [error.code for error in refused] == [ErrorCode.INVALID_PARTITIONS]
+    assert len(first.image.topics["t"].partitions) == count
+
+
+@pytest.mark.parametrize("what", [LOSE_REQUEST, LOSE_ANSWER])
+async def test_lost_answers_change_no_growth(start: Start, what: str) -> None:
+    store = UncertainStore(iter([ANSWER] * 5 + [what] * 6))
+    metadata = await start(store)
+    await create_topic(metadata, "t")
+
+    await grow_topic(metadata, "t", 130)
+
+    assert len(metadata.image.topics["t"].partitions) == 130
+    await store.close()

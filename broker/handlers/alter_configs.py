@@ -1,0 +1,44 @@
+"""AlterConfigs (33), versions 0–2: give topics and brokers the properties named, and no others (KIP-133).
+
+What is set and not named goes back to where it comes from without; that surprises many, which is why clients now send
+IncrementalAlterConfigs (KIP-339). Each resource succeeds or fails as a whole and for itself; see `config_resources` for
+which there are and what is refused. With `validate_only` nothing changes. A change holds when the answer goes out: for
+topics and logs that are in use too, and without a restart. The versions differ in encoding and throttling alone.
+"""
+
+from __future__ import annotations
+
+from broker.handlers.config_resources import alter, check_changes, count_resources
+from broker.handlers.services import Services
+from broker.metadata.config_changes import Change
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+
+async def handle(services: Services, context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    named = count_resources(request.resources)
+    responses = []
+    for resource in request.resources:
+        try:
+            changes = [Change(config.name, config.value) for config in resource.configs]
+            check_changes(named[resource.resource_type, resource.resource_name], changes)
+            await alter(services, resource, changes, replace=True, validate_only=request.validate_only)
+        except KafkaError as error:
+            responses.append(_response(resource, error.code, error.detail))
+        else:
+            responses.append(_response(resource, ErrorCode.NONE, ""))
+    return AlterConfigsResponse(responses=responses)
+
+
+def error_response(request: AlterConfigsRequest, code: ErrorCode, message: str) -> AlterConfigsResponse:
+    return AlterConfigsResponse(responses=[_response(resource, code, message) for resource in request.resources])
+
+
+def _response(resource: AlterConfigsResource, code: ErrorCode, message: str) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(code, message or None, resource.resource_type, resource.resource_name)

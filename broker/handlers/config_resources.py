@@ -1,0 +1,78 @@
+"""The resources whose properties can be changed, and the checks that AlterConfigs and IncrementalAlterConfigs share.
+
+| resource | name | changed by |
+|---|---|---|
+| topic (2) | a topic | `metadata.configs.alter_topic_configs` |
+| broker (4) | this broker's id, or empty for all brokers | `metadata.configs.alter_broker_configs` |
+
+INVALID_REQUEST: a resource or a property that is named more than once, a value that is null, another broker's id, and
+any other type of resource. Differs from Kafka: what it keeps for client metrics (16), because no client is asked for
+any here, and for groups (32), because the coordinator goes by the broker's properties alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+from broker.handlers.services import Services
+from broker.metadata.config_changes import Change, Operation
+from broker.metadata.configs import alter_broker_configs, alter_topic_configs
+from protocol.errors import ErrorCode, KafkaError
+
+TOPIC = 2
+BROKER = 4
+
+
+class Resource(Protocol):
+    """What the resources of both requests have."""
+
+    resource_type: int
+    resource_name: str
+
+
+def count_resources(resources: Sequence[Resource]) -> Counter[tuple[int, str]]:
+    """How often each resource is named."""
+    return Counter((resource.resource_type, resource.resource_name) for resource in resources)
+
+
+def check_changes(times_named: int, changes: Sequence[Change]) -> None:
+    """Raise `KafkaError` INVALID_REQUEST for what no resource can be asked to change."""
+    if times_named > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    names = [change.name for change in changes]
+    if len(set(names)) < len(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    nulls = [change.name for change in changes if change.value is None and change.operation is not Operation.DELETE]
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {', '.join(nulls)}")
+
+
+async def alter(
+    services: Services, resource: Resource, changes: Sequence[Change], *, replace: bool, validate_only: bool
+) -> None:
+    """Change what is set for a resource. Raises `KafkaError` as the functions above do."""
+    name = resource.resource_name
+    if resource.resource_type == TOPIC:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        await alter_topic_configs(services.metadata, name, changes, replace=replace, validate_only=validate_only)
+    elif resource.resource_type == BROKER:
+        node_id = _check_node(services, name) if name else None
+        await alter_broker_configs(services.metadata, node_id, changes, replace=replace, validate_only=validate_only)
+    else:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"there are no properties to change of resource type {resource.resource_type}"
+        )
+
+
+def _check_node(services: Services, name: str) -> int:
+    node_id = services.config.node_id
+    try:
+        named = int(name)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+    if named != node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
+    return node_id

@@ -1,0 +1,62 @@
+"""IncrementalAlterConfigs (44), versions 0–1: change single properties of topics and brokers (KIP-339).
+
+What can be done to a property is in `metadata.config_changes`: set, delete, append to a list, subtract from it. What is
+not named stays. Each resource succeeds or fails as a whole and for itself; see `config_resources` for which there are
+and what is refused. With `validate_only` nothing changes. A change holds when the answer goes out: for topics and logs
+that are in use too, and without a restart. The versions differ in encoding alone.
+
+Differs from Kafka: an operation that does not exist is INVALID_REQUEST for every resource; there it is
+UNKNOWN_SERVER_ERROR for a topic, because the request fails where nobody expects it to.
+"""
+
+from __future__ import annotations
+
+from broker.handlers.config_resources import alter, check_changes, count_resources
+from broker.handlers.services import Services
+from broker.metadata.config_changes import Change, Operation
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+async def handle(
+    services: Services, context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    named = count_resources(request.resources)
+    responses = []
+    for resource in request.resources:
+        try:
+            changes = _changes(resource)
+            check_changes(named[resource.resource_type, resource.resource_name], changes)
+            await alter(services, resource, changes, replace=False, validate_only=request.validate_only)
+        except KafkaError as error:
+            responses.append(_response(resource, error.code, error.detail))
+        else:
+            responses.append(_response(resource, ErrorCode.NONE, ""))
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+def error_response(
+    request: IncrementalAlterConfigsRequest, code: ErrorCode, message: str
+) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[_response(resource, code, message) for resource in request.resources]
+    )
+
+
+def _changes(resource: AlterConfigsResource) -> list[Change]:
+    unknown = [config for config in resource.configs if config.config_operation not in set(Operation)]
+    if unknown:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"{unknown[0].name}: there is no operation {unknown[0].config_operation}"
+        )
+    return [Change(config.name, config.value, Operation(config.config_operation)) for config in resource.configs]
+
+
+def _response(resource: AlterConfigsResource, code: ErrorCode, message: str) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(code, message or None, resource.resource_type, resource.resource_name)

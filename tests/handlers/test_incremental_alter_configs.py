@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import pytest
+
+from broker.broker import Broker
+from protocol.errors import ErrorCode
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from protocol.records import batch_headers
+from tests.handlers.configs import (
+    APPEND,
+    BROKER,
+    BROKER_LOGGER,
+    DELETE,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    change,
+    own_values,
+    set_to,
+)
+from tests.handlers.requests import NOW, batch, create, fetch, produce
+from tests.wire import Wire
+
+BIG = batch(b"x" * 5000)
+
+
+@pytest.mark.parametrize("version", range(2))
+async def test_single_properties_of_a_topic_change(wire: Wire, version: int) -> None:
+    await create(wire, "t", retention_ms="5000", flush_ms="7")
+
+    operations = (("retention.ms", SET, "6000"), ("flush.ms", DELETE, None), ("segment.ms", DELETE, None))
+    response = await change(wire, TOPIC, "t", *operations, version=version)
+
+    assert response.error_code == ErrorCode.NONE
+    assert await own_values(wire, TOPIC, "t") == {"retention.ms": "6000"}
+
+
+async def test_lists_grow_and_shrink(wire: Wire) -> None:
+    await create(wire, "t")
+
+    for operation, value, expected in (
+        (APPEND, "compact", "delete,compact"),
+        (APPEND, "compact,delete", "delete,compact"),
+        (SUBTRACT, "delete", "compact"),
+        (SUBTRACT, "delete", "compact"),
+        (SUBTRACT, "compact", ""),
+        (APPEND, "delete", "delete"),
+    ):
+        assert (await change(wire, TOPIC, "t", ("cleanup.policy", operation, value))).error_code == ErrorCode.NONE
+        assert await own_values(wire, TOPIC, "t") == {"cleanup.policy": expected}
+
+
+@pytest.mark.parametrize(
+    ("resource", "operations", "code"),
+    [
+        ("t", [("retention.ms", APPEND, "5")], ErrorCode.INVALID_CONFIG),
+        ("t", [("no.such", SUBTRACT, "5")], ErrorCode.INVALID_CONFIG),
+        ("t", [("retention.ms", SET, "soon")], ErrorCode.INVALID_CONFIG),
+        ("t", [("no.such", SET, "1")], ErrorCode.INVALID_CONFIG),
+        ("t", [("log.retention.ms", SET, "1")], ErrorCode.INVALID_CONFIG),
+        ("t", [("cleanup.policy", APPEND, "shred")], ErrorCode.INVALID_CONFIG),
+        ("t", [("retention.ms", SET, "5"), ("no.such", SET, "1")], ErrorCode.INVALID_CONFIG),
+        ("t", [("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST),
+        ("t", [("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], ErrorCode.INVALID_REQUEST),
+        ("missing", [("retention.ms", SET, "1")], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("missing", [("retention.ms", SET, "soon")], ErrorCode.INVALID_CONFIG),
+        ("bad name", [("retention.ms", SET, "1")], ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("", [("retention.ms", SET, "1")], ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_what_a_topic_refuses(
+    wire: Wire, resource: str, operations: list[tuple[str, int, str | None]], code: ErrorCode
+) -> None:
+    await create(wire, "t", flush_ms="7")
+
+    assert (await change(wire, TOPIC, resource, *operations)).error_code == code
+    assert await own_values(wire, TOPIC, "t") == {"flush.ms": "7"}
+
+
+@pytest.mark.usefixtures("only_here")  # UNKNOWN_SERVER_ERROR
+async def test_there_are_four_operations(wire: Wire) -> None:
+    await create(wire, "t")
+
+    assert (await change(wire, TOPIC, "t", ("retention.ms", 4, "5"))).error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "operation", "code"),
+    [
+        (BROKER, "1", ("node.id", SET, "2"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("log.retention.hours", SET, "2"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("log.retention.ms", SET, "soon"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("log.retention.ms", SET, "0"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("log.retention.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
+        (BROKER, "1", ("log.retention.ms", 9, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("node.id", DELETE, None), ErrorCode.NONE),
+        (BROKER, "", ("log.segment.bytes", SET, "many"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "2", ("log.retention.ms", SET, "1000"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "one", ("log.retention.ms", SET, "1000"), ErrorCode.INVALID_REQUEST),
+        (3, "x", ("a", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER, "2", ("root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_what_other_resources_refuse(
+    wire: Wire, kind: int, resource: str, operation: tuple[str, int, str | None], code: ErrorCode
+) -> None:
+    assert (await change(wire, kind, resource, operation)).error_code == code
+
+
+@pytest.mark.usefixtures("only_here")  # stored there
+async def test_a_broker_property_that_means_nothing_here_is_refused_with_the_reason(wire: Wire) -> None:
+    response = await change(wire, BROKER, "1", ("num.io.threads", SET, "9"))
+
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert "event loop" in (response.error_message or "")
+
+
+async def test_validating_changes_nothing(wire: Wire) -> None:
+    await create(wire, "t")
+
+    for value, code in (("8000", ErrorCode.NONE), ("soon", ErrorCode.INVALID_CONFIG)):
+        response = await change(wire, TOPIC, "t", ("retention.ms", SET, value), validate_only=True)
+        assert response.error_code == code
+    response = await change(wire, BROKER, "1", ("log.roll.ms", SET, "5000"), validate_only=True)
+    assert response.error_code == ErrorCode.NONE
+
+    assert await own_values(wire, TOPIC, "t") == {}
+    assert "log.roll.ms" not in await own_values(wire, BROKER, "1")
+
+
+async def test_each_resource_succeeds_for_itself_and_is_named_once(wire: Wire) -> None:
+    for name in ("a", "b"):
+        await create(wire, name)
+
+    def resource(name: str, value: str) -> AlterConfigsResource:
+        return AlterConfigsResource(TOPIC, name, [AlterableConfig("retention.ms", SET, value)])
+
+    wanted = [resource("a", "1000"), resource("b", "1000"), resource("b", "2000"), resource("missing", "1")]
+    responses = (await wire.ask(IncrementalAlterConfigsRequest(wanted), 1)).responses
+
+    assert [(response.resource_name, response.error_code) for response in responses] == [
+        ("a", ErrorCode.NONE),
+        ("b", ErrorCode.INVALID_REQUEST),
+        ("b", ErrorCode.INVALID_REQUEST),
+        ("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+
+
+# What holds without a restart. Each property is changed at all the levels that it has.
+
+
+async def refuses_big_batches(wire: Wire) -> bool:
+    return (await produce(wire, "t", BIG)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+async def test_a_topics_own_value_holds_over_the_brokers_over_that_of_all_brokers(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    log = broker.log_dir.logs["t", 0]
+
+    levels = ((BROKER, ""), (BROKER, "1"), (TOPIC, "t"))
+    for number, (kind, resource) in enumerate(levels):
+        name = "log.segment.bytes" if kind == BROKER else "segment.bytes"
+        await change(wire, kind, resource, (name, SET, str(2_000_000 + number)))
+        assert log.config.segment_bytes == 2_000_000 + number
+    for number, (kind, resource) in reversed(list(enumerate(levels))):
+        assert log.config.segment_bytes == 2_000_000 + number
+        name = "log.segment.bytes" if kind == BROKER else "segment.bytes"
+        await change(wire, kind, resource, (name, DELETE, None))
+    assert log.config.segment_bytes == 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "name"), [(TOPIC, "t", "max.message.bytes"), (BROKER, "1", "message.max.bytes")]
+)
+async def test_the_largest_batch(broker: Broker, wire: Wire, kind: int, resource: str, name: str) -> None:
+    await create(wire, "t")
+    assert not await refuses_big_batches(wire)
+
+    await change(wire, kind, resource, (name, SET, "4000"))
+    assert await refuses_big_batches(wire)
+
+    await change(wire, kind, resource, (name, DELETE, None))
+    assert not await refuses_big_batches(wire)
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "name"), [(TOPIC, "t", "compression.type"), (BROKER, "", "compression.type")]
+)
+async def test_the_codec(broker: Broker, wire: Wire, kind: int, resource: str, name: str) -> None:
+    await create(wire, "t")
+    await produce(wire, "t", batch(b"x" * 500))
+
+    await change(wire, kind, resource, (name, SET, "zstd"))
+    await produce(wire, "t", batch(b"x" * 500))
+
+    codecs = [header.attributes & 7 for _, header in batch_headers((await fetch(wire, "t")).records or b"")]
+    assert codecs == [0, 4]
+
+
+async def test_the_kind_of_timestamp(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+
+    await set_to(wire, BROKER, "1", log_message_timestamp_type="LogAppendTime")
+    by_broker = (await produce(wire, "t", batch(b"a"))).log_append_time_ms
+    await set_to(wire, TOPIC, "t", message_timestamp_type="CreateTime")
+    by_topic = (await produce(wire, "t", batch(b"a"))).log_append_time_ms
+
+    assert (by_broker > NOW, by_topic) == (True, -1)
+
+
+async def test_how_old_a_timestamp_may_be(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+
+    await set_to(wire, BROKER, "", log_message_timestamp_before_max_ms="1000")
+
+    assert (await produce(wire, "t", batch(b"a"))).error_code == ErrorCode.INVALID_TIMESTAMP
+
+
+async def test_when_a_segment_rolls(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    await produce(wire, "t", BIG)
+
+    await set_to(wire, TOPIC, "t", segment_bytes="6000")
+    await produce(wire, "t", BIG)
+
+    assert broker.log_dir.logs["t", 0].segments_count == 2
+
+
+async def test_after_how_many_records_a_log_is_flushed(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    log = broker.log_dir.logs["t", 0]
+    await produce(wire, "t", batch(b"a"))
+    assert log.recovery_point == 0
+
+    await set_to(wire, BROKER, "1", log_flush_interval_messages="1")
+    await produce(wire, "t", batch(b"b"))
+
+    assert log.recovery_point == 2
+
+
+async def test_how_many_connections_there_may_be(broker: Broker, wire: Wire) -> None:
+    await set_to(wire, BROKER, "1", max_connections_per_ip="1")
+
+    async with Wire("127.0.0.1", broker.port) as second:
+        assert await second.is_closed_by_peer()
+
+    await set_to(wire, BROKER, "1", max_connections_per_ip_overrides="127.0.0.1:2")
+    async with Wire("127.0.0.1", broker.port) as second:
+        await create(second, "t")
+
+
+async def test_a_client_that_waits_is_let_in_when_there_may_be_more(broker: Broker, wire: Wire) -> None:
+    await set_to(wire, BROKER, "", max_connections="1")
+
+    async with Wire("127.0.0.1", broker.port) as second:
+        await change(wire, BROKER, "", ("max.connections", DELETE, None))
+        await create(second, "t")
+
+
+@pytest.mark.usefixtures("only_here")  # it starts its own broker
+async def test_what_was_set_for_brokers_holds_after_a_restart(tmp_path: object) -> None:
+    for starts in range(2):
+        async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
+            if not starts:
+                await create(wire, "t")
+                await set_to(wire, BROKER, "1", message_max_bytes="4000", max_connections_per_ip="1")
+            assert await refuses_big_batches(wire)
+            async with Wire("127.0.0.1", broker.port) as second:
+                assert await second.is_closed_by_peer()
