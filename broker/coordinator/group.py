@@ -41,7 +41,7 @@ Kafka's `GroupMetadataManager` and `ClassicGroup` are the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import msgspec
@@ -135,7 +135,7 @@ class ClassicGroup(ClassicGroupState):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
         return self._upgrade(self, event, now_ms)
 
-    def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
+    def metadata_changed(self, *_: Any) -> Effects:
         """Nothing comes of it here: the leader of the group watches the topics, and joins again."""
         return Effects()
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable
 from enum import Enum
 
 from broker.coordinator.group_type import Committer, TimerKey
-from broker.coordinator.members import Members
+from broker.coordinator.members import Member, Members
 from broker.coordinator.records import CoordinatorRecord
 from broker.coordinator.stored_group import group_record, group_tombstone, loaded_member, subscribed_topics
 from protocol.errors import ErrorCode, KafkaError
