@@ -29,6 +29,7 @@ class TopicProperty(NamedTuple):
     bound: Bound | None
     doc: str
     broker: Property[Any] | None
+    ignored_broker: str = ""  # its broker-wide name where that is taken without meaning
 
     @property
     def sensitive(self) -> bool:
@@ -64,8 +65,13 @@ _WITHOUT_BROKER_WIDE = (
     TopicProperty("remote.storage.enable", BOOLEAN, False, _no_tiered_storage, "Tiered storage is not built.", None),
     TopicProperty("remote.log.copy.disable", BOOLEAN, False, None, "Tiered storage is not built.", None),
     TopicProperty("remote.log.delete.on.disable", BOOLEAN, False, None, "Tiered storage is not built.", None),
-    TopicProperty("local.retention.ms", LONG, -2, at_least(-2), "Tiered storage is not built.", None),
-    TopicProperty("local.retention.bytes", LONG, -2, at_least(-2), "Tiered storage is not built.", None),
+    TopicProperty(
+        "local.retention.ms", LONG, -2, at_least(-2), "Tiered storage is not built.", None, "log.local.retention.ms"
+    ),
+    TopicProperty(
+        "local.retention.bytes", LONG, -2, at_least(-2), "Tiered storage is not built.", None,
+        "log.local.retention.bytes",
+    ),
 )  # fmt: skip
 
 
@@ -121,14 +127,19 @@ def describe(
     """Return every row of a topic; `dynamic` was set for this broker, `dynamic_default` for all, at run time."""
     effective = _broker_wide(config, {**dynamic_default, **dynamic})
     return [
-        _describe(
-            row,
-            overrides,
-            effective,
-            synonyms_of(row.broker.name, config, dynamic, dynamic_default) if row.broker else [],
-        )
+        _describe(row, overrides, effective, _broker_synonyms(row, config, dynamic, dynamic_default))
         for row in TOPIC_PROPERTIES.values()
     ]
+
+
+def _broker_synonyms(
+    row: TopicProperty, config: BrokerConfig, dynamic: Texts, dynamic_default: Texts
+) -> list[ConfigSynonym]:
+    if row.broker is not None:
+        return synonyms_of(row.broker.name, config, dynamic, dynamic_default)
+    if row.ignored_broker:
+        return [ConfigSynonym(row.ignored_broker, row.kind.text(row.default), ConfigSource.DEFAULT_CONFIG)]
+    return []
 
 
 def _describe(

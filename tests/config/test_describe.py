@@ -49,10 +49,6 @@ class Fact(NamedTuple):
     synonyms: str
 
 
-# Tiered storage has no broker-wide properties here, so none is a synonym.
-WITHOUT_BROKER_WIDE = {"local.retention.ms", "local.retention.bytes"}
-
-
 def _facts(resource: str) -> dict[str, Fact]:
     lines = (Path(__file__).parent / "data" / "describe-configs.tsv").read_text().splitlines()[1:]
     facts = (Fact(*line.split("\t")) for line in lines)
@@ -96,9 +92,6 @@ def test_a_brokers_row_is_as_kafka_describes_it(name: str) -> None:
 
 @pytest.mark.parametrize("fact", _facts("topic").values(), ids=lambda fact: fact.name)
 def test_a_topics_row_is_as_kafka_describes_it(fact: Fact) -> None:
-    if fact.name in WITHOUT_BROKER_WIDE:
-        fact = fact._replace(synonyms="")
-
     assert _shown(TOPIC_ROWS[fact.name], "topic") == fact
 
 
