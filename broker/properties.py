@@ -1,4 +1,4 @@
-r"""Java's `.properties` text, read and written as `java.util.Properties` does it.
+r"""Java's `.properties` text, read as `java.util.Properties` reads it.
 
 ```
 natural line    up to \n, \r or \r\n
@@ -18,7 +18,7 @@ Pure functions over text; files are read by the caller. Used for the broker's co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _WHITE_SPACE = " \t\f"
@@ -28,7 +28,6 @@ _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u.{0,4}|.?)", re.DOTALL)
 _HEX = re.compile(r"u[0-9a-fA-F]{4}\Z")
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_CONTROL_REVERSED = {character: "\\" + letter for letter, character in _CONTROL.items()}
 
 
 class Entry(NamedTuple):
@@ -68,13 +67,6 @@ def parse(text: str) -> list[Entry]:
         assert separator is not None
         entries.append(Entry(_unescape(key.group(), line), _unescape(logical[separator.end() :], line), line))
     return entries
-
-
-def format_entries(entries: Mapping[str, str], comment: str = "") -> str:
-    """Return text that `parse` and Java read back as `entries`; `comment` may have several lines."""
-    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
-    lines += [f"{_escape(key, key=True)}={_escape(value, key=False)}" for key, value in entries.items()]
-    return "".join(line + "\n" for line in lines)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -120,18 +112,3 @@ def _unescape(text: str, line: int) -> str:
     unescaped = _ESCAPE.sub(replace, text)
     # \uXXXX are UTF-16 code units: a pair of surrogates is one character.
     return unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _escape(text: str, *, key: bool) -> str:
-    out = []
-    for position, character in enumerate(text):
-        if character in _CONTROL_REVERSED:
-            out.append(_CONTROL_REVERSED[character])
-        elif character in "\\=:#!" or (character == " " and (key or position == 0)):
-            out.append("\\" + character)
-        elif " " <= character <= "~":
-            out.append(character)
-        else:
-            units = character.encode("utf-16-be", "surrogatepass")
-            out += [f"\\u{units[i] << 8 | units[i + 1]:04X}" for i in range(0, len(units), 2)]
-    return "".join(out)

@@ -16,7 +16,6 @@ FEATURE_LEVEL = 1
 
 STARTING = "starting"
 RUNNING = "running"
-DRAINING = "draining"
 
 
 class ClusterRecord(msgspec.Struct, frozen=True):

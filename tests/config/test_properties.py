@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from broker.properties import Entry, MalformedPropertiesError, decode, format_entries, parse
+from broker.properties import Entry, MalformedPropertiesError, decode, parse
 
 JAVA = json.loads((Path(__file__).parent / "data" / "java-properties.json").read_text())
 
@@ -31,24 +29,6 @@ def test_duplicates_are_all_reported() -> None:
 def test_an_incomplete_unicode_escape_is_an_error_with_its_line(text: str) -> None:
     with pytest.raises(MalformedPropertiesError, match=f"line {text.count(chr(10)) + 1}: .* four hexadecimal digits"):
         parse(text)
-
-
-@given(st.dictionaries(st.text(), st.text()), st.text(st.characters(exclude_categories=["Cs", "Cc"])))
-def test_what_is_written_reads_back(entries: dict[str, str], comment: str) -> None:
-    surrogates_joined = {
-        key: value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for key, value in entries.items()
-    }
-
-    text = format_entries(entries, comment)
-
-    assert text.isascii() or not comment.isascii()
-    assert {entry.key: entry.value for entry in parse(text)} == surrogates_joined
-
-
-def test_what_is_written_looks_as_java_writes_it() -> None:
-    assert format_entries({"a b": " c=d", "é": "x\ty"}, "two\nlines") == (
-        "# two\n# lines\na\\ b=\\ c\\=d\n\\u00E9=x\\ty\n"
-    )
 
 
 def test_files_are_utf_8_or_else_iso_8859_1() -> None:
