@@ -238,15 +238,19 @@ class Broker:
 
     async def _start_status_server(self) -> None:
         # Not at the top: importing the Prometheus client would delay every start by a third.
+        from broker.exporter_collector import ExporterCollector
         from broker.metrics_collector import MetricsCollector, registry
         from broker.server.status import status_server
 
         config = self.config
         gauges = self._gauges
-        collector = MetricsCollector(
-            self.metrics, self._clock, gauges.read, gauges.read_partitions, config.metrics_partition_limit
-        )
-        server = status_server(registry(collector), config.metrics_static_labels, self._why_not_ready)
+        limit = config.metrics_partition_limit
+        dialects = {
+            "strimzi": MetricsCollector(self.metrics, self._clock, gauges.read, gauges.read_partitions, limit),
+            "exporter": ExporterCollector(gauges.read_cluster, gauges.read_partitions, limit),
+        }
+        collectors = [collector for name, collector in dialects.items() if name in config.metrics_dialects]
+        server = status_server(registry(*collectors), config.metrics_static_labels, self._why_not_ready)
         self._stack.push_async_callback(server.stop)
         host, self.metrics_port = await server.start(config.metrics_host, config.metrics_port)
         _LOG.info("metrics served", address=(host, self.metrics_port))

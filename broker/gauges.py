@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker.handlers.services import Services
-from broker.metrics import Gauges, PartitionGauges
+from broker.metadata.image import BrokerImage
+from broker.metrics import ClusterGauges, Gauges, PartitionGauges
 from broker.replication.isr import effective_min_insync
 from broker.replication.partition import Partition
 from broker.storage.log_dir import LogDir
@@ -59,6 +60,18 @@ class BrokerGauges:
                 gauges.preferred_replica_imbalance += state.leader != state.replicas[0]
         return gauges
 
+    def read_cluster(self) -> ClusterGauges | None:
+        """What all brokers would tell alike, if this one is the controller; else None."""
+        if self._services is None:
+            return None
+        image = self._services.metadata.image
+        if image.controller_id != self._services.config.node_id:
+            return None
+        return ClusterGauges(
+            brokers={node_id: _address(broker) for node_id, broker in image.brokers.items()},
+            partitions_by_topic={name: len(topic.partitions) for name, topic in image.topics.items()},
+        )
+
     def read_partitions(self) -> Iterator[PartitionGauges]:
         """Each partition that has a log here."""
         for partition in self._services.partitions if self._services is not None else ():
@@ -69,11 +82,20 @@ class BrokerGauges:
                 size_bytes=log.size_bytes,
                 log_start_offset=log.log_start_offset,
                 log_end_offset=log.log_end_offset,
+                high_watermark=partition.high_watermark,
                 segments=log.segments_count,
                 replicas=len(partition.replicas),
                 in_sync_replicas=len(partition.isr),
                 min_in_sync_replicas=effective_min_insync(log.config.min_insync_replicas, len(partition.replicas)),
+                leader=partition.leader,
+                preferred_leader=partition.replicas[0],
+                is_led_here=partition.is_leader,
             )
+
+
+def _address(broker: BrokerImage) -> str:
+    first = broker.listeners[0]
+    return f"{first.host}:{first.port}"
 
 
 def _count_partition(gauges: Gauges, partition: Partition) -> None:

@@ -212,18 +212,29 @@ class Gauges(msgspec.Struct):
     purgatory_sizes: dict[str, int] = {}  # by the delayed operation: Produce, Fetch, Rebalance
 
 
+class ClusterGauges(NamedTuple):
+    """What the controller knows of all: addresses of the brokers that serve, by id, and sizes of topics, by name."""
+
+    brokers: dict[int, str]
+    partitions_by_topic: dict[str, int]
+
+
 class PartitionGauges(NamedTuple):
-    """One partition with a log here. Offsets are exclusive at the end."""
+    """One partition with a log here. Offsets are exclusive at the end. `leader` is -1 if there is none."""
 
     topic: str
     partition: int
     size_bytes: int
     log_start_offset: int
     log_end_offset: int
+    high_watermark: int
     segments: int
     replicas: int
     in_sync_replicas: int
     min_in_sync_replicas: int
+    leader: int
+    preferred_leader: int
+    is_led_here: bool
 
 
 class Metrics:

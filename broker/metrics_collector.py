@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 from broker.clock import Clock
 from broker.histogram import DurationHistogram
 from broker.metrics import ApiMetrics, Gauges, Metrics, PartitionGauges, TopicMetrics
+from broker.process_io import ProcessIoCollector
 from protocol.errors import ErrorCode
 
 # The percentiles of Kafka's beans, under the label values that jmx_exporter makes of them.
@@ -214,6 +215,7 @@ class MetricsCollector(Collector):
             for api in apis:
                 _add_times(family, {"request": api.name}, histogram(api))
             yield family
+        yield _no_times("kafka_network_requestmetrics_responsequeuetimems", apis)
         yield GaugeMetricFamily(
             "kafka_network_requestchannel_requestqueuesize",
             "Requests begun and not answered.",
@@ -260,10 +262,11 @@ class MetricsCollector(Collector):
             yield family
 
 
-def registry(collector: MetricsCollector) -> CollectorRegistry:
-    """A registry of one broker's own, with what prometheus_client knows of this process beside it."""
+def registry(*collectors: Collector) -> CollectorRegistry:
+    """A registry of one broker's own, with what is known of this process beside it."""
     registry = CollectorRegistry()
-    registry.register(collector)
+    for collector in (*collectors, ProcessIoCollector()):
+        registry.register(collector)
     ProcessCollector(registry=registry)
     GCCollector(registry=registry)
     return registry
@@ -285,6 +288,17 @@ def _add_topic(family: CounterMetricFamily, labels: dict[str, str], counted: Top
 
 def _times(name: str, text: str) -> Metric:
     return Metric(name, f"{text} Milliseconds; quantiles are about the last minutes.", "summary")
+
+
+def _no_times(name: str, apis: list[ApiMetrics]) -> Metric:
+    """The times of what never takes any, once for each request."""
+    family = _times(name, "Always 0: a response is sent when it is ready.")
+    for api in apis:
+        for label in _QUANTILES:
+            family.add_sample(name, {"request": api.name, "quantile": label}, 0)
+        family.add_sample(name + "_count", {"request": api.name}, api.total.count)
+        family.add_sample(name + "_sum", {"request": api.name}, 0)
+    return family
 
 
 def _add_times(family: Metric, labels: dict[str, str], histogram: DurationHistogram) -> None:

@@ -20,6 +20,10 @@ class ObservabilityProperties(Table):
     metrics_host = Property(
         "metrics.host", STRING, "127.0.0.1", own=True, doc="The address that metrics.port is opened on."
     )
+    metrics_dialects = Property(
+        "metrics.dialects", LIST, ["strimzi", "exporter"], one_of("strimzi", "exporter"), own=True,
+        doc="Whose names the series have: those of Strimzi's rules for Kafka's JMX beans, those of kafka_exporter.",
+    )
     metrics_static_labels = Property(
         "metrics.static.labels", LIST, [], own=True,
         doc="Labels added to every sample: name=value, with commas between. Some dashboards expect what scraping adds.",

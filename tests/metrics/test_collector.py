@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from broker.metrics import Gauges, Metrics, PartitionGauges
+from broker.exporter_collector import ExporterCollector
+from broker.metrics import ClusterGauges, Gauges, Metrics, PartitionGauges
 from broker.metrics_collector import MetricsCollector, registry
+from broker.process_io import ProcessIoCollector
 from broker.server.exposition import exposition
 from broker.testing.clock import ManualClock
 from protocol.errors import ErrorCode
@@ -21,13 +26,15 @@ class Scraped:
         self.clock = ManualClock()
         self.gauges = Gauges()
         self.partitions: list[PartitionGauges] = []
+        self.cluster: ClusterGauges | None = None
         self.partition_limit = 1000
 
     async def text(self, accept: str = "", static_labels: dict[str, str] | None = None) -> tuple[str, str]:
         collector = MetricsCollector(
             self.metrics, self.clock, lambda: self.gauges, lambda: self.partitions, self.partition_limit
         )
-        body, content_type = await exposition(registry(collector), accept, static_labels or {})
+        exporter = ExporterCollector(lambda: self.cluster, lambda: self.partitions, self.partition_limit)
+        body, content_type = await exposition(registry(collector, exporter), accept, static_labels or {})
         return body.decode(), content_type
 
     async def samples(self, **static_labels: str) -> Samples:
@@ -42,6 +49,11 @@ class Scraped:
 @pytest.fixture
 def scraped() -> Scraped:
     return Scraped()
+
+
+def partition(number: int, **state: Any) -> PartitionGauges:
+    """A partition with a replica out of sync, led here by its first one."""
+    return PartitionGauges("t", number, 100, 5, 9, 8, 2, 3, 2, 2, 1, 1, True)._replace(**state)
 
 
 def of(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
@@ -129,7 +141,7 @@ async def test_fetches_are_told_by_who_fetches_and_together(scraped: Scraped) ->
 
 
 async def test_partitions_have_series_up_to_a_limit(scraped: Scraped) -> None:
-    scraped.partitions = [PartitionGauges("t", number, 100, 5, 9, 2, 3, 2, 2) for number in range(3)]
+    scraped.partitions = [partition(number) for number in range(3)]
     scraped.gauges = Gauges(partition_count=3, leader_count=2)
     samples = await scraped.samples()
     where = {"topic": "t", "partition": "1"}
@@ -145,6 +157,53 @@ async def test_partitions_have_series_up_to_a_limit(scraped: Scraped) -> None:
     assert not [name for name, _ in samples if name.startswith("kafka_log_log_")]
     assert samples[of("kafka_server_replicamanager_partitioncount")] == 3
     assert samples[of("kafka_server_replicamanager_leadercount")] == 2
+
+
+async def test_partitions_led_here_are_told_under_the_exporters_names(scraped: Scraped) -> None:
+    scraped.partitions = [partition(0), partition(1, preferred_leader=2), partition(2, leader=2, is_led_here=False)]
+    samples = await scraped.samples()
+    prefix, where = "kafka_topic_partition_", {"topic": "t", "partition": "0"}
+    assert {name: samples[of(prefix + name, **where)] for name in ("current_offset", "oldest_offset", "leader")} == {
+        "current_offset": 8,
+        "oldest_offset": 5,
+        "leader": 1,
+    }
+    assert samples[of(prefix + "replicas", **where)] == 3
+    assert samples[of(prefix + "in_sync_replica", **where)] == 2
+    assert samples[of(prefix + "under_replicated_partition", **where)] == 1
+    assert samples[of(prefix + "leader_is_preferred", **where)] == 1
+    assert samples[of(prefix + "leader_is_preferred", topic="t", partition="1")] == 0
+    assert of(prefix + "leader", topic="t", partition="2") not in samples
+    scraped.partition_limit = 2
+    assert of(prefix + "leader", **where) not in await scraped.samples()
+
+
+async def test_the_controller_tells_of_brokers_and_topics_and_nobody_else(scraped: Scraped) -> None:
+    assert of("kafka_brokers") not in await scraped.samples()
+    scraped.cluster = ClusterGauges({1: "one:9092", 2: "two:9092"}, {"t": 12})
+    samples = await scraped.samples()
+    assert samples[of("kafka_brokers")] == 2
+    assert samples[of("kafka_broker_info", id="2", address="two:9092")] == 1
+    assert samples[of("kafka_topic_partitions", topic="t")] == 12
+
+
+async def test_responses_never_wait_for_their_turn(scraped: Scraped) -> None:
+    scraped.metrics.api("Produce").record(7.0, 7.0, 7.0, 7.0, 8.0)
+    samples = await scraped.samples()
+    name = "kafka_network_requestmetrics_responsequeuetimems"
+    assert samples[of(name, request="Produce", quantile="0.99")] == 0
+    assert samples[of(name + "_count", request="Produce")] == 1
+
+
+def test_what_disks_did_for_the_process_is_read_where_linux_tells_it(tmp_path: Path) -> None:
+    file = tmp_path / "io"
+    assert list(ProcessIoCollector(file).collect()) == []
+    file.write_text("rchar: 9\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 5\n")
+    families = ProcessIoCollector(file).collect()
+    assert {sample.name: sample.value for family in families for sample in family.samples} == {
+        "kafka_server_kafkaserver_linux_disk_read_bytes": 4096,
+        "kafka_server_kafkaserver_linux_disk_write_bytes": 8192,
+    }
 
 
 async def test_connections_are_told_by_listener_with_rates(scraped: Scraped) -> None:
