@@ -1,23 +1,29 @@
-"""What Prometheus scrapes is what the dashboard shows, and counts what clients did."""
+"""What Prometheus scrapes is what the dashboards show, and counts what clients did as Apache Kafka counts it."""
 
 from __future__ import annotations
 
 import json
 import re
-import urllib.request
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
+from protocol.errors import ErrorCode
+from protocol.records import BatchBuilder, write_crc
+from tests.handlers.requests import batch, fetch, new_producer_id, produce
 from tests.peers.clients import Outgoing
 from tests.peers.clients.confluent import Confluent
+from tests.peers.series import Samples, get, read, value
 from tests.peers.server import Server
+from tests.wire import Wire
 
 DASHBOARD = Path(__file__).parents[2] / "docker" / "grafana" / "dashboards" / "odradek.json"
+EXPECTED = Path(__file__).parent / "data" / "series.txt"
 
-Samples = dict[str, list[tuple[dict[str, str], float]]]
+TOPIC = "kafka_server_brokertopicmetrics_"
+ERRORS = "kafka_network_requestmetrics_errors_total"
 
 
 @pytest.fixture
@@ -25,24 +31,6 @@ def endpoint(server: Server) -> str:
     if server.metrics_port is None:
         pytest.skip("Apache Kafka needs a Java agent to be scraped")
     return f"http://{server.host}:{server.metrics_port}"
-
-
-def get(url: str) -> tuple[int, str]:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return answer.status, answer.read().decode()
-
-
-def scrape(endpoint: str) -> Samples:
-    samples: Samples = {}
-    for family in text_string_to_metric_families(get(f"{endpoint}/metrics")[1]):
-        for sample in family.samples:
-            samples.setdefault(sample.name, []).append((sample.labels, sample.value))
-    return samples
-
-
-def value(samples: Samples, name: str, **labels: str) -> float:
-    [found] = [number for own, number in samples[name] if labels.items() <= own.items()]
-    return found
 
 
 def names_in_dashboard() -> Iterator[str]:
@@ -54,14 +42,25 @@ def names_in_dashboard() -> Iterator[str]:
 def test_every_series_of_the_dashboard_is_exported(endpoint: str, server: Server, topic: str) -> None:
     Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"v")])
     Confluent().consume(server.bootstrap, topic, count=1)
-    exported = scrape(endpoint)
-    assert set(names_in_dashboard()) - set(exported) == set()
+    assert set(names_in_dashboard()) - set(read(server)) == set()
+
+
+def test_the_series_that_dashboards_and_alerts_were_written_for_are_exported_with_their_labels(
+    endpoint: str, server: Server, topic: str
+) -> None:
+    Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"v")])
+    Confluent().consume(server.bootstrap, topic, count=1)
+    exported = read(server)
+    for line in EXPECTED.read_text().splitlines():
+        name, *labels = line.split()
+        if not name.startswith("#"):
+            assert any(set(labels) <= own.keys() for own, _ in exported.get(name, ())), line
 
 
 def test_traffic_is_counted_by_topic(endpoint: str, server: Server, topic: str) -> None:
     Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"v" * 100)] * 50)
     Confluent().consume(server.bootstrap, topic, count=50)
-    samples = scrape(endpoint)
+    samples = read(server)
     assert value(samples, "kafka_server_brokertopicmetrics_messagesin_total", topic=topic) == 50
     assert value(samples, "kafka_server_brokertopicmetrics_bytesin_total", topic=topic) > 5_000
     assert value(samples, "kafka_server_brokertopicmetrics_bytesout_total", topic=topic) > 5_000
@@ -74,3 +73,106 @@ def test_traffic_is_counted_by_topic(endpoint: str, server: Server, topic: str) 
 @pytest.mark.parametrize("path", ["healthz", "readyz"])
 def test_a_serving_broker_is_healthy_and_ready(endpoint: str, path: str) -> None:
     assert get(f"{endpoint}/{path}")[0] == 200
+
+
+def damaged(records: bytes) -> bytes:
+    return records[:-1] + bytes([records[-1] ^ 1])
+
+
+def poked(records: bytes, layout: str, position: int, number: int) -> bytes:
+    """`records` with one number of their header changed and a checksum that knows of it."""
+    data = bytearray(records)
+    struct.pack_into(layout, data, position, number)
+    write_crc(data, 0, len(data))
+    return bytes(data)
+
+
+def keyless(count: int) -> bytes:
+    builder = BatchBuilder()
+    for _ in range(count):
+        builder.append(1_700_000_000_000, None, b"v")
+    return bytes(builder.build())
+
+
+async def test_what_was_refused_is_counted_by_its_cause(server: Server, make_topic: Callable[..., str]) -> None:
+    topic, compacted = make_topic(), make_topic(cleanup_policy="compact")
+    small, gzip = make_topic(max_message_bytes=200), make_topic(compression_type="gzip")
+    records, large = batch(b"a", b"b"), batch(*[b"v" * 100] * 10)
+    before = read(server)
+
+    async with Wire(server.host, server.port) as wire:
+        producer_id = await new_producer_id(wire)
+        sequences = [
+            batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=number) for number in (-1, 0, 7)
+        ]
+        refused = [
+            await produce(wire, topic, damaged(records)),
+            await produce(wire, topic, poked(records, ">i", 57, 5)),
+            await produce(wire, topic, records, partition=9),
+            await produce(wire, topic, records + records),
+            *[await produce(wire, topic, each) for each in sequences],
+            await produce(wire, compacted, keyless(3)),
+            await produce(wire, small, large),
+            await produce(wire, gzip, records),
+            await fetch(wire, topic, offset=100),
+            await fetch(wire, topic, partition=9),
+        ]
+
+    assert [row.error_code for row in refused] == [
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.NONE,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NONE,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    after = read(server)
+    of_topics = {
+        ("totalproducerequests", topic): 5,  # neither a partition that is not there, nor two batches, reach a log
+        ("failedproducerequests", topic): 3,
+        ("failedproducerequests", compacted): 1,
+        ("failedproducerequests", small): 0,
+        ("bytesrejected", small): len(large),
+        ("producemessageconversions", gzip): 2,
+        ("totalfetchrequests", topic): 1,
+        ("failedfetchrequests", topic): 0,
+    }
+    assert {(name, of): value(after, f"{TOPIC}{name}_total", topic=of) for name, of in of_topics} == of_topics
+    assert moved(before, after) == {
+        "invalidmessagecrcrecords": 1,
+        "invalidoffsetorsequencerecords": 2,
+        "nokeycompactedtopicrecords": 3,
+        "invalidmagicnumberrecords": 0,
+    }
+    assert errors(before, after, "Produce") == {
+        "CORRUPT_MESSAGE": 1,
+        "INVALID_RECORD": 4,
+        "MESSAGE_TOO_LARGE": 1,
+        "NONE": 2,
+        "OUT_OF_ORDER_SEQUENCE_NUMBER": 1,
+        "UNKNOWN_TOPIC_OR_PARTITION": 1,
+    }
+    assert errors(before, after, "Fetch") == {"NONE": 2, "OFFSET_OUT_OF_RANGE": 1, "UNKNOWN_TOPIC_OR_PARTITION": 1}
+
+
+def moved(before: Samples, after: Samples) -> dict[str, float]:
+    """By how much the series of refused records have risen."""
+    causes = ("invalidmessagecrc", "invalidoffsetorsequence", "nokeycompactedtopic", "invalidmagicnumber")
+    names = {f"{cause}records": f"{TOPIC}{cause}records_total" for cause in causes}
+    return {short: value(after, name) - value(before, name) for short, name in names.items()}
+
+
+def errors(before: Samples, after: Samples, request: str) -> dict[str, float]:
+    """The errors of an API that were told in between, NONE among them."""
+    names = {labels["error"] for labels, _ in after[ERRORS] if labels["request"] == request}
+    counts = {
+        name: value(after, ERRORS, request=request, error=name) - value(before, ERRORS, request=request, error=name)
+        for name in names
+    }
+    return {name: count for name, count in counts.items() if count}

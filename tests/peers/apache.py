@@ -25,7 +25,7 @@ def prepare(
 ) -> Server:
     """A broker on a free port with its log under `directory`, not started yet. `options` are those of the JVM."""
     port = port or free_port()
-    controller_port = free_port()
+    controller_port, jmx_port = free_port(), free_port()
     written = {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -48,12 +48,25 @@ def prepare(
         java.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(configuration))
     return Server(
         kind="apache",
-        command=java.command("kafka.Kafka", str(configuration), options=options),
+        command=java.command("kafka.Kafka", str(configuration), options=(*options, *_jmx_options(jmx_port))),
         port=port,
+        jmx_port=jmx_port,
         log_dir=directory / "log",
         output=directory / "output.log",
         is_ready=_has_a_broker,
     )
+
+
+def _jmx_options(port: int) -> list[str]:
+    properties = {
+        "com.sun.management.jmxremote.port": port,
+        "com.sun.management.jmxremote.rmi.port": port,
+        "com.sun.management.jmxremote.host": "127.0.0.1",
+        "com.sun.management.jmxremote.authenticate": "false",
+        "com.sun.management.jmxremote.ssl": "false",
+        "java.rmi.server.hostname": "127.0.0.1",
+    }
+    return [f"-D{name}={value}" for name, value in properties.items()]
 
 
 def _has_a_broker(server: Server) -> bool:

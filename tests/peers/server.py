@@ -38,6 +38,7 @@ class Server:
     output: Path
     is_ready: Callable[[Server], bool]
     metrics_port: int | None = None
+    jmx_port: int | None = None
     host: str = "127.0.0.1"
     process: subprocess.Popen[bytes] = field(init=False)
 
