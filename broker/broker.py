@@ -25,7 +25,8 @@ from typing import Any, Self
 
 from broker.clock import Clock, SystemClock, boot_id
 from broker.config import BrokerConfig
-from broker.coordinator.group import ClassicGroup, ClassicSettings
+from broker.coordinator.group import ClassicGroup
+from broker.coordinator.group_rebalance import ClassicSettings
 from broker.coordinator.group_type import CLASSIC
 from broker.coordinator.groups import Groups
 from broker.event_log import EventLogger
