@@ -14,11 +14,11 @@ import msgspec
 
 from client.errors import ConfigurationError
 from client.partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
+from client.reset_policy import is_policy
 from protocol.compression import Codec
 
 Acks = Literal[0, 1, -1, "all"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-OffsetReset = Literal["earliest", "latest", "none"]
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 DEFAULT_PORT = 9092
@@ -148,7 +148,7 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
 class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     """A consumer's settings."""
 
-    auto_offset_reset: OffsetReset  # where to begin without a position, or when it is out of range
+    auto_offset_reset: str  # where to begin without a position, or when it is out of range (`client.reset_policy`)
     isolation_level: IsolationLevel
     check_crcs: bool  # verify the checksum of every batch
     fetch_min_bytes: int  # a broker with less than this waits for more
@@ -160,7 +160,10 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _one_of(self, "auto_offset_reset", ("earliest", "latest", "none"))
+        if not is_policy(str(self.auto_offset_reset)):
+            raise _wrong(
+                "auto_offset_reset", self.auto_offset_reset, "choose one of earliest, latest, none, by_duration:PT1H30M"
+            )
         _one_of(self, "isolation_level", ("read_uncommitted", "read_committed"))
         _at_least(self, 0, ("fetch_min_bytes", "fetch_max_wait_ms"))
         _at_least(

@@ -19,11 +19,12 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from client.cluster import Cluster
-from client.config import ClientSettings, ConsumerConfig, IsolationLevel, OffsetReset, parse_bootstrap_servers
+from client.config import ClientSettings, ConsumerConfig, IsolationLevel, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork
 from client.errors import ClientError, ClosedError, ConfigurationError
 from client.fetcher import Fetcher
-from client.offset_lookup import EARLIEST, LATEST, OffsetLookup
+from client.offset_lookup import OffsetLookup
+from client.offset_places import EARLIEST, LATEST
 from client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
 from client.subscription import PartitionState, Subscription
 
@@ -38,7 +39,7 @@ class Consumer:
         self,
         bootstrap_servers: str | Sequence[str],
         *,
-        auto_offset_reset: OffsetReset = "latest",
+        auto_offset_reset: str = "latest",
         isolation_level: IsolationLevel = "read_uncommitted",
         check_crcs: bool = True,
         fetch_min_bytes: int = 1,
@@ -285,10 +286,7 @@ class Consumer:
     async def _seek_to(self, time: int, partitions: Iterable[Partition]) -> None:
         self._check_open()
         states = self._states(partitions)
-        found = await self._lookup.find({state.partition: time for state in states}, self._timeout_ms)
-        beyond = [state.partition for state in states if found[state.partition].offset < 0]
-        if beyond:
-            found |= await self._lookup.find(dict.fromkeys(beyond, LATEST), self._timeout_ms)
+        found = await self._lookup.find_or_end({state.partition: time for state in states}, self._timeout_ms)
         for state in states:
             self._seek(state, found[state.partition].offset)
         self._fetcher.arrange()

@@ -21,6 +21,7 @@ ClientError                            .retriable: whether the same call may suc
 │   ├── BufferFullError                yes  send() found no room within max_block_ms
 │   └── DeliveryTimeoutError           yes  no acknowledgement within delivery_timeout_ms: it may be in the log or not
 ├── NoOffsetError                      no   a partition has no position, and auto_offset_reset is "none"
+├── LogTruncationError                 no   records that were read are gone, and auto_offset_reset is "none"
 └── CorruptRecordsError                no   fetched bytes are not sound: checksum, format or compression
 ```
 
@@ -121,6 +122,12 @@ class DeliveryTimeoutError(TimeLimitError):
 
 class NoOffsetError(ClientError):
     """A partition has no position to read from, and `auto_offset_reset` is "none"."""
+
+
+class LogTruncationError(ClientError):
+    """Records that were read are not in the leader's log; `offset` is where it differs from them, -1 if not known."""
+
+    offset = -1
 
 
 class CorruptRecordsError(ClientError):

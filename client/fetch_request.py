@@ -1,6 +1,7 @@
 """A request to Fetch for partitions of one broker, and how its answer is read back.
 
-Topics go by id from version 13 on (KIP-516), and by name below, also when one of them has no id.
+Topics go by id from version 13 on (KIP-516), and by name below, also when one of them has no id. What is asked for is
+what the session with the broker adds up to (`fetch_session`), not what this request says.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import NamedTuple
 
 from client.config import ConsumerConfig
 from client.connection import Connection
+from client.fetch_session import FetchKey, FetchSession
 from client.metadata import ClusterImage
 from client.subscription import PartitionState
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
 from protocol.schema import ZERO_UUID
 
 _FETCH_KEY = 1
@@ -26,6 +28,7 @@ class Asked(NamedTuple):
     state: PartitionState
     generation: int
     offset: int
+    leader_epoch: int
 
     def is_wanted(self) -> bool:
         """Whether the answer is still of use: nobody has sought, or fetched elsewhere, meanwhile."""
@@ -40,40 +43,37 @@ class PartitionFetch:
         config: ConsumerConfig,
         image: ClusterImage,
         connection: Connection,
+        session: FetchSession,
         states: Sequence[PartitionState],
         max_wait_ms: int,
     ) -> None:
         """All `states` are in the image and have a fetch offset. Raises UnsupportedVersionError."""
-        topics: dict[str, FetchTopic] = {}
-        self._asked: dict[tuple[str | bytes, int], Asked] = {}
         by_id = all(image.topics[state.partition.topic].topic_id != ZERO_UUID for state in states)
         self.version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if by_id else _LAST_VERSION_BY_NAME)
         by_id = self.version > _LAST_VERSION_BY_NAME
+        self._asked: dict[tuple[str | bytes, int], Asked] = {}
+        wanted: dict[FetchKey, FetchPartition] = {}
         for state in states:
             name, index = state.partition
             offset = state.fetch_offset
             assert offset is not None
             known = image.topics[name]
-            topic = topics.get(name)
-            if topic is None:
-                topic = topics[name] = FetchTopic(name, known.topic_id, [])
-            topic.partitions.append(
-                FetchPartition(
-                    partition=index,
-                    current_leader_epoch=known.partitions[index].leader_epoch,
-                    fetch_offset=offset,
-                    partition_max_bytes=config.max_partition_fetch_bytes,
-                )
+            leader_epoch = known.partitions[index].leader_epoch
+            wanted[FetchKey(name, known.topic_id, index)] = FetchPartition(
+                partition=index,
+                current_leader_epoch=leader_epoch,
+                fetch_offset=offset,
+                partition_max_bytes=config.max_partition_fetch_bytes,
             )
-            self._asked[known.topic_id if by_id else name, index] = Asked(state, state.generation, offset)
+            self._asked[known.topic_id if by_id else name, index] = Asked(state, state.generation, offset, leader_epoch)
         self._parks = all(0 <= asked.state.high_watermark <= asked.offset for asked in self._asked.values())
         self.message = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=config.fetch_min_bytes,
             max_bytes=config.fetch_max_bytes,
             isolation_level=int(config.reads_committed),
-            topics=list(topics.values()),
         )
+        session.fill(self.message, wanted, by_id=by_id)
 
     def is_parked_for_nothing(self) -> bool:
         """Whether it waits at the broker, as far as is known, for records that nobody wants any more."""

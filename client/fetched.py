@@ -40,11 +40,22 @@ _SPECIAL = CONTROL_BIT | TRANSACTIONAL_BIT
 class Fetched:
     """The records of `data` from offset `start` on.
 
-    `next_offset` is where the next fetch goes on, `records` yields the records. Raises CorruptRecordsError at
+    `next_offset` is where the next fetch goes on, `last_epoch` the leader epoch of the record before it (-1: the format
+    has none), `records` yields the records. Raises CorruptRecordsError at
     construction, when nothing in it can be read, or while iterating, after the records that could be read.
     """
 
-    __slots__ = ("_aborted", "_batches", "_check_crcs", "_data", "_in_aborted", "next_offset", "partition", "records")
+    __slots__ = (
+        "_aborted",
+        "_batches",
+        "_check_crcs",
+        "_data",
+        "_in_aborted",
+        "last_epoch",
+        "next_offset",
+        "partition",
+        "records",
+    )
 
     def __init__(
         self,
@@ -58,6 +69,7 @@ class Fetched:
         """`aborted` is None when uncommitted records are read too."""
         self.partition = partition
         self.next_offset = start
+        self.last_epoch = -1
         self._data = data
         self._check_crcs = check_crcs
         self._aborted = None if aborted is None else deque(sorted(aborted, key=lambda one: one.first_offset))
@@ -91,6 +103,7 @@ class Fetched:
                 return
             self._batches.append((position, header))
             self.next_offset = max(self.next_offset, offset + 1 if header is None else header.next_offset)
+            self.last_epoch = -1 if header is None else header.partition_leader_epoch
             position += LOG_OVERHEAD + length
 
     def _read(self, start: int) -> Iterator[ConsumerRecord]:

@@ -2,6 +2,7 @@
 
 ```
             +--> nothing may be fetched: wait ---+
+            +--> a new leader: ask it whether it has what was read (`truncation`)
 choosing ---+--> some partition is full: wait a little, for all to go into one request
    ^        +--> Fetch, parked at the broker until there are records or fetch_max_wait_ms is over
    |                |
@@ -33,11 +34,13 @@ from client.connection import Connection
 from client.connections import Purpose
 from client.errors import BrokerError, ClientError, ClosedError, CorruptRecordsError, broker_error
 from client.fetch_request import Asked, PartitionFetch
+from client.fetch_session import FetchSession
 from client.fetched import Fetched
 from client.metadata import STALE_METADATA
 from client.offset_lookup import OffsetLookup
 from client.positions import Positions
 from client.subscription import PartitionState, Subscription
+from client.truncation import Truncation
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
 
@@ -63,6 +66,7 @@ class Fetcher:
         self._cluster = cluster
         self._subscription = subscription
         self.positions = Positions(config, lookup, subscription, self.arrange)
+        self._truncation = Truncation(config, cluster)
         self._loop = asyncio.get_running_loop()
         self._brokers: dict[int, asyncio.Task[None]] = {}
         self._news: dict[int, asyncio.Event] = {}
@@ -117,17 +121,22 @@ class Fetcher:
         """Fetch from one broker for ever."""
         config = self._config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        session = FetchSession()
         while True:
             states, is_complete = await self._choose(node_id)
             max_wait_ms = config.fetch_max_wait_ms if is_complete else min(config.fetch_max_wait_ms, _SHORT_WAIT_MS)
             try:
                 connection = await self._cluster.connection(node_id, Purpose.FETCH)
-                fetch = PartitionFetch(config, self._cluster.image, connection, states, max_wait_ms)
+                fetch = PartitionFetch(config, self._cluster.image, connection, session, states, max_wait_ms)
                 self._in_flight[node_id] = connection, fetch
                 try:
                     answer = await connection.send(fetch.message, FetchResponse, version=fetch.version)
+                except ClientError:
+                    session.lost()
+                    raise
                 finally:
                     del self._in_flight[node_id]
+                session.answered(answer)
                 if answer.error_code:
                     raise broker_error(answer.error_code, _TRIED, broker=connection.name)
             except ClosedError:
@@ -151,6 +160,9 @@ class Fetcher:
             news.clear()
             led = [state for state in self._subscription.states.values() if self._leads(node_id, state)]
             now = self._loop.time()
+            if unchecked := [state for state in led if state.may_fetch(now) and self._is_unchecked(state)]:
+                await self._check(node_id, unchecked)
+                continue
             ready = [state for state in led if state.may_fetch(now)]
             is_complete = not any(state.is_full() for state in led)
             if ready and (is_complete or has_waited):
@@ -163,6 +175,21 @@ class Fetcher:
 
     def _leads(self, node_id: int, state: PartitionState) -> bool:
         return state.fetch_offset is not None and self._cluster.leader(*state.partition) == node_id
+
+    def _is_unchecked(self, state: PartitionState) -> bool:
+        known = self._cluster.image.partition(*state.partition)
+        return known is not None and state.is_unchecked(known.leader_epoch)
+
+    async def _check(self, node_id: int, states: list[PartitionState]) -> None:
+        """Ask a new leader whether it has what was read from others; what it has not is dealt with, or told."""
+        for state, error in await self._truncation.check(node_id, states):
+            if not error.retriable:
+                self._tell([state], error)
+            else:
+                _LOG.info("%s", error)
+                self._cluster.refresh_soon()
+                self._pause(state)
+        self.arrange()
 
     def _take(self, connection: Connection, answer: FetchResponse, asked: Asked, row: PartitionData) -> None:
         state = asked.state
@@ -184,7 +211,7 @@ class Fetcher:
         except ClientError as error:
             self._tell([state], error)
             return
-        state.add(fetched)
+        state.add(fetched, asked.leader_epoch)
         self._subscription.to_the_end(state)
         self.arrived.set()
 

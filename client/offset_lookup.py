@@ -10,6 +10,7 @@ from client.cluster import Cluster
 from client.config import ConsumerConfig
 from client.errors import ClientError, TimeLimitError, UnknownTopicError, broker_error
 from client.metadata import STALE_METADATA
+from client.offset_places import LATEST
 from client.record import OffsetAndTimestamp, TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -18,12 +19,6 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-
-LATEST = -1
-"""The end: the high watermark, or the last stable offset for those who read committed records only."""
-
-EARLIEST = -2
-"""The beginning: the log start offset."""
 
 _CONSUMER = -1  # the replica id of those who are none
 _TRIED = "look up an offset"
@@ -59,6 +54,12 @@ class OffsetLookup:
                 raise failure from None
             raise TimeLimitError(_TRIED, f"no answer within {timeout_ms} ms") from None
         return found
+
+    async def find_or_end(self, times: Mapping[TopicPartition, int], timeout_ms: int) -> Found:
+        """As `find`; the end of the partition where no record is that late."""
+        found = await self.find(times, timeout_ms)
+        beyond = [partition for partition, at in found.items() if at.offset < 0]
+        return found | await self.find(dict.fromkeys(beyond, LATEST), timeout_ms) if beyond else found
 
     async def _find_topics(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> None:
         for topic in {partition.topic for partition in partitions}:

@@ -11,8 +11,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from client.config import ConsumerConfig
-from client.errors import ClientError, NoOffsetError
-from client.offset_lookup import EARLIEST, LATEST, OffsetLookup
+from client.errors import ClientError
+from client.offset_lookup import OffsetLookup
+from client.reset_policy import reset_time
 from client.subscription import PartitionState, Subscription
 
 _LOG = logging.getLogger(__name__)
@@ -52,18 +53,9 @@ class Positions:
         Raises NoOffsetError if the policy is "none", and what `OffsetLookup.find` raises.
         """
         policy = self._config.auto_offset_reset
-        if policy == "none":
-            topic, partition = states[0].partition
-            raise NoOffsetError(
-                "read",
-                'there is no position, and auto_offset_reset is "none"',
-                "Seek, or choose earliest or latest",
-                topic=topic,
-                partition=partition,
-            )
-        time = EARLIEST if policy == "earliest" else LATEST
+        time = reset_time(policy, *states[0].partition)
         generations = [state.generation for state in states]
-        found = await self._lookup.find(
+        found = await self._lookup.find_or_end(
             {state.partition: time for state in states}, self._config.default_api_timeout_ms
         )
         for state, generation in zip(states, generations, strict=True):

@@ -8,6 +8,9 @@ offset   0 ........ position ............. fetch_offset ........ high_watermark
 `position` is the offset of the next record for the user; None until it was looked up or sought. `fetch_offset` is where
 the next fetch of this partition begins. A seek moves both and drops what lies between; `generation` counts the seeks,
 so that an answer to a fetch from before is known and dropped.
+
+Each offset goes with the leader epoch of the record before it, by which a later leader can tell whether it has that
+record (KIP-320).
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ class PartitionState:
     __slots__ = (
         "backoff",
         "buffered",
+        "checked_epoch",
         "error",
+        "fetch_epoch",
         "fetch_offset",
         "generation",
         "high_watermark",
@@ -39,12 +44,16 @@ class PartitionState:
         "not_before",
         "partition",
         "position",
+        "position_epoch",
     )
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
         self.position: int | None = None
+        self.position_epoch = -1  # of the record before the position; -1: not known
         self.fetch_offset: int | None = None
+        self.fetch_epoch = -1  # of the record before the fetch offset; -1: not known
+        self.checked_epoch = -1  # of the newest leader whose log is known to hold that record
         self.generation = 0
         self.buffered: deque[Fetched] = deque()
         self.high_watermark = -1  # as of the last answer; -1: none yet
@@ -53,10 +62,12 @@ class PartitionState:
         self.backoff: Backoff | None = None  # after a failure, until the next success
         self.not_before = 0.0  # loop time before which it is not fetched
 
-    def seek(self, offset: int | None) -> None:
-        """Go on at `offset`; None: where `auto_offset_reset` says."""
+    def seek(self, offset: int | None, leader_epoch: int = -1) -> None:
+        """Go on at `offset`, behind a record of `leader_epoch`; None: where `auto_offset_reset` says."""
         self.generation += 1
         self.position = self.fetch_offset = offset
+        self.position_epoch = self.fetch_epoch = leader_epoch
+        self.checked_epoch = -1
         self.buffered.clear()
         self.error = None
         self.backoff = None
@@ -72,14 +83,20 @@ class PartitionState:
             and len(self.buffered) < MAX_BUFFERED
         )
 
+    def is_unchecked(self, leader_epoch: int) -> bool:
+        """Whether the leader of this epoch may not have what was read from another (`client.truncation`)."""
+        return self.fetch_epoch >= 0 and self.checked_epoch < leader_epoch
+
     def is_full(self) -> bool:
         """Whether it waits for the user alone."""
         return len(self.buffered) >= MAX_BUFFERED and not self.is_paused
 
-    def add(self, fetched: Fetched) -> None:
-        """Keep what a fetch from `fetch_offset` has brought."""
+    def add(self, fetched: Fetched, leader_epoch: int) -> None:
+        """Keep what a fetch from `fetch_offset` has brought, from the leader of this epoch."""
         self.buffered.append(fetched)
         self.fetch_offset = fetched.next_offset
+        self.fetch_epoch = fetched.last_epoch
+        self.checked_epoch = leader_epoch
 
     def next_record(self) -> ConsumerRecord | None:
         """The record at the position, or the next behind it, and move past it; None at the end of what a fetch brought.
@@ -91,12 +108,13 @@ class PartitionState:
         try:
             record = next(self.buffered[0].records, None)
         except ClientError:
-            self.seek(self.position)
+            self.seek(self.position, self.position_epoch)
             raise
         if record is None:
-            self.position = self.buffered.popleft().next_offset
+            self._pass(self.buffered.popleft())
             return None
         self.position = record.offset + 1
+        self.position_epoch = record.leader_epoch
         return record
 
     def take(self, count: int) -> list[ConsumerRecord]:
@@ -112,16 +130,21 @@ class PartitionState:
             records.extend(islice(fetched.records, count))
         except ClientError:
             if not records:
-                self.seek(self.position)
+                self.seek(self.position, self.position_epoch)
                 raise
-            self.seek(records[-1].offset + 1)
+            self.seek(records[-1].offset + 1, records[-1].leader_epoch)
             return records
         if len(records) < count:
-            self.buffered.popleft()
-            self.position = fetched.next_offset
+            self._pass(self.buffered.popleft())
         else:
             self.position = records[-1].offset + 1
+            self.position_epoch = records[-1].leader_epoch
         return records
+
+    def _pass(self, fetched: Fetched) -> None:
+        """Everything of a fetch was handed out, or is for nobody."""
+        self.position = fetched.next_offset
+        self.position_epoch = fetched.last_epoch
 
 
 class Subscription:

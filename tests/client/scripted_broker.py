@@ -1,9 +1,9 @@
 """Brokers in memory, for the simulated side of the client's Network seam (`scripted_network`).
 
-A broker serves ApiVersions, Metadata, InitProducerId, Produce, Fetch and ListOffsets from the logs that it leads. Tests
-bend it: `broker.script("Produce", answer, ...)` has each function answer one request in place of the broker, in order.
-It may call `broker.serve(request)` for what the broker would have said, and returns an answer, None for none, or DROP
-to end the connection.
+A broker serves ApiVersions, Metadata, InitProducerId, Produce, Fetch, ListOffsets and OffsetForLeaderEpoch from the
+logs that it leads. Tests bend it: `broker.script("Produce", answer, ...)` has each function answer one request in place
+of the broker, in order. It may call `broker.serve(request)` for what the broker would have said, and returns an answer,
+None for none, or DROP to end the connection.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
 from protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -41,12 +47,13 @@ from protocol.messages.produce import (
 )
 from protocol.schema import Message
 from tests.client.scripted_log import Log
+from tests.client.scripted_sessions import Sessions
 
 if TYPE_CHECKING:
     from tests.client.scripted_network import MemoryTransport, ScriptedNetwork
 
 DROP = object()
-SERVED = ("Produce", "Fetch", "ListOffsets", "Metadata", "ApiVersions", "InitProducerId")
+SERVED = ("Produce", "Fetch", "ListOffsets", "Metadata", "ApiVersions", "InitProducerId", "OffsetForLeaderEpoch")
 
 Answer = Message | object | None
 Script = Callable[["Broker", Any], Awaitable[Answer]]
@@ -65,6 +72,7 @@ class Broker:
         self.versions = {api.key: (api.min_version, api.max_version) for api in map(by_name, SERVED)}
         self.is_up = True
         self.transports: set[MemoryTransport] = set()
+        self.sessions = Sessions()
         self._scripts: dict[int, deque[Script]] = defaultdict(deque)
 
     def script(self, name: str, *answers: Script) -> None:
@@ -112,6 +120,8 @@ class Broker:
                 return await self._fetch(request)
             case ListOffsetsRequest():
                 return self._list_offsets(request)
+            case OffsetForLeaderEpochRequest():
+                return self._ends_of_epochs(request)
         raise AssertionError(f"nobody serves {request}")
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
@@ -145,6 +155,14 @@ class Broker:
         return answer if request.acks else None
 
     async def _fetch(self, request: FetchRequest) -> FetchResponse:
+        if not self.network.with_sessions:
+            return await self._fetch_whole(request)
+        meant = self.sessions.enter(request)
+        return (
+            meant if isinstance(meant, FetchResponse) else self.sessions.leave(request, await self._fetch_whole(meant))
+        )
+
+    async def _fetch_whole(self, request: FetchRequest) -> FetchResponse:
         answer = self._read(request)
         if not any(row.records or row.error_code for topic in answer.responses for row in topic.partitions):
             waits = [
@@ -184,6 +202,21 @@ class Broker:
         for topic in request.topics:
             rows = [self._offset(topic.name, asked) for asked in topic.partitions]
             answer.topics.append(ListOffsetsTopicResponse(topic.name, rows))
+        return answer
+
+    def _ends_of_epochs(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+        answer = OffsetForLeaderEpochResponse()
+        for topic in request.topics:
+            rows = []
+            for asked in topic.partitions:
+                log, error = self._find(topic.topic, b"", asked.partition)
+                row = EpochEndOffset(error, asked.partition)
+                if log is not None and asked.current_leader_epoch < log.leader_epoch:
+                    row.error_code = ErrorCode.FENCED_LEADER_EPOCH
+                elif log is not None:
+                    row.leader_epoch, row.end_offset = log.end_of_epoch(asked.leader_epoch)
+                rows.append(row)
+            answer.topics.append(OffsetForLeaderTopicResult(topic.topic, rows))
         return answer
 
     def _offset(self, name: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:

@@ -84,6 +84,23 @@ class Log:
     def headers(self) -> list[BatchHeader]:
         return [header for _, header in batch_headers(self.data)]
 
+    def truncate(self, offset: int) -> None:
+        """Lose the batches from this offset on; a batch begins there, or the log ends."""
+        for position, header in batch_headers(self.data):
+            if header.base_offset >= offset:
+                del self.data[position:]
+                break
+        self.end_offset = offset
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to this one, and where it ends; -1 and -1 without any."""
+        known = -1
+        for header in self.headers():
+            if header.partition_leader_epoch > epoch:
+                return (known, header.base_offset) if known >= 0 else (-1, -1)
+            known = header.partition_leader_epoch
+        return (known, self.end_offset) if known >= 0 else (-1, -1)
+
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one that holds `offset`, at least one."""
         found = bytearray()

@@ -27,7 +27,15 @@ _SIZE = struct.Struct(">i")
 class ScriptedNetwork:
     """A cluster in memory: brokers by node id, logs by topic and partition."""
 
-    def __init__(self, brokers: int = 1, *, piece_size: int = 1 << 20, with_topic_ids: bool = True) -> None:
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        piece_size: int = 1 << 20,
+        with_topic_ids: bool = True,
+        with_sessions: bool = False,
+    ) -> None:
+        self.with_sessions = with_sessions
         self.brokers = {node_id: Broker(self, node_id) for node_id in range(1, brokers + 1)}
         self.logs: dict[tuple[str, int], Log] = {}
         self.aliases: dict[Address, Broker] = {}  # where brokers can be reached without advertising it

@@ -55,9 +55,10 @@ def batch(
     codec: Codec = Codec.NONE,
     producer_id: int = -1,
     is_transactional: bool = False,
+    leader_epoch: int = 0,
 ) -> bytearray:
     """A batch; the timestamp goes up by one from record to record."""
     builder = BatchBuilder(codec, producer_id=producer_id, producer_epoch=0, is_transactional=is_transactional)
     for index, value in enumerate(values):
         builder.append(timestamp + index, None, value)
-    return builder.build(base_offset, 0)
+    return builder.build(base_offset, leader_epoch)

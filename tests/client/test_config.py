@@ -74,6 +74,9 @@ def test_settings_of_a_producer_that_cannot_be_are_refused(settings: Any, words:
     ("settings", "words"),
     [
         ({"auto_offset_reset": "first"}, "choose one of earliest, latest, none"),
+        ({"auto_offset_reset": "by_duration:1h"}, "by_duration:PT1H30M"),
+        ({"auto_offset_reset": "by_duration:PT"}, "by_duration:PT1H30M"),
+        ({"auto_offset_reset": None}, "auto_offset_reset is None"),
         ({"isolation_level": "serializable"}, "read_uncommitted, read_committed"),
         ({"max_poll_records": 0}, "max_poll_records is 0"),
         ({"fetch_max_wait_ms": 30000}, "less than request_timeout_ms"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from itertools import islice
 from typing import Any
 
@@ -206,6 +207,20 @@ async def test_message_sets_of_old_brokers_are_read() -> None:
 async def test_without_a_position_the_policy_says_where_to_begin(policy: Any, position: int) -> None:
     network, log = one_log(100)
     log.start_offset = 20
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset=policy) as consumer:
+        consumer.assign([T0])
+        assert await consumer.position(T0) == position
+
+
+@pytest.mark.parametrize(
+    ("policy", "position"), [("by_duration:PT30M", 2), ("by_duration:P1DT1H", 0), ("by_duration:PT0.5S", 3)]
+)
+@simulated
+async def test_a_duration_says_how_old_the_first_record_may_be(policy: str, position: int) -> None:
+    network, log = one_log()
+    present = time.time_ns() // 1_000_000
+    for offset, age_s in enumerate((7200, 3600, 60)):
+        log.add(batch([b"x"], offset, timestamp=present - 1000 * age_s))
     async with Consumer(network.bootstrap, network=network, auto_offset_reset=policy) as consumer:
         consumer.assign([T0])
         assert await consumer.position(T0) == position
@@ -716,13 +731,14 @@ async def test_close_ends_iteration_and_a_poll_that_waits() -> None:
 @simulated
 async def test_whatever_happens_every_record_is_read_once_and_in_order(seed: int) -> None:
     chance = random.Random(seed)
-    network = ScriptedNetwork(brokers=3, piece_size=chance.choice([7, 1000, 100000]))
+    network = ScriptedNetwork(brokers=3, piece_size=chance.choice([7, 1000, 100000]), with_sessions=seed % 2 == 1)
     logs = network.create("t", 4)
 
     async def trouble() -> None:
         for _ in range(60):
             await asyncio.sleep(chance.expovariate(10))
             broker = network.brokers[chance.randrange(1, 4)]
+            broker.sessions.forget()
             match chance.randrange(5):
                 case 0:
                     broker.script("Fetch", chance.choice([drop_unread, serve_and_drop]))
