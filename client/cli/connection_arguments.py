@@ -14,14 +14,18 @@ _OTHER_NAMES = {
 """Properties of Kafka's clients whose setting here is not their name with underscores."""
 
 
-def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("cluster")
-    group.add_argument(
+def add_bootstrap_argument(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    parser.add_argument(
         "--bootstrap-server",
         default="localhost:9092",
         metavar="HOST:PORT[,HOST:PORT]",
         help="brokers to ask for the rest of the cluster (default: %(default)s)",
     )
+
+
+def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("cluster")
+    add_bootstrap_argument(group)
     group.add_argument(
         "--command-config", metavar="PATH", help="a .properties file with settings of the client (docs/client.md)"
     )

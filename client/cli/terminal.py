@@ -16,7 +16,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def paint(text: str, style: str, stream: TextIO) -> str:
-    """`text` in a style (above) if `stream` shows colours, else as it is. NO_COLOR: https://no-color.org."""
-    if not is_terminal(stream) or os.environ.get("NO_COLOR"):
+    """`text` in a style (above, or "" for none) if `stream` shows colours, else as it is. NO_COLOR: https://no-color.org."""
+    if not style or not is_terminal(stream) or os.environ.get("NO_COLOR"):
         return text
     return f"\x1b[{style}m{text}\x1b[0m"

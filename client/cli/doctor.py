@@ -1,0 +1,52 @@
+"""`python -m client doctor`: what is in the way between this machine and a cluster, a line a finding with its cure.
+
+Exit status 1 if there is a problem; warnings leave it at 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from client.cli import FAILED, fail
+from client.cli.argument_types import positive
+from client.cli.connection_arguments import add_bootstrap_argument
+from client.cli.tables import add_json_argument, print_json
+from client.cli.terminal import GREEN, RED, YELLOW, paint
+
+_STYLES = {"OK": GREEN, "NOTE": "", "WARNING": YELLOW, "PROBLEM": RED}
+_WIDTH = 7  # of the longest severity
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_bootstrap_argument(parser)
+    parser.add_argument(
+        "--timeout-ms",
+        type=positive,
+        default=5000,
+        metavar="MS",
+        help="for each step: a name, a connection, an answer (default: %(default)s)",
+    )
+    add_json_argument(parser)
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    from client.config import parse_bootstrap_servers
+    from client.connection import TcpNetwork
+    from client.doctor.diagnosis import diagnose
+    from client.doctor.finding import Severity
+    from client.errors import ConfigurationError
+
+    try:
+        servers = parse_bootstrap_servers(arguments.bootstrap_server)
+    except ConfigurationError as error:
+        return fail(error)
+    findings = []
+    async for finding in diagnose(servers, TcpNetwork(), arguments.timeout_ms / 1000):
+        findings.append(finding)
+        if not arguments.json:
+            severity = finding.severity.name
+            print(f"{paint(severity.lower().ljust(_WIDTH), _STYLES[severity], sys.stdout)}  {finding}", flush=True)
+    if arguments.json:
+        print_json([{**finding._asdict(), "severity": finding.severity.name.lower()} for finding in findings])
+    return FAILED if any(finding.severity is Severity.PROBLEM for finding in findings) else 0

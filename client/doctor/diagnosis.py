@@ -1,0 +1,99 @@
+"""The checks in their order; each stands on those before it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from client.config import Address
+from client.connection import Connection, Network
+from client.doctor.advertised import check_advertised
+from client.doctor.clock import check_clock
+from client.doctor.finding import Finding, Severity
+from client.doctor.listener import Examiner
+from client.doctor.partitions import check_partitions
+from client.errors import ClientError, UnsupportedVersionError
+from protocol.api import by_key
+from protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+_NEEDED = {0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata"}
+
+
+async def diagnose(servers: Sequence[Address], network: Network, seconds: float) -> AsyncIterator[Finding]:
+    """Yield what is found, as it is found, with so many seconds for each step."""
+    examiner = Examiner(network, seconds)
+    connections: dict[Address, Connection] = {}
+    try:
+        for server in servers:
+            findings, connection = await examiner.examine(server, str(server))
+            for finding in findings:
+                yield finding
+            if connection is not None:
+                connections[server] = connection
+        async for finding in _diagnose_cluster(examiner, servers, connections):
+            yield finding
+    finally:
+        for connection in connections.values():
+            connection.close()
+
+
+async def _diagnose_cluster(
+    examiner: Examiner, servers: Sequence[Address], connections: dict[Address, Connection]
+) -> AsyncIterator[Finding]:
+    clusters: dict[str | None, Address] = {}
+    metadata: MetadataResponse | None = None
+    for server, connection in connections.items():
+        versions = _check_versions(connection)
+        if versions is not None:
+            yield versions
+            continue
+        try:
+            metadata = await connection.send(MetadataRequest(None, False), MetadataResponse)
+        except ClientError as error:
+            yield _refused(server, error)
+            continue
+        clusters.setdefault(metadata.cluster_id, server)
+        yield Finding(Severity.OK, str(server), f"cluster {metadata.cluster_id}, {len(metadata.brokers)} brokers")
+    if len(clusters) > 1:
+        text = "the bootstrap servers belong to different clusters"
+        named = ", ".join(f"{server} to {cluster}" for cluster, server in clusters.items())
+        yield Finding(Severity.PROBLEM, "cluster", f"{text}: {named}", "Give the servers of one cluster")
+    elif metadata is not None:
+        came_by = {server: server in connections for server in servers}
+        for finding in await check_advertised(examiner, metadata, came_by):
+            yield finding
+        for finding in _check_controller(metadata):
+            yield finding
+        for finding in check_partitions(metadata):
+            yield finding
+        yield await check_clock(next(iter(connections.values())))
+
+
+def _check_versions(connection: Connection) -> Finding | None:
+    """None if there is a version in common of each API that every client needs."""
+    missing = []
+    for key, name in _NEEDED.items():
+        try:
+            connection.versions.highest(key)
+        except UnsupportedVersionError:
+            api = by_key(key)
+            missing.append(f"{name} {api.min_version} to {api.max_version}")
+    if not missing:
+        return None
+    text = f"no version in common of what this client needs: {', '.join(missing)}"
+    return Finding(Severity.PROBLEM, connection.name, text, "Upgrade the older side: Kafka 2.1 and later will do")
+
+
+def _refused(server: Address, error: ClientError) -> Finding:
+    return Finding(
+        Severity.PROBLEM,
+        str(server),
+        f"it negotiates versions, but does not answer for metadata ({error.cause})",
+        "If the listener demands authentication (SASL), give the port of one that does not",
+    )
+
+
+def _check_controller(metadata: MetadataResponse) -> list[Finding]:
+    if metadata.controller_id >= 0:
+        return []
+    cure = "Start the controllers; until then topics cannot be created, and no new leaders are elected"
+    return [Finding(Severity.PROBLEM, "cluster", "there is no controller", cure)]

@@ -1,0 +1,117 @@
+"""One address, from its name to a broker that answers.
+
+A name may stand for several addresses (`localhost`: ::1 and 127.0.0.1); clients try them in turn, and some give up at
+the first. So each is tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import NamedTuple
+
+from client.config import Address
+from client.connection import Connection, Network, open_connection
+from client.doctor.finding import Finding, Severity
+from client.doctor.other_peer import Peer, identify
+from client.errors import BrokerUnreachableError, ClientError
+
+_CLIENT_ID = "odradek-doctor"
+
+_PEERS = {
+    Peer.TLS: (
+        "a TLS listener, and this client speaks plain text",
+        "Give the port of the plain-text listener, or have clients use security.protocol=SSL",
+    ),
+    Peer.HTTP: ("a web server answers, no Kafka broker", "Give the port of the broker's listener"),
+    Peer.OTHER: ("something answers that is no Kafka broker", "Give the port of the broker's listener"),
+    Peer.CLOSES: (
+        "it accepts connections and closes them at the first request",
+        "Is it a Kafka listener? A proxy or port mapping without a broker behind it does this, too",
+    ),
+    Peer.SILENT: (
+        "it accepts connections and does not answer",
+        "Is the broker overloaded or stopped, or is it no Kafka listener?",
+    ),
+}
+
+
+class Examined(NamedTuple):
+    """What was found at an address; `connection` is None where no broker answers."""
+
+    findings: list[Finding]
+    connection: Connection | None
+
+
+class Examiner:
+    """Examines addresses by a network, with so many `seconds` for each step."""
+
+    def __init__(self, network: Network, seconds: float) -> None:
+        self._network = network
+        self._seconds = seconds
+
+    async def examine(self, address: Address, subject: str) -> Examined:
+        """Resolve, connect and negotiate; `subject` is how findings call the address."""
+        try:
+            resolved = await self._resolve(address)
+        except (OSError, TimeoutError) as error:
+            reason = getattr(error, "strerror", None) or "no answer from the name server in time"
+            cure = "Check the spelling, /etc/hosts and DNS on this machine"
+            text = f"{address.host} cannot be resolved ({reason})"
+            return Examined([Finding(Severity.PROBLEM, subject, text, cure)], None)
+        began = time.monotonic()
+        attempts = await asyncio.gather(*(self._open(one) for one in resolved))
+        milliseconds = (time.monotonic() - began) * 1000
+        connections = [one for one in attempts if isinstance(one, Connection)]
+        failures = {place: one for place, one in zip(resolved, attempts, strict=True) if isinstance(one, ClientError)}
+        for spare in connections[1:]:
+            spare.close()
+        if not connections:
+            return Examined([await self._why(subject, failures)], None)
+        findings = [Finding(Severity.OK, subject, f"a Kafka broker answers ({milliseconds:.0f} ms)")]
+        if failures:
+            findings.append(_half_reachable(subject, address, failures, connections[0]))
+        return Examined(findings, connections[0])
+
+    async def _resolve(self, address: Address) -> list[Address]:
+        async with asyncio.timeout(self._seconds):
+            found = await asyncio.get_running_loop().getaddrinfo(*address)
+        return [Address(host, address.port) for host in dict.fromkeys(str(one[4][0]) for one in found)]
+
+    async def _open(self, address: Address) -> Connection | ClientError:
+        try:
+            return await open_connection(
+                self._network,
+                address,
+                str(address),
+                client_id=_CLIENT_ID,
+                connect_timeout=self._seconds,
+                request_timeout=self._seconds,
+            )
+        except ClientError as error:
+            return error
+
+    async def _why(self, subject: str, failures: dict[Address, ClientError]) -> Finding:
+        """Why no broker answers at any of the addresses."""
+        connected = [place for place, error in failures.items() if not isinstance(error, BrokerUnreachableError)]
+        if connected:
+            text, cure = _PEERS[await identify(connected[0], self._seconds)]
+            return Finding(Severity.PROBLEM, subject, text, cure)
+        causes = ", ".join(f"{place}: {error.cause}" for place, error in failures.items())
+        if all("refused" in error.cause for error in failures.values()):
+            cure = "Is the broker running, is this its port, and does it listen on more than its own loopback?"
+        else:
+            cure = "Is a firewall or a network in between?"
+        return Finding(Severity.PROBLEM, subject, f"no connection ({causes})", cure)
+
+
+def _half_reachable(
+    subject: str, address: Address, failures: dict[Address, ClientError], connection: Connection
+) -> Finding:
+    places = ", ".join(f"{place.host} ({error.cause})" for place, error in failures.items())
+    return Finding(
+        Severity.WARNING,
+        subject,
+        f"{address.host} also stands for {places}",
+        f"Some clients try that first: let the broker listen there too, or give {connection.name}",
+    )

@@ -1,0 +1,47 @@
+"""Partitions that cannot be written or read, and those that would be lost with one more broker."""
+
+from __future__ import annotations
+
+from client.doctor.finding import Finding, Severity
+from client.errors import place_of
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import MetadataResponse
+
+_SHOWN = 5  # partitions that are named of each kind
+
+
+def check_partitions(metadata: MetadataResponse) -> list[Finding]:
+    """Leaders that are missing, replicas that are out of sync, topics that could not be described."""
+    leaderless, lagging, findings = [], [], []
+    count = 0
+    for topic in metadata.topics:
+        if topic.error_code:
+            text = f"the broker answers {ErrorCode.of(topic.error_code).name}"
+            findings.append(Finding(Severity.PROBLEM, f"topic {topic.name}", text, "See the broker's log"))
+        for one in topic.partitions:
+            count += 1
+            place = place_of(topic.name, one.partition_index)
+            if one.leader_id < 0:
+                leaderless.append(f"{place} (replicas on {_brokers(one.replica_nodes)})")
+            elif len(one.isr_nodes) < len(one.replica_nodes):
+                behind = sorted(set(one.replica_nodes) - set(one.isr_nodes))
+                lagging.append(f"{place} (not {_brokers(behind)})")
+    if leaderless:
+        cure = "Start the brokers that have these replicas, and look for disk errors in their logs"
+        text = f"{len(leaderless)} of {count} have no leader: {_some(leaderless)}"
+        findings.append(Finding(Severity.PROBLEM, "partitions", text, cure))
+    if lagging:
+        cure = "Start those brokers, or see why they are slow"
+        text = f"{len(lagging)} of {count} have replicas out of sync: {_some(lagging)}"
+        findings.append(Finding(Severity.WARNING, "partitions", text, cure))
+    if not findings:
+        findings.append(Finding(Severity.OK, "partitions", f"all {count} have a leader and all replicas in sync"))
+    return findings
+
+
+def _brokers(nodes: list[int]) -> str:
+    return " and ".join(map(str, nodes))
+
+
+def _some(places: list[str]) -> str:
+    return ", ".join(places[:_SHOWN]) + (", …" if len(places) > _SHOWN else "")

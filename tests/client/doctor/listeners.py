@@ -1,0 +1,98 @@
+"""Listeners on loopback that are not what a client looks for, or say what a broker rarely says."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import struct
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from protocol.api import by_name
+from protocol.header import decode_request_header, encode_response
+from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from protocol.schema import Message
+from tests.peers.availability import program
+
+Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Answers = Mapping[str, Callable[[int], Message]]
+"""By the name of an API: what a broker that listens on the port answers."""
+
+_SIZE = struct.Struct(">i")
+
+
+@asynccontextmanager
+async def listening(conversation: Conversation, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """The address of a listener that has this conversation with everyone who connects."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        try:
+            await conversation(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for writer in writers:
+            writer.close()
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+
+
+async def web(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+    await writer.drain()
+
+
+async def mail(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.write(b"500 5.5.1 What do you mean?\r\n")
+    await writer.drain()
+
+
+def broker(answers: Answers) -> Conversation:
+    """A broker that serves what is given here, in the versions that we know; for the rest it ends the connection."""
+    served = [ApiVersion(api.key, api.min_version, api.max_version) for api in map(by_name, ("ApiVersions", *answers))]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        port = writer.get_extra_info("sockname")[1]
+        while True:
+            (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
+            header, _ = decode_request_header(await reader.readexactly(size))
+            answer: Message
+            if header.api_key == by_name("ApiVersions").key:
+                answer = ApiVersionsResponse(api_keys=served)
+            else:
+                [name] = [name for name in answers if by_name(name).key == header.api_key]
+                answer = answers[name](port)
+            frame = encode_response(header.api_key, header.api_version, header.correlation_id, answer)
+            writer.write(_SIZE.pack(len(frame)) + frame)
+            await writer.drain()
+
+    return serve
+
+
+def tls_context(directory: Path) -> ssl.SSLContext:
+    """A server's context, with a certificate that nobody trusts."""
+    key, certificate = directory / "key.pem", directory / "certificate.pem"
+    command = [program("openssl", "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    files: list[Any] = ["-nodes", "-keyout", key, "-out", certificate, "-subj", "/CN=localhost", "-days", "2"]
+    subprocess.run([*command, *files], capture_output=True, check=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context

@@ -1,0 +1,222 @@
+"""Every finding of the doctor, provoked by real listeners, as `python -m client doctor` tells it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.broker import Broker
+from client.config import Address
+from client.connection import TcpNetwork
+from client.doctor.finding import Severity
+from client.doctor.listener import Examiner
+from protocol.messages.describe_quorum import (
+    DescribeQuorumResponse,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol.messages.produce import ProduceResponse
+from protocol.schema import Message
+from tests.client.cli.commands import run, run_json
+from tests.client.doctor import listeners
+from tests.client.doctor.listeners import broker, listening, tls_context
+
+OK, PROBLEM, WARNING, NOTE = "ok     ", "problem", "warning", "note   "
+
+
+async def examine(servers: str, *arguments: str, status: int) -> list[str]:
+    out, err = await run("doctor", "--bootstrap-server", servers, *arguments, status=status)
+    assert err == ""
+    return [line.decode() for line in out]
+
+
+@pytest.mark.servers("odradek", "apache")
+async def test_a_cluster_that_is_well(bootstrap: str, topic: str) -> None:
+    await run("topics", "create", "--bootstrap-server", bootstrap, "--topic", topic, "--partitions", "3")
+    answers, cluster, partitions, clock = await examine(bootstrap, status=0)
+    assert answers.startswith(f"{OK}  {bootstrap}: a Kafka broker answers (")
+    assert cluster.startswith(f"{OK}  {bootstrap}: cluster ")
+    assert partitions.startswith(f"{OK}  partitions: all ")
+    assert partitions.endswith(" have a leader and all replicas in sync.")
+    assert clock.startswith(
+        (f"{OK}  clock: the controller's and ours agree to within ", f"{NOTE}  clock: not compared")
+    )
+
+
+async def test_a_name_that_nobody_knows() -> None:
+    [line] = await examine("nowhere.invalid:9092", status=1)
+    assert line.startswith(f"{PROBLEM}  nowhere.invalid:9092: nowhere.invalid cannot be resolved (")
+    assert line.endswith(" Check the spelling, /etc/hosts and DNS on this machine.")
+
+
+async def test_a_port_where_nobody_listens() -> None:
+    [line] = await examine("127.0.0.1:1", status=1)
+    assert line == (
+        f"{PROBLEM}  127.0.0.1:1: no connection (127.0.0.1:1: connection refused)."
+        " Is the broker running, is this its port, and does it listen on more than its own loopback?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("conversation", "text"),
+    [
+        (listeners.silent, "it accepts connections and does not answer. Is the broker overloaded or stopped"),
+        (listeners.closing, "it accepts connections and closes them at the first request. Is it a Kafka listener?"),
+        (listeners.web, "a web server answers, no Kafka broker. Give the port of the broker's listener."),
+        (listeners.mail, "something answers that is no Kafka broker. Give the port of the broker's listener."),
+    ],
+)
+async def test_a_port_of_something_else(conversation: listeners.Conversation, text: str) -> None:
+    async with listening(conversation) as address:
+        [line] = await examine(address, "--timeout-ms", "400", status=1)
+    assert line.startswith(f"{PROBLEM}  {address}: {text}")
+
+
+async def test_a_tls_listener(tmp_path: Path) -> None:
+    async with listening(listeners.silent, tls_context(tmp_path)) as address:
+        [line] = await examine(address, "--timeout-ms", "2000", status=1)
+    assert line.startswith(f"{PROBLEM}  {address}: a TLS listener, and this client speaks plain text. Give the port of")
+
+
+async def test_an_advertised_address_that_cannot_be_reached() -> None:
+    for advertised, why in (
+        ("nowhere.invalid:9092", "nowhere.invalid cannot be resolved ("),
+        ("127.0.0.1:1", "no connection (127.0.0.1:1: connection refused)"),
+    ):
+        async with Broker({"advertised.listeners": f"PLAINTEXT://{advertised}"}) as real:
+            _, _, line, *_ = await examine(real.bootstrap, status=1)
+        assert line.startswith(f"{PROBLEM}  broker 1, advertised as {advertised}: {why}")
+        host, _, port = advertised.partition(":")
+        assert f". Set advertised.listeners of broker 1 to what clients can reach, such as 127.0.0.1:{port}, " in line
+        assert line.endswith(f"or make {host} known to this machine.")
+
+
+async def test_bootstrap_servers_of_two_clusters() -> None:
+    async with Broker() as one, Broker() as other:
+        *_, line = await examine(f"{one.bootstrap},{other.bootstrap}", status=1)
+    assert line.startswith(
+        f"{PROBLEM}  cluster: the bootstrap servers belong to different clusters: {one.bootstrap} to "
+    )
+
+
+@pytest.fixture
+def cluster() -> dict[str, Any]:
+    """What a scripted broker says, to be changed by the test."""
+    return {"controller": 1, "partitions": [(1, [1], [1])], "clock": time.time, "host": "127.0.0.1"}
+
+
+def answers(said: dict[str, Any]) -> listeners.Answers:
+    def metadata(port: int) -> Message:
+        partitions = [
+            MetadataResponsePartition(0, index, leader, 0, replicas, isr)
+            for index, (leader, replicas, isr) in enumerate(said["partitions"])
+        ]
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(1, said["host"], port)],
+            cluster_id="scripted",
+            controller_id=said["controller"],
+            topics=[MetadataResponseTopic(name="orders", partitions=partitions)],
+        )
+
+    def quorum(_: int) -> Message:
+        voter = ReplicaState(1, last_caught_up_timestamp=int(said["clock"]() * 1000))
+        return DescribeQuorumResponse(
+            topics=[
+                ResponseTopicData("__cluster_metadata", [ResponsePartitionData(leader_id=1, current_voters=[voter])])
+            ]
+        )
+
+    names = ("Produce", "Fetch", "ListOffsets")
+    return {**dict.fromkeys(names, lambda _: ProduceResponse()), "Metadata": metadata, "DescribeQuorum": quorum}
+
+
+async def told(said: dict[str, Any], *, status: int) -> list[str]:
+    async with listening(broker(answers(said))) as address:
+        return (await examine(address, status=status))[2:]
+
+
+async def test_partitions_without_a_leader_or_with_replicas_out_of_sync(cluster: dict[str, Any]) -> None:
+    cluster["partitions"] = [(1, [1], [1]), (-1, [2, 3], []), (1, [1, 2], [1])]
+    without_leader, out_of_sync, _ = await told(cluster, status=1)
+    assert without_leader == (
+        f"{PROBLEM}  partitions: 1 of 3 have no leader: orders-1 (replicas on 2 and 3). Start the brokers that have"
+        " these replicas, and look for disk errors in their logs."
+    )
+    assert out_of_sync == (
+        f"{WARNING}  partitions: 1 of 3 have replicas out of sync: orders-2 (not 2). Start those brokers, or see why"
+        " they are slow."
+    )
+
+
+async def test_clocks_that_differ(cluster: dict[str, Any]) -> None:
+    cluster["clock"] = lambda: time.time() + 3600
+    line = (await told(cluster, status=0))[-1]
+    assert line.startswith(f"{WARNING}  clock: the controller's is 3")
+    assert " s ahead of ours. Have both machines keep their time by NTP" in line
+    cluster["clock"] = lambda: time.time() - 90
+    assert " s behind ours. " in (await told(cluster, status=0))[-1]
+
+
+async def test_a_cluster_without_a_controller(cluster: dict[str, Any]) -> None:
+    cluster["controller"] = -1
+    lines = await told(cluster, status=1)
+    assert lines[0].startswith(f"{PROBLEM}  cluster: there is no controller. Start the controllers;")
+
+
+async def test_a_broker_that_advertises_all_addresses(cluster: dict[str, Any]) -> None:
+    cluster["host"] = "0.0.0.0"
+    lines = await told(cluster, status=1)
+    assert ": that is no address that one can connect to. Set advertised.listeners of broker 1 " in lines[0]
+
+
+async def test_a_name_of_which_one_address_is_dead(cluster: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolved(host: str, port: int) -> list[Any]:
+        return [(None, None, None, "", (one, port)) for one in ("127.0.0.2", "127.0.0.1")]
+
+    async with listening(broker(answers(cluster))) as address:
+        named = Address("both.example", int(address.partition(":")[2]))
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved, raising=False)
+        findings, connection = await Examiner(TcpNetwork(), 5).examine(named, "here")
+        assert connection is not None
+        connection.close()
+    assert [finding.severity for finding in findings] == [Severity.OK, Severity.WARNING]
+    assert str(findings[1]) == (
+        "here: both.example also stands for 127.0.0.2 (connection refused)."
+        f" Some clients try that first: let the broker listen there too, or give {address}."
+    )
+
+
+async def test_a_listener_that_demands_authentication() -> None:
+    only_versions = {name: lambda _: ProduceResponse() for name in ("Produce", "Fetch", "ListOffsets")}
+
+    def closes(_: int) -> Message:
+        raise ConnectionResetError
+
+    async with listening(broker({**only_versions, "Metadata": closes})) as address:
+        _, line = await examine(address, status=1)
+    assert line.startswith(f"{PROBLEM}  {address}: it negotiates versions, but does not answer for metadata (")
+    assert line.endswith(" If the listener demands authentication (SASL), give the port of one that does not.")
+
+
+async def test_a_broker_of_another_age() -> None:
+    async with listening(broker({})) as address:
+        _, line = await examine(address, status=1)
+    assert line.startswith(f"{PROBLEM}  {address}: no version in common of what this client needs: Produce 3 to ")
+
+
+async def test_findings_as_json() -> None:
+    async with Broker() as real:
+        findings = await run_json("doctor", "--bootstrap-server", real.bootstrap)
+    assert {finding["severity"] for finding in findings} <= {"ok", "note"}
+    assert findings[0].keys() == {"severity", "subject", "text", "cure"}
