@@ -11,11 +11,16 @@ from client import (
     Admin,
     BrokerError,
     ClosedError,
+    ConfigChange,
+    ConfigOperation,
     ConfigResource,
     ConfigSource,
     ConfigType,
     ConfigurationError,
+    Consumer,
+    NewPartitions,
     NewTopic,
+    OffsetOutOfRangeError,
     OffsetSpec,
     Producer,
     ResourceType,
@@ -167,6 +172,70 @@ async def test_configs_of_a_broker_that_is_not_there(admin: Admin) -> None:
     assert "broker 77 is not in the cluster's metadata" in str(outcome)
     with pytest.raises(ConfigurationError, match="'one' is not a node id"):
         await admin.describe_configs([ConfigResource(ResourceType.BROKER, "one")])
+
+
+async def test_partitions_are_added(admin: Admin, topic: str) -> None:
+    await admin.create_topics([NewTopic(topic, 1)])
+    grown = await admin.create_partitions({topic: 3, "never-was": 2})
+    assert grown[topic] is None
+    assert isinstance(grown["never-was"], UnknownTopicError)
+    (await admin.create_partitions({topic: NewPartitions(4, [[1]])})).value(topic)
+
+    async def has_four() -> bool:
+        return (await admin.list_topics())[topic].partitions == 4
+
+    await until(has_four)
+    (await admin.create_partitions({topic: 9}, validate_only=True)).value(topic)
+    with pytest.raises(BrokerError, match=f"add partitions on {topic} at .*INVALID_PARTITIONS"):
+        (await admin.create_partitions({topic: 2})).value(topic)
+    assert (await admin.describe_topics([topic])).value(topic).partitions[3].leader == 1
+
+
+async def test_records_are_deleted_and_the_beginning_moves(admin: Admin, bootstrap: str, topic: str) -> None:
+    await admin.create_topics([NewTopic(topic, 2)])
+    async with Producer(bootstrap) as producer:
+        for number in range(20):
+            await producer.send(topic, b"%d" % number, partition=number % 2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    deleted = await admin.delete_records({first: 4, second: -1, TopicPartition(topic, 2): 0})
+    assert deleted.succeeded == {first: 4, second: 10}
+    with pytest.raises(UnknownTopicError, match=f"delete records on {topic}-2 at .*the topic has 2 partitions"):
+        deleted.value(TopicPartition(topic, 2))
+    with pytest.raises(OffsetOutOfRangeError, match=f"delete records on {topic}-0 at .*OFFSET_OUT_OF_RANGE"):
+        (await admin.delete_records({first: 11})).value(first)
+    async with Consumer(bootstrap) as consumer:
+        assert await consumer.beginning_offsets([first, second]) == {first: 4, second: 10}
+
+
+async def test_configs_are_set_deleted_appended_to_and_subtracted_from(admin: Admin, topic: str) -> None:
+    await admin.create_topics([NewTopic(topic, 1, configs={"retention.ms": "5"})])
+    resource = ConfigResource.topic(topic)
+
+    async def own() -> dict[str, str | None]:
+        entries = (await admin.describe_configs([resource])).value(resource).values()
+        return {entry.name: entry.value for entry in entries if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG}
+
+    async def change(expected: dict[str, str], *changes: ConfigChange) -> None:
+        async def is_there() -> bool:
+            return await own() == expected
+
+        (await admin.alter_configs({resource: changes})).value(resource)
+        await until(is_there)
+
+    await change({"retention.ms": "5", "segment.bytes": "2097152"}, ConfigChange("segment.bytes", "2097152"))
+    await change(
+        {"segment.bytes": "2097152", "cleanup.policy": "delete,compact"},
+        ConfigChange("retention.ms", operation=ConfigOperation.DELETE),
+        ConfigChange("cleanup.policy", "compact", ConfigOperation.APPEND),
+    )
+    subtraction = ConfigChange("cleanup.policy", "delete", ConfigOperation.SUBTRACT)
+    await change({"segment.bytes": "2097152", "cleanup.policy": "compact"}, subtraction)
+    (await admin.alter_configs({resource: [ConfigChange("flush.ms", "7")]}, validate_only=True)).value(resource)
+    assert "flush.ms" not in await own()
+    outcome = (await admin.alter_configs({resource: [ConfigChange("no.such.config", "1")]}))[resource]
+    assert isinstance(outcome, BrokerError)
+    assert str(outcome).startswith(f"change configs on {topic} at ")
+    assert "no.such.config" in str(outcome)
 
 
 async def test_offsets_by_place_and_time_of_many_partitions_at_once(admin: Admin, bootstrap: str, topic: str) -> None:
