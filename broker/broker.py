@@ -25,10 +25,11 @@ from typing import Any, Self
 
 from broker.clock import Clock, SystemClock, boot_id
 from broker.config import BrokerConfig
-from broker.coordinator.group import ClassicGroup
+from broker.coordinator.consumer_group.settings import CurrentSettings
 from broker.coordinator.group_rebalance import ClassicSettings
-from broker.coordinator.group_type import CLASSIC
+from broker.coordinator.group_type import CLASSIC, CONSUMER
 from broker.coordinator.groups import Groups
+from broker.coordinator.migration import Migration
 from broker.event_log import EventLogger
 from broker.gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from broker.handlers.services import Services
@@ -225,7 +226,11 @@ class Broker:
         purgatory: Purgatory[ErrorCode],
     ) -> Groups:
         config = self.config
-        settings = ClassicSettings(config.group_initial_rebalance_delay_ms, config.group_max_size)
+        migration = Migration(
+            CurrentSettings(config, lambda: metadata.image),
+            ClassicSettings(config.group_initial_rebalance_delay_ms, config.group_max_size),
+            lambda: metadata.image,
+        )
         return Groups(
             config=config,
             clock=self._clock,
@@ -234,7 +239,7 @@ class Broker:
             threads=threads,
             tasks=tasks,
             purgatory=purgatory,
-            factories={CLASSIC: lambda group_id, now_ms: ClassicGroup(group_id, settings, now_ms)},
+            factories={CLASSIC: migration.classic_group, CONSUMER: migration.consumer_group},
         )
 
     async def _start_status_server(self) -> None:

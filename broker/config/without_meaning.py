@@ -8,7 +8,7 @@ knew; prefixes stand for families whose names are open-ended.
 from __future__ import annotations
 
 _REASONS = {
-    "groups of the consumer protocol are not built yet": "group.coordinator.rebalance.protocols",
+    "both protocols of groups are always served": "group.coordinator.rebalance.protocols",
     "records of groups are appended at once": """
         group.coordinator.append.linger.ms group.coordinator.cached.buffer.max.bytes""",
     "transactions are not built yet": """

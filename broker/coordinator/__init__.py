@@ -1,1 +1,1 @@
-"""State kept on behalf of clients: producer ids now, groups and transactions later."""
+"""State kept on behalf of clients: groups of both protocols, with their committed offsets; transactions later."""

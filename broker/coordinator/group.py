@@ -130,10 +130,22 @@ class ClassicGroup(Joining):
         return effects
 
     def unloaded(self) -> Effects:
+        effects = self.dissolved(ErrorCode.NOT_COORDINATOR)
+        self.move_to(State.DEAD)
+        return effects
+
+    def dissolved(self, error: ErrorCode) -> Effects:
+        """Answer everybody who waits with `error`, and wait no more: the group goes, or another takes its place."""
         effects = Effects(is_applied=True)
         for member in self.members:
-            self._refuse(member, ErrorCode.NOT_COORDINATOR, effects)
-        self.move_to(State.DEAD)
+            self._refuse(member, error, effects)
+        return effects
+
+    def rebalance(self, reason: str, now_ms: int) -> Effects:
+        """Have all members of a group that has just taken over those of another one join again."""
+        effects = self.loaded(now_ms)
+        if self.current is State.STABLE:
+            self._prepare_rebalance(reason, effects)
         return effects
 
     # ------------------------------------------------------------------------------------------------------------ sync

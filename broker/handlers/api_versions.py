@@ -7,8 +7,11 @@ lz4 uncompressed without a word.
 
 From version 3 on the client names itself; a name or version that is not letters, digits, dashes and dots is
 INVALID_REQUEST (KIP-511). A version that we do not know is answered by dispatch in version 0 with
-UNSUPPORTED_VERSION, and the client asks again. No features are told: without `transaction.version` clients use the
-first transaction protocol, and every client works without feature tags.
+UNSUPPORTED_VERSION, and the client asks again.
+
+Of Kafka's features one is told (KIP-584): `group.version` 1, groups of the consumer protocol, supported from version 4
+on, before which a minimum of 0 is not told, and finalized. Without `transaction.version` clients use the first
+transaction protocol, which is the one that is served.
 """
 
 from __future__ import annotations
@@ -19,11 +22,18 @@ from broker.handlers.services import Services
 from broker.handlers.table import ROWS
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 _PRODUCE = 0
 _API_VERSIONS = 18
 _TOLD_FROM = {_PRODUCE: 0}
+_GROUP_VERSION = "group.version"
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -32,7 +42,12 @@ def handle(services: Services, context: RequestContext, request: ApiVersionsRequ
         for value in (request.client_software_name, request.client_software_version):
             if _SOFTWARE.fullmatch(value) is None:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "the client software name or version is not well-formed")
-    return ApiVersionsResponse(api_keys=_served())
+    return ApiVersionsResponse(
+        api_keys=_served(),
+        supported_features=[SupportedFeatureKey(_GROUP_VERSION, 0, 1)] if context.api_version >= 4 else [],
+        finalized_features_epoch=services.metadata.image.revision,
+        finalized_features=[FinalizedFeatureKey(_GROUP_VERSION, 1, 1)],
+    )
 
 
 def error_response(request: ApiVersionsRequest, code: ErrorCode, message: str) -> ApiVersionsResponse:

@@ -63,6 +63,8 @@ ROWS: dict[int, Row] = {
     44: Row("incremental_alter_configs", 0, 1),
     47: Row("offset_delete", 0, 0),
     60: Row("describe_cluster", 0, 2),
+    68: Row("consumer_group_heartbeat", 0, 1),
+    69: Row("consumer_group_describe", 0, 1),
 }
 """The last versions are those of Apache Kafka 4.3.1 (InitProducerId 6 is marked unstable there and not offered)."""
 

@@ -23,12 +23,22 @@ async def test_every_version_tells_what_is_served(wire: Wire, version: int) -> N
     assert all(told[key] == row[1:] for key, row in ROWS.items() if key != 0)
 
 
-@pytest.mark.usefixtures("only_here")  # they are on Apache Kafka
-async def test_no_features_are_told(wire: Wire) -> None:
+@pytest.mark.parametrize("version", [3, 4])
+async def test_groups_of_the_consumer_protocol_are_a_finalized_feature(wire: Wire, version: int) -> None:
+    response = await wire.ask(ApiVersionsRequest("x", "1"), version)
+
+    supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
+    finalized = {each.name: (each.min_version_level, each.max_version_level) for each in response.finalized_features}
+    assert supported.get("group.version") == (None if version == 3 else (0, 1))
+    assert finalized["group.version"] == (1, 1)
+    assert response.finalized_features_epoch >= 0
+
+
+@pytest.mark.usefixtures("only_here")  # it is on Apache Kafka
+async def test_the_second_transaction_protocol_is_no_feature(wire: Wire) -> None:
     response = await wire.ask(ApiVersionsRequest("x", "1"), 4)
 
-    assert (response.supported_features, response.finalized_features) == ([], [])
-    assert response.finalized_features_epoch == -1
+    assert {each.name for each in response.finalized_features} == {"group.version"}
 
 
 async def test_a_version_from_the_future_is_answered_in_version_0(wire: Wire) -> None:

@@ -5,6 +5,7 @@
 | group | one group, as the coordinator sees it |
 | state | what a group is made of, rebuilt from its records; the epochs and the invariants |
 | heartbeat, checks | the one request of a member, and what it is refused for |
+| classic_members, consumer_protocol | members of the classic protocol in such a group, and how they say things |
 | departure, timers | leaving, being fenced, time that runs out |
 | member_update | what follows from a sign of life: epoch, target, reconciliation |
 | target_assignment | what everybody should have |

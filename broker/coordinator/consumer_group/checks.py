@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker.coordinator.consumer_group.member import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
@@ -17,7 +19,7 @@ from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatReq
 _FIRST_VERSION_WITH_CLIENT_IDS = 1
 
 
-def check_request(request: ConsumerGroupHeartbeatRequest, version: int, settings: ConsumerGroupSettings) -> None:
+def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
     """Check the form of a request, whatever group it is for. Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if version >= _FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
@@ -31,8 +33,8 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, settings
         raise _invalid("InstanceId can't be null.")
     elif epoch < STATIC_LEAVE_EPOCH:
         raise _invalid("MemberEpoch is invalid.")
-    if request.server_assignor is not None and request.server_assignor not in settings.assignors:
-        supported = ", ".join(settings.assignors)
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        supported = ", ".join(assignors)
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {supported}.",
@@ -46,6 +48,13 @@ def _check_first_request(request: ConsumerGroupHeartbeatRequest) -> None:
         raise _invalid("TopicPartitions must be empty when (re-)joining.")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
         raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+
+
+def check_exists(state: GroupState, epoch: int) -> None:
+    """Raises GROUP_ID_NOT_FOUND, unless there is the group, or the member joins, which makes it."""
+    if not state.is_stored and epoch != 0:
+        kind = "Consumer group" if epoch > 0 else "Group"
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {state.group_id} not found.")
 
 
 def check_room(state: GroupState, member_id: str, settings: ConsumerGroupSettings) -> None:

@@ -4,6 +4,7 @@
   epoch.
 - A static member that leaves with epoch -2 will be back: its epoch becomes -2, and its partitions stay its own until it
   is back or its session ends. Nobody else notices.
+- If those who stay all speak the classic protocol, the group may become a classic one instead (`migration`).
 
 Source: Kafka's `GroupMetadataManager.consumerGroupLeave` and `consumerGroupFenceMembers`.
 """
@@ -11,7 +12,7 @@ Source: Kafka's `GroupMetadataManager.consumerGroupLeave` and `consumerGroupFenc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -25,8 +26,11 @@ from broker.coordinator.group_type import Effects, Note, TimerKey
 from broker.metadata.image import MetadataImage
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
+Downgrade = Callable[[GroupState, Collection[str]], Effects | None]
+"""What makes a classic group of a group when these members are gone; None if it is to stay what it is."""
 
-def leave(state: GroupState, event: ConsumerHeartbeat, image: MetadataImage) -> Effects:
+
+def leave(state: GroupState, event: ConsumerHeartbeat, image: MetadataImage, downgrade: Downgrade) -> Effects:
     """Take the member out, or put it aside. Raises UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
     request = event.request
     if request.instance_id is None:
@@ -36,30 +40,36 @@ def leave(state: GroupState, event: ConsumerHeartbeat, image: MetadataImage) -> 
     if request.member_epoch == STATIC_LEAVE_EPOCH:
         effects = Effects(records=[records.current_assignment(state.group_id, _put_aside(member))])
     else:
-        effects = fence(state, [member], image, "it left")
+        effects = fence(state, [member], image, "it left", downgrade)
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     effects.replies.append((event.ticket, response))
     return effects
 
 
-def time_out(state: GroupState, timer: TimerKey, image: MetadataImage) -> Effects:
+def time_out(state: GroupState, timer: TimerKey, image: MetadataImage, downgrade: Downgrade) -> Effects:
     """Fence the member that a timer ran out for, unless it is gone or no longer what was waited for."""
     kind, member_id = timer
     member = state.members.get(member_id)
     if member is None or (kind == REBALANCE and not _is_revoking(member)):
         return Effects()
-    return fence(state, [member], image, f"its {kind} timeout expired")
+    return fence(state, [member], image, f"its {kind} timeout expired", downgrade)
 
 
-def fence(state: GroupState, members: Sequence[ConsumerMember], image: MetadataImage, reason: str) -> Effects:
+def fence(
+    state: GroupState, members: Sequence[ConsumerMember], image: MetadataImage, reason: str, downgrade: Downgrade
+) -> Effects:
     """Take the members out; those who stay may have their partitions from the next epoch on."""
-    effects = Effects()
+    gone = {member.member_id for member in members}
+    notes = [Note("consumer group member out", {"member": member_id, "reason": reason}) for member_id in sorted(gone)]
+    downgraded = downgrade(state, gone)
+    if downgraded is not None:
+        downgraded.notes += notes
+        return downgraded
+    effects = Effects(notes=notes)
     for member in members:
         effects.records += records.member_deleted(state.group_id, member.member_id)
         effects.timers.update(dict.fromkeys(all_timers(member.member_id)))
-        effects.notes.append(Note("consumer group member out", {"member": member.member_id, "reason": reason}))
     effects.records += [records.expression_deleted(state.group_id, pattern) for pattern in _orphaned(state, members)]
-    gone = {member.member_id for member in members}
     names = {
         name
         for member in state.members.values()

@@ -23,6 +23,6 @@ class ConsumerHeartbeat(Event, frozen=True):
 
 
 class ExpressionsResolved(msgspec.Struct, frozen=True):
-    """Regular expressions were matched against all topics, as earlier effects asked for; None: that failed."""
+    """Regular expressions were matched against all topics, as earlier effects asked for."""
 
-    resolved: dict[str, ResolvedExpression] | None
+    resolved: dict[str, ResolvedExpression]

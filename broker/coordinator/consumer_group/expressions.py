@@ -57,8 +57,6 @@ def change(
 def refresh(state: GroupState, event: ExpressionsResolved, image: MetadataImage) -> Effects:
     """Take in what was resolved, as far as anybody still subscribes by it; other topics make a new group epoch."""
     effects = Effects()
-    if event.resolved is None:
-        return effects
     resolved = {pattern: found for pattern, found in event.resolved.items() if pattern in state.subscribers_by_pattern}
     effects.records += [records.expression(state.group_id, pattern, found) for pattern, found in resolved.items()]
     has_changed = any(

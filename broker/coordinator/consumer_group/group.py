@@ -1,10 +1,11 @@
 """A consumer group of the consumer protocol (KIP-848), as the coordinator sees it: a pure state machine.
 
 ```
-ConsumerHeartbeat ─┬─ epoch ≥ 0 ─► heartbeat   joins, stays, changes its mind
-                   └─ epoch < 0 ─► departure   leaves
-TimerExpired ────────────────────► departure   is fenced
-ExpressionsResolved ─────────────► expressions its topics are known
+ConsumerHeartbeat ─┬─ epoch ≥ 0 ─► heartbeat        joins, stays, changes its mind
+                   └─ epoch < 0 ─► departure        leaves
+TimerExpired ────────────────────► departure        is fenced
+Join, Sync, Heartbeat, Leave ────► classic_members  the same for members of the classic protocol
+ExpressionsResolved ─────────────► expressions      what they match is known
 metadata_changed ────────────────► a mark: the next heartbeat looks at the metadata
 ```
 
@@ -15,9 +16,19 @@ when their records are replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, ClassVar
 
-from broker.coordinator.consumer_group import departure, describe, expressions, heartbeat, offset_checks
+from broker.coordinator.classic_events import Heartbeat, Join, Leave, Sync
+from broker.coordinator.consumer_group import (
+    checks,
+    classic_members,
+    consumer_protocol,
+    departure,
+    describe,
+    expressions,
+    heartbeat,
+    offset_checks,
+)
 from broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
 from broker.coordinator.consumer_group.member import MemberState
 from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
@@ -33,18 +44,27 @@ _LOOKED_AT_METADATA = "looked at metadata"
 
 
 class ConsumerGroup:
-    """One group. `settings` and `image` tell the configuration and the cluster's metadata as of now."""
+    """One group. `settings` and `image` tell the configuration and the cluster's metadata as of now.
 
-    group_type = CONSUMER
-    protocol_type = "consumer"
-    follows_metadata = True
+    `downgrade` makes a classic group of it at a time, if its last member of the consumer protocol goes, as
+    `departure.Downgrade` does.
+    """
+
+    group_type: ClassVar[str] = CONSUMER
+    follows_metadata: ClassVar[bool] = True
+    protocol_type: ClassVar[str] = consumer_protocol.NAME
 
     def __init__(
-        self, group_id: str, settings: Callable[[], ConsumerGroupSettings], image: Callable[[], MetadataImage]
+        self,
+        group_id: str,
+        settings: Callable[[], ConsumerGroupSettings],
+        image: Callable[[], MetadataImage],
+        downgrade: Callable[[GroupState, Collection[str], int], Effects | None],
     ) -> None:
         self.group_id = group_id
         self._settings = settings
         self._image = image
+        self._downgrade = downgrade
         self._state = GroupState(group_id)
 
     @property
@@ -60,16 +80,34 @@ class ConsumerGroup:
 
     def handle(self, event: Any, now_ms: int) -> Effects:
         """Take an event. Raises KafkaError, having changed nothing."""
-        image = self._image()
-        if isinstance(event, TimerExpired):
-            return departure.time_out(self._state, event.key, image)
-        if isinstance(event, ExpressionsResolved):
-            self._state.is_resolving = False
-            return expressions.refresh(self._state, event, image)
-        assert isinstance(event, ConsumerHeartbeat)
-        if event.request.member_epoch < 0:
-            return departure.leave(self._state, event, image)
-        effects = heartbeat.heartbeat(self._state, event, self._settings(), image, now_ms)
+        state, image = self._state, self._image()
+
+        def downgrade(state: GroupState, gone: Collection[str]) -> Effects | None:
+            return self._downgrade(state, gone, now_ms)
+
+        match event:
+            case ConsumerHeartbeat():
+                checks.check_exists(state, event.request.member_epoch)
+                if event.request.member_epoch < 0:
+                    return departure.leave(state, event, image, downgrade)
+                return self._marked(heartbeat.heartbeat(state, event, self._settings(), image, now_ms))
+            case TimerExpired():
+                return departure.time_out(state, event.key, image, downgrade)
+            case ExpressionsResolved():
+                state.is_resolving = False
+                return expressions.refresh(state, event, image)
+            case Join():
+                return self._marked(classic_members.join(state, event, self._settings(), image, now_ms))
+            case Sync():
+                return classic_members.sync(state, event, image)
+            case Heartbeat():
+                return classic_members.heartbeat(state, event)
+            case Leave():
+                return classic_members.leave(state, event, image, downgrade)
+        raise TypeError(f"not an event of a consumer group: {event!r}")
+
+    def _marked(self, effects: Effects) -> Effects:
+        """Remember what joins and heartbeats do besides: look at the metadata, ask to resolve expressions."""
         if effects.work is not None:
             self._state.is_resolving = True
         if self._state.is_refresh_due:
@@ -83,11 +121,10 @@ class ConsumerGroup:
         return Effects()
 
     def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
-        """Note that topics were created, deleted or changed; the next heartbeat of a member acts on it."""
-        state = self._state
+        """Note it, whatever the topics: a look at the metadata costs less than to find out who reads them."""
+        self._state.is_refresh_due = True
         if has_new_topics:
-            state.topics_added_at = self._image().revision
-        state.is_refresh_due = state.is_refresh_due or not state.subscribed_topic_names().isdisjoint(changed_topics)
+            self._state.topics_added_at = self._image().revision
         return Effects()
 
     def replay(self, record: CoordinatorRecord) -> None:
@@ -100,6 +137,7 @@ class ConsumerGroup:
         self._state.is_refresh_due = True
         session_timeout_ms = self._settings().session_timeout_ms
         for member in self._state.members.values():
+            # As in Kafka, the timeout of the group for all; a member of the classic protocol has its own from then on.
             effects.timers[session_timer(member.member_id)] = session_timeout_ms
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 effects.timers[rebalance_timer(member.member_id)] = member.rebalance_timeout_ms

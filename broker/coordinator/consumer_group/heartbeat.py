@@ -56,6 +56,15 @@ def heartbeat(
     return effects
 
 
+def take_over(state: GroupState, present: ConsumerMember, member_id: str, effects: Effects) -> ConsumerMember:
+    """Put a static member that is back under a new member id in the place of `present`, with all that it had."""
+    member = msgspec.structs.replace(present, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+    effects.records += records.member_replaced(
+        state.group_id, present.member_id, member, state.targets.get(present.member_id, {})
+    )
+    return member
+
+
 def _member(
     state: GroupState,
     request: ConsumerGroupHeartbeatRequest,
@@ -67,25 +76,15 @@ def _member(
     epoch, instance_id = request.member_epoch, request.instance_id
     if epoch == 0:
         if instance_id is not None and (present := state.static_member(instance_id)) is not None:
-            return _take_over(state, present, member_id, instance_id, effects)
+            if present.classic is None:
+                checks.check_released(present, member_id, instance_id)
+            return take_over(state, present, member_id, effects)
         return state.members.get(member_id, ConsumerMember(member_id))
     if instance_id is None:
         member = checks.known_member(state, member_id)
     else:
         member = checks.known_static_member(state, member_id, instance_id)
     checks.check_epoch(member, epoch, owned)
-    return member
-
-
-def _take_over(
-    state: GroupState, present: ConsumerMember, member_id: str, instance_id: str, effects: Effects
-) -> ConsumerMember:
-    if present.classic is None:
-        checks.check_released(present, member_id, instance_id)
-    member = msgspec.structs.replace(present, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    effects.records += records.member_replaced(
-        state.group_id, present.member_id, member, state.targets.get(present.member_id, {})
-    )
     return member
 
 

@@ -14,7 +14,7 @@ makes another one.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import IntEnum
 
 import msgspec
@@ -28,7 +28,7 @@ STATIC_LEAVE_EPOCH = -2
 OwnedPartitions = dict[bytes, dict[int, int]]
 """By topic id and partition, the epoch in which the partition was given to the member."""
 
-TopicPartitionIds = dict[bytes, Collection[int]]
+TopicPartitionIds = Mapping[bytes, Collection[int]]
 """Partitions by topic id."""
 
 

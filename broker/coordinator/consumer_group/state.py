@@ -19,8 +19,9 @@ has it assigned or pending revocation; target epoch and member epochs never go b
 starts over; a static member's instance id names one member.
 
 State changes in `replay` alone, one record at a time, with the records that an event produced as with those of a log
-that is loaded; events read it and return effects. What is not in records are three marks about the cluster's metadata
-(`is_refresh_due`, `is_resolving`, `topics_added_at`): losing them costs a look at the metadata, no more.
+that is loaded; events read it and return effects. What is not in records are marks: about the cluster's metadata
+(`is_refresh_due`, `is_resolving`, `topics_added_at`), whose loss costs a look at it, and about timers
+(`told_to_rejoin`).
 """
 
 from __future__ import annotations
@@ -75,12 +76,14 @@ class GroupState:
         self.target_timestamp = 0
         self.targets: dict[str, Assignment] = {}
         self.members: dict[str, ConsumerMember] = {}
+        self.is_stored = False
         self.static_member_ids: dict[str, str] = {}
         self.expressions: dict[str, ResolvedExpression] = {}
         self.has_subscription_metadata = False
         self.is_refresh_due = False  # a topic changed: the next heartbeat must look at the metadata again
         self.is_resolving = False  # regular expressions are being matched
         self.topics_added_at = 0  # the last revision of the metadata that had a new topic
+        self.told_to_rejoin: set[str] = set()  # members of the classic protocol whose join timer runs
         self.subscribers_by_pattern: Counter[str] = Counter()
         self._owners: dict[bytes, dict[int, str]] = {}
         self._replay: dict[type[Message], Callable[[Any, Any], None]] = {
@@ -135,6 +138,7 @@ class GroupState:
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Take in one record of the group: of types 3 to 8 or 16."""
+        self.is_stored = True
         self._replay[type(record.key)](record.key, record.value)
 
     def _group(self, _: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
@@ -236,6 +240,7 @@ class GroupState:
         if member is None:
             return
         self._release(member)
+        self.told_to_rejoin.discard(member.member_id)
         del self.members[member.member_id]
         instance_id = member.instance_id
         if instance_id is not None and self.static_member_ids.get(instance_id) == member.member_id:

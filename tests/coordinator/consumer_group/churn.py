@@ -171,7 +171,7 @@ class Churn:
         try:
             self.group.heartbeat(client.member_id, epoch, instance_id=client.instance_id)
         except KafkaError as error:
-            if error.code not in {*_START_OVER, ErrorCode.FENCED_INSTANCE_ID}:
+            if error.code not in {*_START_OVER, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND}:
                 raise
 
     def check(self) -> None:

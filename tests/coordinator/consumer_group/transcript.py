@@ -53,7 +53,7 @@ class Group:
         self.group = self.new()
 
     def new(self) -> ConsumerGroup:
-        return ConsumerGroup("g", lambda: self.settings, lambda: self.image)
+        return ConsumerGroup("g", lambda: self.settings, lambda: self.image, lambda *_, **__: None)
 
     def set_topics(self, counts: dict[str, int]) -> None:
         before = self.image.topics
@@ -65,8 +65,7 @@ class Group:
         }
         by_id = {topic.topic_id: topic for topic in topics.values()}
         self.image = MetadataImage(revision=self.image.revision + 1, topics=topics, topics_by_id=by_id)
-        changed = {name for name in before.keys() | topics.keys() if before.get(name) != topics.get(name)}
-        self.group.metadata_changed(changed, bool(topics.keys() - before.keys()), self.now_ms)
+        self.group.metadata_changed(topics.keys(), bool(topics.keys() - before.keys()), self.now_ms)
 
     def handle(self, event: Any) -> Effects:
         """Raises KafkaError, as the group does."""

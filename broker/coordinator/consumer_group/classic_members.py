@@ -1,0 +1,206 @@
+"""Members of the classic protocol in a group of the consumer protocol, while an application is upgraded one by one.
+
+They join, sync and heartbeat as ever, with their member epoch as the generation. Nobody leads: the broker assigns, and
+each member goes through the states of `member` by rejoining.
+
+| request | what it is here |
+|---|---|
+| JoinGroup | a full heartbeat: subscription, owned partitions; it is answered at once, and nobody is the leader |
+| SyncGroup | the question what the member may own now |
+| Heartbeat | a sign of life; REBALANCE_IN_PROGRESS when the member must rejoin to take its next step |
+| LeaveGroup | leaving (`departure`) |
+
+A member is told to rejoin when the group has a newer epoch, when it must give partitions up, and when those that it
+waits for are free. The first time that it is told starts its join timer. Source: KIP-848, Kafka's
+`classicGroupJoinToConsumerGroup` and its neighbours.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
+from broker.coordinator.consumer_group import checks, consumer_protocol, departure
+from broker.coordinator.consumer_group.heartbeat import take_over
+from broker.coordinator.consumer_group.member import ConsumerMember, MemberState
+from broker.coordinator.consumer_group.member_update import MemberUpdate
+from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from broker.coordinator.consumer_group.state import GroupState
+from broker.coordinator.consumer_group.timers import join_timer, session_timer, sync_timer
+from broker.coordinator.group_type import Effects
+from broker.metadata.image import MetadataImage
+from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from protocol.messages.heartbeat import HeartbeatResponse
+from protocol.messages.join_group import JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+from protocol.messages.sync_group import SyncGroupResponse
+from protocol.stored_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
+
+
+def join(state: GroupState, event: Join, settings: ConsumerGroupSettings, image: MetadataImage, now_ms: int) -> Effects:
+    """Raises GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+    member_id = event.member_id or event.new_member_id
+    checks.check_room(state, member_id, settings)
+    subscription = _subscription(state, event, member_id)
+    effects = Effects()
+    if event.requires_known_member_id and not event.member_id and event.group_instance_id is None:
+        response = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
+        effects.replies.append((event.ticket, response))
+        return effects
+    old = _joining_member(state, event, member_id, effects)
+    new = msgspec.structs.replace(
+        old,
+        instance_id=old.instance_id if event.group_instance_id is None else event.group_instance_id,
+        rack_id=old.rack_id if subscription.rack_id is None else subscription.rack_id,
+        rebalance_timeout_ms=event.rebalance_timeout_ms,
+        subscribed_topic_names=frozenset(subscription.topics),
+        subscribed_topic_regex="",
+        client_id=event.client_id,
+        client_host=event.client_host,
+        classic=ClassicMemberMetadata(
+            event.session_timeout_ms, [ClassicProtocol(name, metadata) for name, metadata in event.protocols]
+        ),
+    )
+    owned = consumer_protocol.topic_partition_ids(subscription.owned_partitions, image)
+    member = MemberUpdate(state, settings, image, now_ms, old, new, effects).apply(owned)
+    state.told_to_rejoin.discard(member_id)
+    effects.timers[join_timer(member_id)] = None
+    effects.timers[session_timer(member_id)] = event.session_timeout_ms
+    effects.timers[sync_timer(member_id)] = event.rebalance_timeout_ms
+    response = JoinGroupResponse(
+        generation_id=member.member_epoch,
+        protocol_type=consumer_protocol.NAME,
+        protocol_name=event.protocols[0][0],
+        member_id=member_id,
+    )
+    effects.replies.append((event.ticket, response))
+    return effects
+
+
+def sync(state: GroupState, event: Sync, image: MetadataImage) -> Effects:
+    """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION or INCONSISTENT_GROUP_PROTOCOL."""
+    member, classic = _classic_member(state, event.member_id, event.group_instance_id)
+    _check_generation(member, event.generation_id)
+    protocol = classic.supported_protocols[0]
+    if event.protocol_type not in (None, consumer_protocol.NAME) or event.protocol_name not in (None, protocol.name):
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"Member {member.member_id} was told to speak {consumer_protocol.NAME} {protocol.name}.",
+        )
+    effects = Effects()
+    if state.group_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        _expect_rejoin(state, member, effects)
+        response = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    else:
+        effects.timers[sync_timer(member.member_id)] = None
+        effects.timers[session_timer(member.member_id)] = classic.session_timeout_ms
+        response = SyncGroupResponse(
+            protocol_type=event.protocol_type,
+            protocol_name=event.protocol_name,
+            assignment=consumer_protocol.write_assignment(member.assigned, image, protocol.metadata),
+        )
+    effects.replies.append((event.ticket, response))
+    return effects
+
+
+def heartbeat(state: GroupState, event: Heartbeat) -> Effects:
+    """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION."""
+    member, classic = _classic_member(state, event.member_id, event.group_instance_id)
+    _check_generation(member, event.generation_id)
+    effects = Effects(timers={session_timer(member.member_id): classic.session_timeout_ms})
+    must_rejoin = (
+        member.member_epoch < state.group_epoch
+        or member.state is MemberState.UNREVOKED_PARTITIONS
+        or (member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(state, member))
+    )
+    if must_rejoin:
+        _expect_rejoin(state, member, effects)
+    code = ErrorCode.REBALANCE_IN_PROGRESS if must_rejoin else ErrorCode.NONE
+    effects.replies.append((event.ticket, HeartbeatResponse(error_code=code)))
+    return effects
+
+
+def leave(state: GroupState, event: Leave, image: MetadataImage, downgrade: departure.Downgrade) -> Effects:
+    """Take members out, each with an answer of its own."""
+    rows, gone = [], []
+    for leaving in event.members:
+        code = ErrorCode.NONE
+        try:
+            gone.append(_leaving_member(state, leaving))
+        except KafkaError as error:
+            code = error.code
+        rows.append(MemberResponse(leaving.member_id, leaving.group_instance_id, code))
+    effects = departure.fence(state, gone, image, "it left", downgrade) if gone else Effects()
+    effects.replies.append((event.ticket, LeaveGroupResponse(members=rows)))
+    return effects
+
+
+def _subscription(state: GroupState, event: Join, member_id: str) -> ConsumerProtocolSubscription:
+    """Return what the member wants; all its protocols say the same of that."""
+    classic = [member.classic for member in state.members.values() if member.classic is not None]
+    spoken = [{protocol.name for protocol in each.supported_protocols} for each in classic]
+    is_spoken = any(all(name in names for names in spoken) for name, _ in event.protocols)
+    if event.protocol_type == consumer_protocol.NAME and is_spoken:
+        try:
+            return consumer_protocol.read_subscription(event.protocols[0][1])
+        except RemoteProtocolError:
+            # Differs from Kafka: refused like any protocol that is not the group's, where it fails for its own reasons.
+            pass
+    detail = f"Member {member_id}'s protocols are not supported."
+    raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail)
+
+
+def _joining_member(state: GroupState, event: Join, member_id: str, effects: Effects) -> ConsumerMember:
+    instance_id = event.group_instance_id
+    if instance_id is None:
+        return state.members.get(member_id, ConsumerMember(member_id))
+    if event.member_id:
+        return checks.known_static_member(state, member_id, instance_id)
+    present = state.static_member(instance_id)
+    return ConsumerMember(member_id) if present is None else take_over(state, present, member_id, effects)
+
+
+def _classic_member(
+    state: GroupState, member_id: str, instance_id: str | None
+) -> tuple[ConsumerMember, ClassicMemberMetadata]:
+    if instance_id is None:
+        member = checks.known_member(state, member_id)
+    else:
+        member = checks.known_static_member(state, member_id, instance_id)
+    if member.classic is None:
+        detail = f"Member {member.member_id} does not use the classic protocol."
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, detail)
+    return member, member.classic
+
+
+def _leaving_member(state: GroupState, leaving: Leaving) -> ConsumerMember:
+    member_id, instance_id = leaving.member_id, leaving.group_instance_id
+    if instance_id is not None and not member_id:
+        # An admin takes out a static member, whatever its member id.
+        member_id = state.static_member_ids.get(instance_id, "")
+    return _classic_member(state, member_id, instance_id)[0]
+
+
+def _check_generation(member: ConsumerMember, generation_id: int) -> None:
+    if generation_id != member.member_epoch:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"The request generation id {generation_id} is not equal to the member epoch {member.member_epoch} of "
+            f"member {member.member_id}.",
+        )
+
+
+def _expect_rejoin(state: GroupState, member: ConsumerMember, effects: Effects) -> None:
+    if member.member_id not in state.told_to_rejoin:
+        state.told_to_rejoin.add(member.member_id)
+        effects.timers[join_timer(member.member_id)] = member.rebalance_timeout_ms
+
+
+def _waits_for_others(state: GroupState, member: ConsumerMember) -> bool:
+    target = state.target_of(member.member_id, member.instance_id).partitions
+    return any(
+        number not in member.assigned.get(topic_id, {}) and state.is_owned(topic_id, number)
+        for topic_id, numbers in target.items()
+        for number in numbers
+    )

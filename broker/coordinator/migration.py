@@ -1,0 +1,185 @@
+"""Live groups that change their protocol: from the classic one to the consumer protocol, and back.
+
+| | when | with |
+|---|---|---|
+| upgrade | a member of the consumer protocol joins a classic group of consumers | its generation as the group epoch |
+| downgrade | the last member of the consumer protocol goes | the group epoch as the generation; everybody rejoins |
+
+The members of an upgraded group keep what they have: their assignments become the target and what each owns, and they
+are served as before (`consumer_group.classic_members`). group.consumer.migration.policy says which way is open; a group
+that cannot be upgraded is GROUP_ID_NOT_FOUND to the member that came. Either way one batch takes the old group's
+records back and writes the new one's. Source: KIP-848, Kafka's `convertToConsumerGroup` and `convertToClassicGroup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from broker.coordinator.consumer_group import consumer_protocol, records
+from broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from broker.coordinator.consumer_group.group import ConsumerGroup
+from broker.coordinator.consumer_group.member import ConsumerMember
+from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from broker.coordinator.consumer_group.state import GroupState
+from broker.coordinator.consumer_group.subscription import metadata_hash
+from broker.coordinator.consumer_group.timers import all_timers, session_timer
+from broker.coordinator.group import ClassicGroup
+from broker.coordinator.group_rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
+from broker.coordinator.group_type import Effects, Note
+from broker.coordinator.members import Member
+from broker.coordinator.records import CoordinatorRecord
+from broker.metadata.image import MetadataImage
+from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from protocol.stored_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+
+_UPGRADES = ("upgrade", "bidirectional")
+_DOWNGRADES = ("downgrade", "bidirectional")
+
+
+class Migration:
+    """Makes the groups of a broker, of either type, which is what lets one become the other."""
+
+    def __init__(
+        self,
+        settings: Callable[[], ConsumerGroupSettings],
+        classic_settings: ClassicSettings,
+        image: Callable[[], MetadataImage],
+    ) -> None:
+        self._settings = settings
+        self._classic_settings = classic_settings
+        self._image = image
+
+    def classic_group(self, group_id: str, now_ms: int) -> ClassicGroup:
+        return ClassicGroup(group_id, self._classic_settings, now_ms, self.upgrade)
+
+    def consumer_group(self, group_id: str, _: int) -> ConsumerGroup:
+        return ConsumerGroup(group_id, self._settings, self._image, self.downgrade)
+
+    def upgrade(self, group: ClassicGroup, event: ConsumerHeartbeat, now_ms: int) -> Effects:
+        """Make a consumer group of a classic one with members, and let a member of the consumer protocol join it.
+
+        Raises GROUP_ID_NOT_FOUND if that may not be, and what the heartbeat is refused for.
+        """
+        self._check_upgrade(group, event)
+        try:
+            converted = _converted(group, self._image())
+        except RemoteProtocolError as error:
+            detail = "because the embedded consumer protocol is malformed."
+            raise _cannot_upgrade(group, detail) from error
+        upgraded = self.consumer_group(group.group_id, now_ms)
+        for record in converted:
+            upgraded.replay(record)
+        joined = upgraded.handle(event, now_ms)
+        for record in joined.records:
+            upgraded.replay(record)
+        effects = group.dissolved(ErrorCode.REBALANCE_IN_PROGRESS)
+        effects.timers = {JOIN_TIMER: None, SYNC_TIMER: None}
+        effects.replies += joined.replies
+        effects.records = [*group.tombstones(), *converted, *joined.records]
+        for member in group.members:
+            effects.timers[session_timer(member.member_id)] = member.session_timeout_ms
+        effects.timers |= joined.timers
+        effects.notes.append(Note("group upgraded to the consumer protocol", {"members": len(group.members)}))
+        effects.work = joined.work
+        effects.become, effects.is_applied = upgraded, True
+        return effects
+
+    def downgrade(self, state: GroupState, gone: Collection[str], now_ms: int) -> Effects | None:
+        """Make a classic group of those who stay when these members are gone; None if that may or need not be."""
+        staying = [member for member in state.members.values() if member.member_id not in gone]
+        if not staying or any(member.classic is None for member in staying):
+            return None
+        if self._settings().migration_policy.lower() not in _DOWNGRADES:
+            return None
+        if len(staying) > self._classic_settings.max_size:
+            return None
+        group = self.classic_group(state.group_id, now_ms)
+        group.take_over([_classic_member(state, member, self._image()) for member in staying], state.group_epoch)
+        record = group.record()
+        effects = group.rebalance("downgraded: its last member of the consumer protocol is gone", now_ms)
+        for member_id in state.members:
+            for timer in all_timers(member_id):
+                effects.timers.setdefault(timer, None)
+        effects.records = [*state.tombstones(), record, *effects.records]
+        effects.become, effects.is_applied = group, True
+        return effects
+
+    def _check_upgrade(self, group: ClassicGroup, event: ConsumerHeartbeat) -> None:
+        settings = self._settings()
+        if event.request.member_epoch != 0:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a consumer group.")
+        if settings.migration_policy.lower() not in _UPGRADES:
+            raise _cannot_upgrade(group, "because online upgrade is disabled.")
+        if group.protocol_type != consumer_protocol.NAME:
+            raise _cannot_upgrade(group, "because the group does not use the consumer embedded protocol.")
+        if len(group.members) > settings.max_size:
+            raise _cannot_upgrade(group, "because the group size exceeds the consumer group maximum size.")
+
+
+def _cannot_upgrade(group: ClassicGroup, why: str) -> KafkaError:
+    detail = f"Cannot upgrade classic group {group.group_id} to consumer group {why}"
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, detail)
+
+
+def _converted(group: ClassicGroup, image: MetadataImage) -> list[CoordinatorRecord]:
+    """Return the records of a consumer group with the members and assignments of a classic one.
+
+    Raises RemoteProtocolError; GROUP_ID_NOT_FOUND if an assignor of the members' own would lose what it wrote.
+    """
+    group_id, epoch = group.group_id, group.generation_id
+    members = [_consumer_member(group, member, image) for member in group.members]
+    names = {name for member in members for name in member.subscribed_topic_names}
+    return [
+        *(records.subscription(group_id, member) for member in members),
+        records.group_epoch(group_id, epoch, metadata_hash(names, image)),
+        *(records.target(group_id, member.member_id, member.assigned) for member in members),
+        records.target_epoch(group_id, epoch, 0),
+        *(records.current_assignment(group_id, member) for member in members),
+    ]
+
+
+def _consumer_member(group: ClassicGroup, member: Member, image: MetadataImage) -> ConsumerMember:
+    epoch = group.generation_id
+    assignment = consumer_protocol.read_assignment(member.assignment)
+    if assignment.user_data:
+        raise _cannot_upgrade(
+            group,
+            "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+            "default assignor before re-attempting the upgrade.",
+        )
+    # A member that waits for its first generation has been assigned by no protocol yet.
+    metadata = member.metadata(group.protocol_name) or member.protocols[0][1]
+    subscription = consumer_protocol.read_subscription(metadata)
+    owned = consumer_protocol.topic_partition_ids(assignment.assigned_partitions, image)
+    return ConsumerMember(
+        member_id=member.member_id,
+        member_epoch=epoch,
+        previous_member_epoch=epoch,
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=frozenset(subscription.topics),
+        assigned={topic_id: dict.fromkeys(numbers, epoch) for topic_id, numbers in owned.items()},
+        classic=ClassicMemberMetadata(
+            member.session_timeout_ms, [ClassicProtocol(name, data) for name, data in member.protocols]
+        ),
+    )
+
+
+def _classic_member(state: GroupState, member: ConsumerMember, image: MetadataImage) -> Member:
+    """Return the member with what the target gives it, which it will give up as far as it does not own it."""
+    assert member.classic is not None
+    protocols = tuple((each.name, bytes(each.metadata)) for each in member.classic.supported_protocols)
+    target = state.targets.get(member.member_id, {})
+    return Member(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.classic.session_timeout_ms,
+        protocols,
+        consumer_protocol.write_assignment(target, image, protocols[0][1]),
+    )

@@ -1,0 +1,53 @@
+"""ConsumerGroupDescribe (69), versions 0–1: state, members and assignments of groups of the consumer protocol.
+
+A group that does not exist, or is one of the classic protocol, is GROUP_ID_NOT_FOUND: admin clients then ask
+DescribeGroups. An empty group id is INVALID_GROUP_ID. Nobody is refused anything yet, so authorized operations, where
+asked for, are all that exist for a group.
+"""
+
+from __future__ import annotations
+
+from broker.coordinator.consumer_group.group import ConsumerGroup
+from broker.handlers.describe_groups import ALL_GROUP_OPERATIONS
+from broker.handlers.group_requests import check_group_id
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+
+def handle(
+    services: Services, context: RequestContext, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
+    rows = []
+    for group_id in request.group_ids:
+        try:
+            row = _group(services, group_id).described()
+            if request.include_authorized_operations:
+                row.authorized_operations = ALL_GROUP_OPERATIONS
+        except KafkaError as error:
+            services.metrics.api("ConsumerGroupDescribe").errors[error.code] += 1
+            row = DescribedGroup(error.code, error.detail or None, group_id)
+        rows.append(row)
+    return ConsumerGroupDescribeResponse(groups=rows)
+
+
+def error_response(
+    request: ConsumerGroupDescribeRequest, code: ErrorCode, message: str
+) -> ConsumerGroupDescribeResponse:
+    rows = [DescribedGroup(code, message or None, group_id) for group_id in request.group_ids]
+    return ConsumerGroupDescribeResponse(groups=rows)
+
+
+def _group(services: Services, group_id: str) -> ConsumerGroup:
+    check_group_id(group_id)
+    group = services.groups.shard_of(group_id).state.groups.get(group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not isinstance(group, ConsumerGroup):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return group

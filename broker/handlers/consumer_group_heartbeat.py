@@ -1,0 +1,46 @@
+"""ConsumerGroupHeartbeat (68), versions 0–1: all that a member of a group of the consumer protocol asks (KIP-848).
+
+A request that is not well-formed is INVALID_REQUEST, an assignor that is not offered UNSUPPORTED_ASSIGNOR, whatever the
+group. The rest is said by `broker.coordinator.consumer_group`. In version 0 a member may leave its id to the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import cast
+
+from broker.coordinator.consumer_group.checks import check_request
+from broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from broker.coordinator.group_type import Ticket
+from broker.handlers.group_requests import client_host
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+
+
+def handle(
+    services: Services, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]:
+    check_request(request, context.api_version, services.config.group_consumer_assignors)
+    event = ConsumerHeartbeat(
+        Ticket(),
+        request=request,
+        new_member_id="" if request.member_id else _new_member_id(services),
+        client_id=context.client_id or "",
+        client_host=client_host(context),
+    )
+    answer = services.groups.submit(request.group_id, event)
+    return cast("ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]", answer)
+
+
+def error_response(
+    request: ConsumerGroupHeartbeatRequest, code: ErrorCode, message: str
+) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message or None)
+
+
+def _new_member_id(services: Services) -> str:
+    """A random id in the form of Kafka's `Uuid`: 22 characters of base64url."""
+    return base64.urlsafe_b64encode(services.metadata.randomness.uuid()).decode().rstrip("=")
