@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from client.cli import UsageError
 from client.cli.admin_command import add_actions, status_of, with_admin
@@ -142,16 +142,20 @@ async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
+    from client.cli.topic_description import document_of, print_topics
+
     names = arguments.topic or list(await admin.list_topics(include_internal=True))
     described = await admin.describe_topics(names)
     documents = [
-        _document(topic, await _overrides(admin, topic.name), await _offsets(admin, topic) if arguments.offsets else {})
+        document_of(
+            topic, await _overrides(admin, topic.name), await _offsets(admin, topic) if arguments.offsets else {}
+        )
         for topic in described.succeeded.values()
     ]
     if arguments.json:
         print_json(documents)
     else:
-        _print_topics(documents)
+        print_topics(documents)
     return status_of(described)
 
 
@@ -183,43 +187,6 @@ async def _offsets(admin: Admin, topic: TopicDescription) -> dict[int, dict[str,
         }
         for partition in partitions
     }
-
-
-def _document(
-    topic: TopicDescription, configs: dict[str, str | None], offsets: dict[int, dict[str, int]]
-) -> dict[str, Any]:
-    partitions = [
-        {
-            "partition": one.partition,
-            "leader": one.leader,
-            "leader_epoch": one.leader_epoch,
-            "replicas": list(one.replicas),
-            "isr": list(one.isr),
-            "offline_replicas": list(one.offline_replicas),
-            **offsets.get(one.partition, {}),
-        }
-        for one in topic.partitions
-    ]
-    return {
-        "topic": topic.name,
-        "topic_id": topic.topic_id,
-        "internal": topic.is_internal,
-        "configs": configs,
-        "partitions": partitions,
-    }
-
-
-def _print_topics(documents: list[dict[str, Any]]) -> None:
-    for index, topic in enumerate(documents):
-        if index:
-            print()
-        partitions = topic["partitions"]
-        configs = ",".join(f"{name}={value}" for name, value in topic["configs"].items())
-        print(
-            f"{topic['topic']}  id {topic['topic_id']}  {len(partitions)} partitions"
-            f"  replication factor {len(partitions[0]['replicas'])}{'  ' if configs else ''}{configs}"
-        )
-        print_rows(tuple(partitions[0]), partitions, as_json=False)
 
 
 async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,60 @@ async def test_replicas_can_be_assigned_by_hand(bootstrap: str, topic: str) -> N
     [described] = await run_json("topics", "describe", *its)
     assert [row["replicas"] for row in described["partitions"]] == [[node]] * 3
     assert "REPLICA" in await said("topics", "create", *its[:-1], f"{topic}-2", "--replica-assignment", "77", status=1)
+
+
+async def test_a_topic_grows_and_loses_its_oldest_records(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    its = ("--bootstrap-server", bootstrap, "--topic", topic)
+    async with Producer(bootstrap) as producer:
+        for number in range(10):
+            await producer.send(topic, b"x", partition=number % 2)
+    before = ("topics", "delete-records", *its, "--before-offset")
+    assert await run_json(*before, "3", "--partition", "1") == [
+        {"topic": topic, "partition": 1, "log_start_offset": 3}
+    ]  # fmt: skip
+    assert "OFFSET_OUT_OF_RANGE" in await said(*before, "99", "--partition", "1", status=1)
+    assert [row["log_start_offset"] for row in await run_json(*before, "latest")] == [5, 5]
+
+    alter = ("topics", "alter", *its)
+    assert await said(*alter, "--partitions", "4", "--config", "retention.ms=5") == f"{topic} is altered"
+    [described] = await run_json("topics", "describe", *its)
+    assert (len(described["partitions"]), described["configs"]) == (4, {"retention.ms": "5"})
+    await run(*alter, "--delete-config", "retention.ms")
+    [described] = await run_json("topics", "describe", *its)
+    assert described["configs"] == {}
+    assert "INVALID_PARTITIONS" in await said(*alter, "--partitions", "3", status=1)
+
+
+async def test_configs_of_a_topic_and_of_brokers(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    of_topic = ("--bootstrap-server", bootstrap, "--topic", topic)
+
+    async def described(*arguments: str) -> dict[str, Any]:
+        return {row["name"]: row for row in await run_json("configs", "describe", *arguments)}
+
+    alter = ("configs", "alter", *of_topic)
+    change = ("--add-config", "cleanup.policy=[compact,delete],retention.ms=60000")
+    assert await said(*alter, *change, "--validate-only") == f"the configs of topic {topic} could be altered"
+    assert await described(*of_topic) == {}
+    assert await said(*alter, *change) == f"the configs of topic {topic} are altered"
+    configs = await described(*of_topic)
+    assert {name: row["value"] for name, row in configs.items()} == {
+        "cleanup.policy": "compact,delete", "retention.ms": "60000",
+    }  # fmt: skip
+    assert configs["retention.ms"]["source"] == "DYNAMIC_TOPIC_CONFIG"
+    await run(*alter, "--subtract-config", "cleanup.policy=compact", "--delete-config", "retention.ms")
+    assert {name: row["value"] for name, row in (await described(*of_topic)).items()} == {"cleanup.policy": "delete"}
+    everything = await described(*of_topic, "--all", "--documentation")
+    assert everything["segment.bytes"]["type"] == "INT"
+    assert "segment" in everything["segment.bytes"]["documentation"]
+    assert "INVALID_CONFIG" in await said(*alter, "--add-config", "retention.ms=soon", status=1)
+
+    defaults = ("--bootstrap-server", bootstrap, "--broker-defaults")
+    await run("configs", "alter", *defaults, "--add-config", "log.retention.ms=123456")
+    assert (await described(*defaults))["log.retention.ms"]["value"] == "123456"
+    await run("configs", "alter", *defaults, "--delete-config", "log.retention.ms")
+    assert "log.retention.ms" not in await described(*defaults)
 
 
 async def test_offsets_of_times_and_ends(bootstrap: str, make_topic: MakeTopic) -> None:
