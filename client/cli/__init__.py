@@ -27,6 +27,7 @@ COMMANDS = {
     "produce": "Send lines of standard input or of a file",
     "consume": "Print records",
     "topics": "Create, list, describe, alter and delete topics",
+    "groups": "List and describe groups, reset their offsets, delete them",
     "configs": "Print and change configs of topics, brokers and groups",
     "cluster": "Print brokers, features and API versions",
     "doctor": "Find out why a cluster cannot be reached, or does not work",

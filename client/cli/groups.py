@@ -1,0 +1,225 @@
+"""`python -m client groups list|describe|reset-offsets|delete|delete-offsets`: Kafka's ConsumerGroupCommand."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING
+
+from client.cli import UsageError, fail
+from client.cli.admin_command import add_actions, status_of, with_admin
+from client.cli.argument_types import not_negative
+from client.cli.connection_arguments import add_connection_arguments
+from client.cli.tables import add_json_argument, print_json, print_rows
+from client.cli.times import duration_ms, now_ms, timestamp
+
+if TYPE_CHECKING:
+    from client.admin.admin import Admin
+    from client.cli.offset_reset import Scenario
+    from client.record import TopicPartition
+
+_ACTIONS = {
+    "list": "List groups",
+    "describe": "Print state, members, assignment, committed offsets and lag of groups",
+    "reset-offsets": "Send a group without members to other offsets; nothing is changed without --execute",
+    "delete": "Delete groups without members, with their offsets",
+    "delete-offsets": "Forget committed offsets of topics that no member reads",
+}
+_INACTIVE = ("Empty", "Dead")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = add_actions(parser, _ACTIONS)
+    for name, action in actions.items():
+        add_connection_arguments(action)
+        if name == "describe":
+            action.add_argument("--group", action="append", metavar="ID", help="repeatable (default: all groups)")
+        elif name == "delete":
+            action.add_argument("--group", action="append", required=True, metavar="ID", help="repeatable")
+        elif name != "list":
+            action.add_argument("--group", required=True, metavar="ID")
+    listing = actions["list"]
+    listing.add_argument("--state", type=_names, default=[], metavar="STATE[,STATE]", help="Stable, Empty, …")
+    listing.add_argument("--type", type=_names, default=[], metavar="TYPE[,TYPE]", help="classic, consumer")
+    actions["describe"].add_argument("--members", action="store_true", help="print members, not partitions")
+    _add_topic_arguments(actions["delete-offsets"], required=True)
+    _add_reset_arguments(actions["reset-offsets"])
+    for name in ("list", "describe", "reset-offsets"):
+        add_json_argument(actions[name])
+
+
+def _add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    parser.add_argument(
+        "--topic",
+        action="append",
+        type=_topic,
+        required=required,
+        metavar="NAME[:0,1]",
+        help="all partitions of this topic, or these (repeatable)",
+    )
+
+
+def _add_reset_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_topic_arguments(parser, required=False)
+    parser.add_argument("--all-topics", action="store_true", help="all partitions of which the group has offsets")
+    to = parser.add_mutually_exclusive_group(required=True)
+    for name in ("earliest", "latest", "current"):
+        to.add_argument(f"--to-{name}", dest="to", action="store_const", const=name, help=f"to the {name} offset")
+    to.add_argument("--to-offset", type=not_negative, metavar="N", help="to this offset")
+    to.add_argument("--shift-by", type=int, metavar="N", help="by so many records, back if negative")
+    to.add_argument("--to-datetime", type=timestamp, metavar="TIME", help="to the first record then: ISO 8601, ms, -1h")
+    to.add_argument("--by-duration", type=duration_ms, metavar="DURATION", help="so long ago: PT1H30M, 90s")
+    to.add_argument("--from-file", metavar="PATH", help="to the offsets of a file of topic,partition,offset")
+    parser.add_argument("--execute", action="store_true", help="do it; without this, only print what would be done")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be done (the default)")
+    parser.add_argument("--export", action="store_true", help="print topic,partition,offset, for --from-file")
+
+
+def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
+    if arguments.action == "reset-offsets":
+        if arguments.execute and arguments.dry_run:
+            raise UsageError("--execute and --dry-run exclude each other")
+        if sum((arguments.all_topics, bool(arguments.topic), arguments.from_file is not None)) != 1:
+            raise UsageError("say which partitions: --topic, --all-topics or --from-file")
+    work = {
+        "list": _list,
+        "describe": _describe,
+        "reset-offsets": _reset_offsets,
+        "delete": _delete,
+        "delete-offsets": _delete_offsets,
+    }[arguments.action]
+    return with_admin(arguments, work)
+
+
+async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
+    groups = await admin.list_groups(states=arguments.state, types=arguments.type)
+    rows = [
+        {
+            "group": one.group_id,
+            "type": one.type,
+            "protocol": one.protocol_type,
+            "state": one.state,
+            "coordinator": one.coordinator,
+        }
+        for one in groups.values()
+    ]
+    print_rows(("group", "type", "protocol", "state", "coordinator"), rows, as_json=arguments.json)
+    return 0
+
+
+async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
+    from client.cli.group_description import document_of, print_group
+
+    named = arguments.group or [
+        one.group_id for one in (await admin.list_groups()).values() if one.type in ("", "classic", "consumer")
+    ]
+    described = await admin.describe_groups(named)
+    documents = []
+    for group in described.succeeded.values():
+        lags = await admin.group_lag(group.group_id)
+        status_of(lags)
+        documents.append(document_of(group, lags))
+    if arguments.json:
+        print_json(documents)
+    else:
+        for index, document in enumerate(documents):
+            print_group(document, with_members=arguments.members, is_first=not index)
+    return status_of(described)
+
+
+async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
+    from client.cli.offset_reset import plan
+
+    group = arguments.group
+    state = await _state(admin, group)
+    if state not in _INACTIVE:
+        return fail(ValueError(f"group {group} is {state}: its offsets can be reset when it has no members"))
+    listed = (await admin.list_group_offsets({group: None})).value(group)
+    committed = {partition: one.offset for partition, one in listed.values_or_raise().items() if one is not None}
+    wanted = _scenario(arguments)
+    if wanted.offsets is not None:
+        partitions = list(wanted.offsets)
+    else:
+        partitions = list(committed) if arguments.all_topics else await _partitions(admin, arguments.topic)
+    moves = await plan(admin, partitions, committed, wanted)
+    if arguments.export:
+        for move in moves:
+            print(f"{move.partition.topic},{move.partition.partition},{move.new}")
+    else:
+        rows = [
+            {
+                "group": group,
+                "topic": move.partition.topic,
+                "partition": move.partition.partition,
+                "current_offset": move.committed,
+                "new_offset": move.new,
+            }
+            for move in moves
+        ]
+        columns = ("group", "topic", "partition", "current_offset", "new_offset")
+        print_rows(columns, rows, as_json=arguments.json)
+    if not arguments.execute:
+        return 0
+    return status_of(await admin.alter_group_offsets(group, {move.partition: move.new for move in moves}))
+
+
+async def _state(admin: Admin, group: str) -> str:
+    from client.errors import BrokerError
+    from protocol.errors import ErrorCode
+
+    try:
+        return (await admin.describe_groups([group])).value(group).state
+    except BrokerError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return "Dead"
+
+
+def _scenario(arguments: argparse.Namespace) -> Scenario:
+    from client.cli.offset_reset import Scenario, read_offsets
+
+    time = arguments.to_datetime
+    if arguments.by_duration is not None:
+        time = now_ms() - arguments.by_duration
+    return Scenario(
+        name=arguments.to,
+        offset=arguments.to_offset,
+        shift=arguments.shift_by,
+        timestamp=time,
+        offsets=None if arguments.from_file is None else read_offsets(arguments.from_file),
+    )
+
+
+async def _partitions(admin: Admin, topics: list[tuple[str, list[int]]]) -> list[TopicPartition]:
+    """The partitions that were named: all of a topic where none of its numbers was. Raises ClientError."""
+    from client.record import TopicPartition
+
+    whole = [name for name, numbers in topics if not numbers]
+    described = (await admin.describe_topics(whole)).values_or_raise()
+    named = [TopicPartition(name, number) for name, numbers in topics for number in numbers]
+    return named + [TopicPartition(name, one.partition) for name in whole for one in described[name].partitions]
+
+
+async def _delete(admin: Admin, arguments: argparse.Namespace) -> int:
+    results = await admin.delete_groups(arguments.group)
+    for group in results.succeeded:
+        print(f"{group} is deleted")
+    return status_of(results)
+
+
+async def _delete_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
+    partitions = await _partitions(admin, arguments.topic)
+    results = await admin.delete_group_offsets(arguments.group, partitions)
+    for partition in results.succeeded:
+        print(f"the offset of {partition} is deleted")
+    return status_of(results)
+
+
+def _topic(text: str) -> tuple[str, list[int]]:
+    """`name` or `name:0,1`, for argparse."""
+    name, colon, numbers = text.partition(":")
+    return name, [not_negative(number) for number in numbers.split(",")] if colon else []
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

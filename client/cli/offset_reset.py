@@ -1,0 +1,96 @@
+"""Where `groups reset-offsets` sends a group: for each partition, from the offset that is committed to a new one.
+
+| scenario | new offset |
+|---|---|
+| `earliest`, `latest` | the beginning of the partition, its end |
+| `current` | the committed one; the end where there is none |
+| to an offset | that one |
+| shift by N | the committed one and N more (or less) |
+| to a time | the first record at or after it; the end where there is none |
+| from a file | what the file says |
+
+No new offset lies before the beginning of its partition or behind its end. Source: Kafka `ConsumerGroupCommand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from client.record import TopicPartition
+
+if TYPE_CHECKING:
+    from client.admin.admin import Admin
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class Scenario(NamedTuple):
+    """What the command line says; exactly one member is set."""
+
+    name: str | None = None  # "earliest", "latest" or "current"
+    offset: int | None = None
+    shift: int | None = None
+    timestamp: int | None = None  # ms
+    offsets: Offsets | None = None  # of a file
+
+
+class Move(NamedTuple):
+    """A partition's committed offset (None: there is none) and its new one."""
+
+    partition: TopicPartition
+    committed: int | None
+    new: int
+
+
+async def plan(admin: Admin, partitions: Iterable[TopicPartition], committed: Offsets, wanted: Scenario) -> list[Move]:
+    """The moves of these partitions. Raises ClientError; ValueError where a shift has nothing to start from."""
+    from client.admin.wishes import OffsetSpec
+
+    asked = sorted(partitions)
+    begins = (await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST))).values_or_raise()
+    ends = (await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.LATEST))).values_or_raise()
+    at_time = {}
+    if wanted.timestamp is not None:
+        found = (await admin.list_offsets(dict.fromkeys(asked, wanted.timestamp))).values_or_raise()
+        at_time = {partition: record.offset for partition, record in found.items() if record.offset >= 0}
+    moves = []
+    for partition in asked:
+        begin, end = begins[partition].offset, ends[partition].offset
+        if wanted.timestamp is not None:
+            new = at_time.get(partition, end)
+        else:
+            new = _new_offset(partition, committed.get(partition), begin, end, wanted)
+        moves.append(Move(partition, committed.get(partition), min(max(new, begin), end)))
+    return moves
+
+
+def read_offsets(path: str) -> dict[TopicPartition, int]:
+    """The offsets of a file: lines of `topic,partition,offset`, as `--export` prints them.
+
+    A group in front of the topic is passed over, and so is a heading. Raises OSError, ValueError.
+    """
+    offsets = {}
+    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+        fields = [field.strip().strip('"') for field in line.split(",")]
+        if not line.strip() or (number == 1 and not fields[-1].isdecimal()):
+            continue
+        if not 3 <= len(fields) <= 4 or not (fields[-1].isdecimal() and fields[-2].isdecimal()):
+            raise ValueError(f"line {number} of {path} is not of the form topic,partition,offset: {line!r}")
+        offsets[TopicPartition(fields[-3], int(fields[-2]))] = int(fields[-1])
+    return offsets
+
+
+def _new_offset(partition: TopicPartition, committed: int | None, begin: int, end: int, wanted: Scenario) -> int:
+    if wanted.offsets is not None:
+        return wanted.offsets[partition]
+    if wanted.offset is not None:
+        return wanted.offset
+    if wanted.shift is not None:
+        if committed is None:
+            raise ValueError(f"{partition} cannot be shifted: the group has committed no offset of it")
+        return committed + wanted.shift
+    if wanted.name == "earliest":
+        return begin
+    return end if committed is None or wanted.name == "latest" else committed

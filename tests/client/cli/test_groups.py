@@ -1,0 +1,137 @@
+"""`groups`, with members that others wrote, of a real broker: ours, and Apache Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka.structs import TopicPartition
+
+from client import Producer
+from tests.client.cli.commands import run, run_json
+from tests.client.conftest import MakeTopic
+
+pytestmark = pytest.mark.servers("odradek", "apache")
+
+
+@asynccontextmanager
+async def member(bootstrap: str, group: str, *topics: str) -> AsyncIterator[AIOKafkaConsumer]:
+    consumer = AIOKafkaConsumer(
+        *topics, bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False, client_id="reader",
+        auto_offset_reset="earliest",
+    )  # fmt: skip
+    await consumer.start()
+    try:
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+async def fill(bootstrap: str, topic: str) -> None:
+    """Ten records in each of two partitions, a second apart."""
+    async with Producer(bootstrap) as producer:
+        for number in range(20):
+            await producer.send(topic, b"%d" % number, partition=number % 2, timestamp=1000 * (number // 2 + 1))
+
+
+async def test_a_group_at_work_and_after_it(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    group = f"group-of-{topic}"
+    at = ("--bootstrap-server", bootstrap)
+    await fill(bootstrap, topic)
+    async with member(bootstrap, group, topic) as consumer:
+        await asyncio.wait_for(consumer.getone(), 30)
+        await consumer.commit({TopicPartition(topic, 1): 4})
+        [described] = await run_json("groups", "describe", *at, "--group", group)
+        listed = {row["group"]: row for row in await run_json("groups", "list", *at, "--state", "Stable")}
+        out, _ = await run("groups", "describe", *at, "--group", group, "--members")
+        reset = ("groups", "reset-offsets", *at, "--group", group, "--topic", topic, "--to-earliest", "--execute")
+        _, refused = await run(*reset, status=1)
+    assert (described["state"], described["type"], described["assignor"]) == ("Stable", "classic", "roundrobin")
+    [one] = described["members"]
+    assert (one["client_id"], one["partitions"], one["assignment"]) == ("reader", 2, [f"{topic}(0,1)"])
+    assert described["partitions"][1] == {
+        "group": group, "topic": topic, "partition": 1, "current_offset": 4, "log_end_offset": 10, "lag": 6,
+        "consumer_id": one["consumer_id"], "host": one["host"], "client_id": "reader",
+    }  # fmt: skip
+    assert described["partitions"][0]["lag"] is None
+    assert listed[group]["state"] == "Stable"
+    assert out[0].decode().startswith(f"{group}  Stable, classic, 1 members, assigned by roundrobin, coordinator ")
+    assert out[1].split() == b"GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID PARTITIONS ASSIGNMENT".split()
+    assert refused == f"error: group {group} is Stable: its offsets can be reset when it has no members\n"
+
+    [described] = await run_json("groups", "describe", *at, "--group", group)
+    assert (described["state"], described["members"]) == ("Empty", [])
+    assert [row["lag"] for row in described["partitions"]] == [6]
+    out, _ = await run("groups", "delete", *at, "--group", group)
+    assert out == [f"{group} is deleted".encode()]
+    _, err = await run("groups", "delete", *at, "--group", group, status=1)
+    assert "GROUP_ID_NOT_FOUND" in err
+
+
+async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> None:
+    topic = await make_topic(2)
+    group = f"group-of-{topic}"
+    at = ("--bootstrap-server", bootstrap, "--group", group)
+    await fill(bootstrap, topic)
+
+    async def committed() -> list[int | None]:
+        [described] = await run_json("groups", "describe", *at)
+        return [row["current_offset"] for row in described["partitions"]]
+
+    async def planned(*arguments: str) -> list[int]:
+        return [row["new_offset"] for row in await run_json("groups", "reset-offsets", *at, *arguments)]
+
+    whole = ("--topic", topic)
+    assert await planned(*whole, "--to-offset", "3") == [3, 3]
+    assert (await run("groups", "describe", *at, status=1))[1].count("GROUP_ID_NOT_FOUND") == 1  # that was a dry run
+    assert await planned(*whole, "--to-offset", "3", "--execute") == [3, 3]
+    assert await committed() == [3, 3]
+    assert await planned("--topic", f"{topic}:1", "--shift-by", "-2", "--execute") == [1]
+    assert await committed() == [3, 1]
+    assert await planned("--all-topics", "--shift-by", "5", "--dry-run") == [8, 6]
+    assert await planned("--all-topics", "--shift-by", "-100") == [0, 0]
+    assert await planned(*whole, "--to-offset", "100") == [10, 10]
+    assert await planned(*whole, "--to-earliest") == [0, 0]
+    assert await planned(*whole, "--to-latest") == [10, 10]
+    assert await planned(*whole, "--to-current") == [3, 1]
+    assert await planned(*whole, "--to-datetime", "1970-01-01T00:00:03.500") == [3, 3]
+    assert await planned(*whole, "--by-duration", "PT1H") == [10, 10]
+    out, _ = await run("groups", "reset-offsets", *at, *whole, "--to-current", "--export")
+    assert out == [f"{topic},0,3".encode(), f"{topic},1,1".encode()]
+    file = tmp_path / "offsets.csv"
+    file.write_text(f'"group","topic","partition","offset"\n{group},{topic},0,9\n')
+    rows = await run_json("groups", "reset-offsets", *at, "--from-file", str(file), "--execute")
+    assert rows == [{"group": group, "topic": topic, "partition": 0, "current_offset": 3, "new_offset": 9}]
+    assert await committed() == [9, 1]
+
+    out, _ = await run("groups", "delete-offsets", *at, "--topic", f"{topic}:0")
+    assert out == [f"the offset of {topic}-0 is deleted".encode()]
+    assert await committed() == [1]
+    _, err = await run("groups", "reset-offsets", *at, *whole, "--shift-by", "1", status=1)
+    assert err == f"error: {topic}-0 cannot be shifted: the group has committed no offset of it\n"
+    file.write_text(f"{topic},zero,9\n{topic},0,x\n")
+    _, err = await run("groups", "reset-offsets", *at, "--from-file", str(file), status=1)
+    assert "is not of the form topic,partition,offset" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("groups",),
+        ("groups", "delete"),
+        ("groups", "reset-offsets", "--group", "g", "--topic", "t"),
+        ("groups", "reset-offsets", "--group", "g", "--to-earliest"),
+        ("groups", "reset-offsets", "--group", "g", "--to-earliest", "--topic", "t", "--all-topics"),
+        ("groups", "reset-offsets", "--group", "g", "--to-earliest", "--topic", "t", "--execute", "--dry-run"),
+        ("groups", "reset-offsets", "--group", "g", "--by-duration", "long", "--topic", "t"),
+        ("groups", "reset-offsets", "--group", "g", "--to-earliest", "--topic", "t:x"),
+    ],
+)
+async def test_a_command_line_that_cannot_be_is_refused(arguments: tuple[str, ...]) -> None:
+    _, err = await run(*arguments, status=2)
+    assert err.startswith("usage: ")
