@@ -1,7 +1,7 @@
 """`python -m broker`: one broker as a process, and what looks at the log directory of one.
 
 ```
-python -m broker [--config FILE] [--override NAME=VALUE]... | --help-config | --version
+python -m broker [--config FILE] [--override NAME=VALUE]... [--read-only] | --help-config | --version
 python -m broker inspect DIR … | verify DIR …         see `broker.inspection.command`
 ```
 
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn
 
-from broker.broker import Broker
+from broker.broker import READ_ONLY, Broker
 from broker.config import BrokerConfig, ConfigError
 from broker.event_log import EventLogger, configure
 from broker.metadata.store import StoreError
@@ -48,25 +48,26 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"odradek {_version()}")
         return 0
     try:
-        config = BrokerConfig.load(options.config, dict(options.override))
+        overrides = dict(options.override) | (READ_ONLY if options.read_only else {})
+        config = BrokerConfig.load(options.config, overrides)
     except ConfigError as error:
         return _fail(error.problems)
     configure(config.log_level, "json" if config.log_format == "json" else "human")
     for warning in config.warnings:
         _LOG.warning("property without effect", property=warning)
     try:
-        return _runner()(serve(config))
+        return _runner()(serve(config, read_only=options.read_only))
     except _STARTING_FAILS_WITH as error:
         return _fail([_reason(error)])
 
 
-async def serve(config: BrokerConfig) -> int:
+async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
     """Run a broker until it is told to stop or fails; return the exit status. Raises what `Broker.start` raises."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    broker = Broker(config)
+    broker = Broker(config, read_only=read_only)
     gc.disable()  # a start makes little garbage and much that stays
     starting = loop.create_task(broker.start())
     stopping = loop.create_task(stop.wait())
@@ -110,6 +111,9 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         type=_assignment,
         help="a property that goes before the file's; as often as wanted",
+    )
+    parser.add_argument(
+        "--read-only", action="store_true", help="serve a log directory as it is, and change nothing in it"
     )
     parser.add_argument("--help-config", action="store_true", help="print every property and what it means")
     parser.add_argument("--version", action="store_true", help="print the version")

@@ -32,12 +32,14 @@ from broker.coordinator.groups import Groups
 from broker.coordinator.migration import Migration
 from broker.event_log import EventLogger
 from broker.gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
+from broker.handlers.read_only import ReadOnlyTable
 from broker.handlers.services import Services
 from broker.handlers.table import HandlerTable
+from broker.metadata.adoption import adopt_topics, must_adopt
 from broker.metadata.image import MetadataImage, TopicImage
 from broker.metadata.metadata import Metadata
 from broker.metadata.producer_id_blocks import ProducerIdBlocks
-from broker.metadata.sqlite import FILE_NAME, SqliteStore
+from broker.metadata.sqlite import FILE_NAME, SqliteStore, copy_store
 from broker.metadata.values import Listener
 from broker.metrics import Metrics
 from broker.purgatory import Purgatory
@@ -46,8 +48,10 @@ from broker.replication.disk_threads import DiskThreads
 from broker.replication.fetch_sessions import FetchSessions
 from broker.replication.partitions import Partitions
 from broker.server.server import Server
+from broker.storage.files import OsFiles
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
+from broker.storage.read_only_files import ReadOnlyFiles
 from broker.tasks import BackgroundTasks
 from broker.topic_config import log_config
 from broker.upkeep import Upkeep
@@ -59,6 +63,9 @@ _LOG = EventLogger(__name__)
 
 FINISH_SECONDS = 1.0
 """How long a stopping broker lets clients take their last answers."""
+
+READ_ONLY = {"auto.create.topics.enable": "false"}
+"""What holds for a broker that only reads, whatever else its configuration says."""
 
 _EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
 
@@ -73,19 +80,24 @@ class Broker:
     Given properties instead of a BrokerConfig it is an embedded one: a free port of the loopback interface, and a
     temporary directory that is removed at the end, unless they say otherwise. Several brokers in one interpreter
     share nothing.
+
+    With `read_only` it serves a log directory as it is, changes no byte of it and takes no lock: see `read_only_files`
+    and `handlers.read_only`. Its metadata are a copy, or made of the topics that are found.
     """
 
     def __init__(
         self,
         config: BrokerConfig | Mapping[str, str] | None = None,
         *,
+        read_only: bool = False,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
     ) -> None:
         self._temporary: Path | None = None
         if not isinstance(config, BrokerConfig):
-            config = self._embedded_config(config or {})
+            config = self._embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
         self.config = config
+        self._read_only = read_only
         self.metrics = Metrics()
         self.failed = asyncio.Event()
         self.metrics_port = -1
@@ -98,7 +110,7 @@ class Broker:
         self._server: Server | None = None
         self._partitions: Partitions | None = None
         self._gauges = BrokerGauges()
-        self._is_clean = True
+        self._is_clean = not read_only
         self._has_started = False
 
     async def __aenter__(self) -> Self:
@@ -154,7 +166,7 @@ class Broker:
         self._gauges.state = RECOVERY
         self.log_dir = log_dir = await self._open_log_dir(threads)
         stack.push_async_callback(self._close_log_dir, log_dir, threads)
-        store = await SqliteStore.open(log_dir.path / FILE_NAME)
+        store = await SqliteStore.open(await self._metadata_path(log_dir, threads))
         stack.push_async_callback(store.close)
         metadata = Metadata(
             config,
@@ -200,7 +212,8 @@ class Broker:
         )
         self.services = services
         self._gauges.attach(services, log_dir)
-        self._server = Server(config, HandlerTable(), services, self.metrics, self._clock, threads.run)
+        handlers = ReadOnlyTable() if self._read_only else HandlerTable()
+        self._server = Server(config, handlers, services, self.metrics, self._clock, threads.run)
         metadata.on_change(self._configure_server)
         stack.push_async_callback(self._leave, metadata, partitions, upkeep)
         stack.push_async_callback(tasks.stop)
@@ -209,11 +222,14 @@ class Broker:
         stack.push_async_callback(self._stop_serving, self._server, groups, purgatories)
         await self._server.bind()
         await metadata.start(self._listeners(self._server))
+        if await must_adopt(metadata):
+            await adopt_topics(metadata, log_dir.logs.values(), await threads.run(log_dir.kraft_topics))
         await partitions.settled()
         partitions.warn_of_strays()
         log_dir.broker_epoch = metadata.broker_epoch
-        upkeep.start(tasks, config)
-        tasks.every("offset expiration", config.offsets_retention_check_interval_ms, groups.expire)
+        if not self._read_only:
+            upkeep.start(tasks, config)
+            tasks.every("offset expiration", config.offsets_retention_check_interval_ms, groups.expire)
         await self._server.start()
         self._gauges.state = RUNNING
 
@@ -281,10 +297,15 @@ class Broker:
                 raise StartGivenUpError
             _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done=done, total=total)
 
+        path = config.log_dirs[0]
+        files = ReadOnlyFiles() if self._read_only else OsFiles()
+        if self._read_only:
+            files.scan(path)  # raises if it is not there; a log directory that is opened is made
         log_dir = LogDir(
-            config.log_dirs[0],
+            path,
             clock=self._clock,
             randomness=self._randomness,
+            files=files,
             on_failure=failed,
             on_flush=self.metrics.log_flush.note,
         )
@@ -304,6 +325,15 @@ class Broker:
                 await threads.run(log_dir.close)
             raise
         return log_dir
+
+    async def _metadata_path(self, log_dir: LogDir, threads: DiskThreads) -> Path:
+        """Where the metadata are: in the log directory, or in a copy that may change."""
+        path = log_dir.path / FILE_NAME
+        if not self._read_only:
+            return path
+        self._temporary = Path(tempfile.mkdtemp(prefix="odradek-"))
+        await threads.run(copy_store, path, self._temporary)
+        return self._temporary / FILE_NAME
 
     async def _close_log_dir(self, log_dir: LogDir, threads: DiskThreads) -> None:
         await threads.run(log_dir.close, clean=self._is_clean)

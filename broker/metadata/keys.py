@@ -3,6 +3,7 @@
 ```
 /<namespace>/v1
   /cluster                        ClusterRecord
+  /adopting                       there while topics of the log directories are to be made: see `adoption`
   /controller                     ControllerRecord, under its lease      controller epoch = create revision
   /brokers/ids/<node id>          BrokerRegistration, under its lease    broker epoch = create revision
   /brokers/known/<node id>        KnownBroker
@@ -34,6 +35,7 @@ class Keys:
     def __init__(self, namespace: str = NAMESPACE) -> None:
         self.prefix = f"/{namespace}/v1".encode()
         self.cluster = self.prefix + b"/cluster"
+        self.adopting = self.prefix + b"/adopting"
         self.controller = self.prefix + b"/controller"
         self.broker_ids = self.prefix + b"/brokers/ids/"
         self.brokers_known = self.prefix + b"/brokers/known/"

@@ -170,7 +170,8 @@ class Metadata:
 
     async def _check_cluster(self) -> None:
         record = ClusterRecord(self._cluster_id, self._clock.time_ms())
-        await commit(self.store, (absent(self.keys.cluster),), (Put(self.keys.cluster, encode(record)),))
+        new = (Put(self.keys.cluster, encode(record)), Put(self.keys.adopting, b""))
+        await commit(self.store, (absent(self.keys.cluster),), new)
         (found,), _ = await self.store.range(self.keys.cluster)
         stored = decode_cluster(found.value)
         if stored.id != self._cluster_id:

@@ -20,6 +20,7 @@ process: keys under a lease that are found at open belong to a process that is g
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,13 @@ _SCHEMA = (
     f"PRAGMA user_version = {_VERSION}",
     "COMMIT",
 )
+
+
+def copy_store(path: Path, directory: Path) -> None:
+    """Copy the file at `path`, and the write-ahead log that a killed process left beside it, if they are there."""
+    for source in (path, path.with_name(f"{path.name}-wal")):
+        if source.exists():
+            shutil.copyfile(source, directory / source.name)
 
 
 class SqliteStore(EmbeddedStore):

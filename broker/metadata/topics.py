@@ -63,7 +63,7 @@ async def create_topic(
             partitions=[_new_partition(image, each) for each in replicas],
             configs={key: text for key, text in (configs or {}).items() if text is not None},
         )
-        if validate_only or await _write(metadata, topic, image.topic_configs.get(name, ({}, 0))[1]):
+        if validate_only or await write_topic(metadata, topic, image.topic_configs.get(name, ({}, 0))[1]):
             # If it is already deleted again, then what was created.
             return metadata.image.topics_by_id.get(topic.topic_id, topic)
         # Somebody else was first, or a new controller took the batches for leftovers: look again.
@@ -183,8 +183,11 @@ def _new_partition(image: MetadataImage, replicas: list[int]) -> PartitionImage:
     )
 
 
-async def _write(metadata: Metadata, topic: TopicImage, configs_revision: int) -> bool:
-    """Write a topic, and return whether it is there; if not, nothing of it is left."""
+async def write_topic(metadata: Metadata, topic: TopicImage, configs_revision: int) -> bool:
+    """Write a topic, and return whether it is there; if not, nothing of it is left.
+
+    `configs_revision` is that of the properties that are stored under its name, 0 if there are none.
+    """
     keys = metadata.keys
     written: list[Cmp] = []
     for first in range(PARTITIONS_PER_TRANSACTION, len(topic.partitions), PARTITIONS_PER_TRANSACTION):

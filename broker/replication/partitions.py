@@ -35,6 +35,7 @@ from broker.storage.files import Volume
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
+from broker.storage.log_opening import ZERO_TOPIC_ID
 from broker.tasks import BackgroundTasks
 from protocol.errors import ErrorCode, KafkaError
 
@@ -238,7 +239,8 @@ class Partitions:
         return None
 
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
-        if (topic.name, index) in self._log_dir.logs:
+        existing = self._log_dir.logs.get((topic.name, index))
+        if existing is not None and existing.topic_id != ZERO_TOPIC_ID:
             # Deleted, perhaps while this broker was down, and created again under the same name.
             _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
             await self._threads.run(self._log_dir.delete_log, topic.name, index)

@@ -28,6 +28,7 @@ from broker.storage.deletions import DeletionJob, Deletions
 from broker.storage.descriptors import DEFAULT_CAPACITY, DescriptorCache
 from broker.storage.disk_failure import DiskFailure
 from broker.storage.files import Files, OsFiles, Volume, make_directories
+from broker.storage.kraft_topics import KraftTopics, read_kraft_topics
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_opening import ZERO_TOPIC_ID, Checkpointed, LogOpener, Progress, create_log
@@ -163,6 +164,10 @@ class LogDir:
                 ).open()
                 log.advance_high_watermark(high_watermarks.get(key, log.log_start_offset))
                 self.logs[key] = log
+
+    def kraft_topics(self) -> KraftTopics | None:
+        """What Kafka's controller, if it kept its log in this directory, knew of the topics."""
+        return read_kraft_topics(self._files, self._path)
 
     # ------------------------------------------------------------------------------------------------------- partitions
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shutil
 import threading
 import urllib.request
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import pytest
 
 from broker.broker import Broker
 from broker.config import BrokerConfig
+from broker.metadata.topics import delete_topic
 from broker.storage.log_dir import LogDirRefusedError
 from broker.testing.clock import ManualClock
 from protocol.errors import ErrorCode
@@ -31,11 +33,6 @@ def exists(path: Path) -> bool:
 
 def forget_clean_stop(directory: Path) -> None:
     (directory / ".kafka_cleanshutdown").unlink()
-
-
-def forget_metadata(directory: Path) -> None:
-    for file in directory.glob("odradek-metadata*"):
-        file.unlink()
 
 
 def open_files() -> set[str]:
@@ -153,7 +150,9 @@ async def test_a_topic_deleted_and_made_again_while_the_log_stayed_starts_empty(
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")
         await produce(wire, "t", batch(b"old"))
-    forget_metadata(tmp_path)
+        shutil.copytree(tmp_path / "t-0", tmp_path / "kept")
+        await delete_topic(broker.services.metadata, name="t")
+    (tmp_path / "kept").rename(tmp_path / "t-0")
 
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         assert "logs without a topic count=1 first=t-0" in caplog.text

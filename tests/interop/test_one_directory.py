@@ -1,0 +1,181 @@
+"""One log directory in turn under Apache Kafka and Odradek, each stopped or killed before the other takes it.
+
+Odradek takes over topics, ids and properties, which Kafka keeps in a log of its own, when it first starts there; what
+it then appends Kafka finds when it comes back. What one serves the other must serve: every record with its offset,
+timestamp and headers, what was aborted, the properties, what groups have committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from tests.peers import apache, odradek
+from tests.peers.clients import Incoming, Outgoing
+from tests.peers.clients.aiokafka import Aiokafka
+from tests.peers.clients.confluent import TIMEOUT, Confluent
+from tests.peers.server import Server
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+
+T0 = 1_700_000_000_000
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+CONFIGS: Mapping[str, dict[str, str]] = {
+    "segments": {"segment.bytes": "1048576", "index.interval.bytes": "1024", "retention.ms": "-1"},
+    "transactions": {},
+    "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.9"},
+}
+GROUP = "readers"
+
+
+class Seen(NamedTuple):
+    """Everything that clients can tell of a server."""
+
+    records: dict[str, list[Incoming]]
+    committed_records: list[Any]
+    ends: dict[str, tuple[int, int]]
+    by_time: list[int | None]
+    configs: dict[str, dict[str, str]]
+    group: list[int]
+
+
+def create_topics(server: Server) -> None:
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    topics = [NewTopic(name, 1, 1, config=configs) for name, configs in CONFIGS.items()]
+    for created in admin.create_topics(topics).values():
+        created.result(TIMEOUT)
+
+
+def fill(server: Server) -> None:
+    random = Random(1)
+    for number, codec in enumerate(CODECS):
+        records = [
+            Outgoing(
+                None if i % 5 == 0 else b"key-%d" % i,
+                None if i % 13 == 0 else random.randbytes(1500),
+                (("header", b"value"), ("null", None)) if i % 3 == 0 else (),
+                T0 + i * 1000,
+            )
+            for i in range(number * 400, number * 400 + 400)
+        ]
+        Confluent().produce(server.bootstrap, "segments", records, codec=codec, idempotent=True)
+    Confluent().produce(server.bootstrap, "compacted", [Outgoing(b"k%d" % (i % 7), b"v%d" % i) for i in range(100)])
+    run_transactions(server)
+    commit(server, 700)
+
+
+def run_transactions(server: Server) -> None:
+    """Ten transactions, of which every third is aborted, and records without a transaction between them."""
+    producer = Producer({"bootstrap.servers": server.bootstrap, "transactional.id": "t"})
+    producer.init_transactions(TIMEOUT)
+    for number in range(10):
+        producer.begin_transaction()
+        for index in range(20):
+            producer.produce("transactions", b"transaction %d record %d" % (number, index), timestamp=T0 + number)
+        assert producer.flush(TIMEOUT) == 0
+        if number % 3:
+            producer.commit_transaction(TIMEOUT)
+        else:
+            producer.abort_transaction(TIMEOUT)
+        Confluent().produce(server.bootstrap, "transactions", [Outgoing(None, b"between", (), T0)])
+
+
+def commit(server: Server, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": GROUP, "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition("segments", 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def look_at(server: Server) -> Seen:
+    bootstrap = server.bootstrap
+    ends = {topic: Aiokafka().offsets(bootstrap, topic) for topic in CONFIGS}
+    group = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False})
+    committed = [each.offset for each in group.committed([TopicPartition("segments", 0)], timeout=TIMEOUT)]
+    group.close()
+    plain = {topic: read(bootstrap, topic, ends[topic][1], "read_uncommitted") for topic in CONFIGS}
+    return Seen(
+        plain,
+        read(bootstrap, "transactions", ends["transactions"][1], "read_committed"),
+        ends,
+        [Confluent().offset_for_time(bootstrap, "segments", T0 + second * 1000) for second in (0, 1234, 1999, 2000)],
+        configs_of(bootstrap),
+        committed,
+    )
+
+
+def read(bootstrap: str, topic: str, end: int, isolation: str) -> list[Incoming]:
+    """Every record below `end`; that the consumer is at the end it says itself, whatever the last record is."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False,
+            "isolation.level": isolation, "enable.partition.eof": True,
+        }
+    )  # fmt: skip
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = []
+    while True:
+        message = consumer.poll(TIMEOUT)
+        assert message is not None, f"{topic} ends with {found[-1:]} and not at {end}"
+        if message.error():
+            assert consumer.position([TopicPartition(topic, 0)])[0].offset <= end
+            break
+        headers = tuple(message.headers() or ())
+        found.append(Incoming(message.offset(), message.timestamp()[1], message.key(), message.value(), headers))
+    consumer.close()
+    return found
+
+
+def configs_of(bootstrap: str) -> dict[str, dict[str, str]]:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in CONFIGS])
+    return {
+        resource.name: {name: described.result(TIMEOUT)[name].value for name in CONFIGS[resource.name]}
+        for resource, described in asked.items()
+    }
+
+
+END: Mapping[str, Callable[[Server], object]] = {"stopped": Server.stop, "killed": Server.kill}
+
+
+@pytest.mark.parametrize("ended", END)
+def test_each_serves_what_the_other_has_written(ended: str, tmp_path: Path) -> None:
+    end = END[ended]
+    kafka = apache.prepare(tmp_path / "kafka")
+    ours = odradek.prepare(tmp_path / "ours", {"log.dirs": str(kafka.log_dir)})
+    try:
+        kafka.start()
+        create_topics(kafka)
+        fill(kafka)
+        seen = look_at(kafka)
+        assert seen.configs == CONFIGS
+        assert seen.group == [700]
+        end(kafka)
+        assert len(list((kafka.log_dir / "segments-0").glob("*.log"))) > 2
+
+        ours.start()
+        assert look_at(ours) == seen
+        more = [Outgoing(b"k", b"ours %d" % i, (), T0 + i) for i in range(500)]
+        appended = Confluent().produce(ours.bootstrap, "segments", more, codec="zstd", idempotent=True)
+        assert appended == list(range(2000, 2500))
+        commit(ours, 2400)
+        seen = look_at(ours)
+        end(ours)
+
+        kafka.start()
+        assert look_at(kafka) == seen
+        assert Confluent().produce(kafka.bootstrap, "segments", [Outgoing(None, b"goes on")]) == [2500]
+        end(kafka)
+
+        ours.start()
+        assert read(ours.bootstrap, "segments", 2501, "read_uncommitted")[-1].value == b"goes on"
+    finally:
+        for server in (kafka, ours):
+            if hasattr(server, "process"):
+                server.kill()
+        assert "Traceback" not in ours.printed()

@@ -1,0 +1,119 @@
+"""The first start on log directories that another broker has filled: its topics are there, and stay."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from broker.broker import Broker
+from broker.metadata.sqlite import FILE_NAME
+from broker.storage.log_config import LogConfig
+from protocol.errors import ErrorCode
+from protocol.primitives import uuid_from_text
+from tests.handlers.requests import batch, create, fetch, produce, values_in
+from tests.storage.logs import TOPIC_ID, append, open_log_dir
+from tests.storage.test_golden import HERE, TOPICS
+from tests.wire import Wire
+
+KEEP = {"log.retention.ms": "-1"}
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(HERE / "golden_dirs", tmp_path / "logs"))
+
+
+def forget_metadata(path: Path) -> None:
+    for file in path.glob(f"{FILE_NAME}*"):
+        file.unlink()
+
+
+async def test_topics_are_taken_over_with_their_ids_and_records(golden: Path, caplog: pytest.LogCaptureFixture) -> None:
+    properties = {"log.dirs": str(golden)} | KEEP
+    async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
+        topics = broker.services.metadata.image.topics
+        assert set(TOPICS) < set(topics)
+        assert topics["transactional"].topic_id == uuid_from_text("2eUHgRqfStWy-DpSiN8B4w")
+        assert len(topics["__consumer_offsets"].partitions) == 50
+        assert topics["__consumer_offsets"].configs["cleanup.policy"] == "compact"
+        assert topics["compacted"].configs == {}, "nothing says what they were"
+        assert broker.log_dir.logs["rolled", 0].log_end_offset == 20000
+        assert topics["rolled"].partitions[0].leader_epoch == 1, "the log has epoch 0"
+        assert (await produce(wire, "rolled", batch(b"more"))).base_offset == 20000
+        assert broker.log_dir.logs["rolled", 0].epoch_for_offset(20000) == 1
+    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert any("default properties" in line for line in said)
+    assert any("begin empty" in line for line in said)
+    async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
+        assert set(broker.services.metadata.image.topics) == set(topics)
+        row = await fetch(wire, "rolled", 20000)
+        assert values_in(row) == [b"more"]
+
+
+async def test_only_the_first_start_takes_logs_for_topics(tmp_path: Path) -> None:
+    properties = {"log.dirs": str(tmp_path / "logs")}
+    async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        await produce(wire, "t", batch(b"a"))
+    shutil.copytree(tmp_path / "logs" / "t-0", tmp_path / "logs" / "stray-0")
+    shutil.copytree(tmp_path / "logs" / "t-0", tmp_path / "logs" / "same-id-0")
+    (tmp_path / "logs" / "stray-0" / "partition.metadata").unlink()
+    async with Broker(properties) as broker:
+        assert set(broker.services.metadata.image.topics) == {"t"}
+        assert ("stray", 0) in broker.log_dir.logs
+    forget_metadata(tmp_path / "logs")
+    async with Broker(properties) as broker:
+        assert set(broker.services.metadata.image.topics) == {"same-id", "stray"}, "one topic for each id"
+
+
+async def test_a_start_that_was_cut_off_goes_on(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of the metadata fails with the seventh topic; nothing is lost, and nothing made twice."""
+    from broker.metadata import adoption
+
+    written: list[str] = []
+    write_topic = adoption.write_topic
+
+    async def fail_in_the_middle(metadata: object, topic: object, revision: int) -> bool:
+        if len(written) == 6:
+            raise OSError("the power is gone")
+        written.append(topic.name)  # type: ignore[attr-defined]
+        return await write_topic(metadata, topic, revision)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(adoption, "write_topic", fail_in_the_middle)
+    with pytest.raises(OSError, match="the power is gone"):
+        await Broker({"log.dirs": str(golden)} | KEEP).start()
+    monkeypatch.undo()
+    async with Broker({"log.dirs": str(golden)} | KEEP) as broker:
+        topics = broker.services.metadata.image.topics
+        assert set(TOPICS) < set(topics)
+        assert all(broker.log_dir.logs[name, 0].topic_id == topics[name].topic_id for name in TOPICS)
+        assert broker.log_dir.logs["rolled", 0].log_end_offset == 20000
+
+
+async def test_a_log_without_a_topic_id_gets_one_and_keeps_its_records(tmp_path: Path) -> None:
+    log_dir = open_log_dir(tmp_path)
+    append(log_dir.create_log("old", 0, TOPIC_ID, LogConfig()), b"a", b"b")
+    log_dir.close()
+    (tmp_path / "old-0" / "partition.metadata").unlink()
+    async with Broker({"log.dirs": str(tmp_path)} | KEEP) as broker, Wire("127.0.0.1", broker.port) as wire:
+        row = await fetch(wire, "old")
+        assert values_in(row) == [b"a", b"b"]
+        topic_id = broker.services.metadata.image.topics["old"].topic_id
+        assert topic_id != bytes(16)
+    text = (tmp_path / "old-0" / "partition.metadata").read_text()
+    assert uuid_from_text(text.split("topic_id: ")[1]) == topic_id
+
+
+async def test_partitions_of_several_topics_of_one_name_are_left_alone(tmp_path: Path) -> None:
+    log_dir = open_log_dir(tmp_path)
+    for index in range(2):
+        append(log_dir.create_log("torn", index, bytes([index + 1]) * 16, LogConfig()), b"a")
+    log_dir.close()
+    async with Broker({"log.dirs": str(tmp_path)} | KEEP) as broker, Wire("127.0.0.1", broker.port) as wire:
+        assert "torn" not in broker.services.metadata.image.topics
+        row = await produce(wire, "torn", batch(b"no"))
+        assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert broker.log_dir.logs["torn", 1].log_end_offset == 1
