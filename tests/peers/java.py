@@ -16,6 +16,7 @@ KAFKA_VERSION = "4.3.1"
 _ATTEMPTS = 2  # a repository that is far away may fail to answer once
 
 CONFIG_COMMAND = "kafka.admin.ConfigCommand"
+CONSUMER_GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 DUMP_LOG_SEGMENTS = "org.apache.kafka.tools.DumpLogSegments"
