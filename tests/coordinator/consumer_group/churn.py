@@ -47,6 +47,7 @@ class Client:
         self.owned: set[Partition] = set()
         self.assigned: set[Partition] = set()
         self.has_news = False
+        self.missed_an_answer = False
 
     def request(self) -> dict[str, Any]:
         if self.epoch == 0:
@@ -58,6 +59,11 @@ class Client:
                 "server_assignor": self.assignor,
             }
         fields: dict[str, Any] = {"instance_id": self.instance_id}
+        if self.missed_an_answer:
+            # As after any failed request the client says everything, and is told its assignment.
+            self.missed_an_answer = False
+            self.has_news = True
+            fields |= {"rebalance_timeout_ms": 20_000, "subscribed_topic_names": self.topics}
         if self.has_news:
             self.has_news = False
             by_topic: dict[bytes, list[int]] = {}
@@ -142,8 +148,7 @@ class Churn:
             return
         is_lost = draw.random() < mishaps
         if is_lost:
-            # As after any failed request, the client says everything with the next one.
-            client.has_news = True
+            client.missed_an_answer = True
         else:
             client.hear(response)
         if client.owned != client.assigned:
