@@ -13,7 +13,7 @@ Which parts there are and what separates them is said by flags, or by the consol
 | `headers.delimiter` | `\t` | behind the headers |
 | `headers.separator` | `,` | between headers |
 | `headers.key.separator` | `:` | between the name and the value of a header |
-| `null.marker` | none | a key, value or header value that is just this is null |
+| `null.marker` | none | a key, value or header value that is just this is null; headers that are just this are none |
 | `ignore.error` | false | a line without its separator is all value, with no key |
 
 Source: Kafka `LineMessageReader`.
@@ -57,8 +57,8 @@ class TextLines(NamedTuple):
         value: bytes | None = line
         if self.headers_delimiter is not None:
             text, line = self._split(line, self.headers_delimiter, "headers", number)
-            if text and text != self.null_marker:
-                headers = [self._header(pair, number) for pair in text.split(self.headers_separator)]
+            if text is not None and text != self.null_marker:
+                headers = self._headers(text, number)
             value = line
         if self.key_separator is not None:
             key, value = self._split(line, self.key_separator, "key", number)
@@ -73,6 +73,12 @@ class TextLines(NamedTuple):
         if self.ignores_errors:
             return None, line
         raise LineError(f"line {number} has no {part}: {separator.decode(errors='replace')!r} is not in it")
+
+    def _headers(self, text: bytes, number: int) -> Headers:
+        pairs = text.split(self.headers_separator)
+        while len(pairs) > 1 and not pairs[-1]:
+            pairs.pop()  # separators at the end separate nothing
+        return [self._header(pair, number) for pair in pairs]
 
     def _header(self, pair: bytes, number: int) -> tuple[str, bytes | None]:
         name, found, value = pair.partition(self.headers_key_separator)

@@ -23,7 +23,7 @@ EVERYTHING = {"parse.key": "true", "parse.headers": "true", "null.marker": "NULL
         ({"parse.key": "true"}, b"\t", InputRecord(b"", b"", [])),
         ({"parse.headers": "true"}, b"a:1,b:\tv", InputRecord(None, b"v", [("a", b"1"), ("b", b"")])),
         ({"parse.headers": "true"}, b"a:x:y\tv", InputRecord(None, b"v", [("a", b"x:y")])),
-        ({"parse.headers": "true"}, b"\tv", InputRecord(None, b"v", [])),
+        ({"parse.headers": "true"}, b"a:1,,\tv", InputRecord(None, b"v", [("a", b"1")])),
         (EVERYTHING, b"a:NULL\tNULL\tNULL", InputRecord(None, None, [("a", None)])),
         (EVERYTHING, b"NULL\tk\tv", InputRecord(b"k", b"v", [])),
         ({"parse.key": "true", "ignore.error": "true"}, b"no key", InputRecord(None, b"no key", [])),
@@ -39,6 +39,7 @@ def test_a_line_of_text(properties: dict[str, str], line: bytes, record: InputRe
     [
         (TextLines(key_separator=b":"), b"x", "line 7 has no key: ':' is not in it"),
         (TextLines(headers_delimiter=b"|"), b"x", "line 7 has no headers: '|' is not in it"),
+        (TextLines(headers_delimiter=b"|"), b"|v", "line 7 has a header without a value: ':' is not in b''"),
         (TextLines(headers_delimiter=b"|"), b"x|v", "line 7 has a header without a value: ':' is not in b'x'"),
         (TextLines(headers_delimiter=b"|", null_marker=b"N"), b"N:1|v", "line 7 has a header whose name is the null"),
     ],
