@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from client.cli import run
-
 
 def main() -> None:
     """Run the command of this process's arguments, and exit with its status."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        from client.cli import run
+
+        status = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while modules are still being imported
+        status = 130
+    sys.exit(status)
 
 
 if __name__ == "__main__":

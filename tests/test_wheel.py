@@ -49,3 +49,30 @@ def test_the_command_and_the_license_are_in_it(wheel: zipfile.ZipFile) -> None:
     script = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["scripts"]["odradek"]
     assert f"odradek = {script}" in wheel.read(entry_points).decode()
     assert any(name.endswith("/LICENSE") for name in wheel.namelist())
+
+
+def test_the_console_script_of_the_wheel_works(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    installing = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(tmp_path),
+    ]
+    subprocess.run([*installing, str(wheel.filename)], capture_output=True, timeout=120, check=True)
+    segment = next((REPOSITORY / "tests" / "storage" / "golden_dirs").glob("*/*.log"))
+
+    def odradek(*arguments: str) -> str:
+        done = subprocess.run(
+            [tmp_path / "bin" / "odradek", *arguments],
+            capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert odradek("topics", "--help").startswith("usage: odradek topics ")
+    assert odradek("dump-log", "--files", str(segment)).startswith(f"Dumping {segment}\n")

@@ -7,7 +7,6 @@ until then, and the exit status is 1 as well. Needs no broker, and changes no fi
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -58,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
+    import asyncio
+
     from client.dump.errors import DumpError
     from client.dump.segments import dump_segments
     from protocol.errors import RemoteProtocolError

@@ -8,7 +8,6 @@ the command made of it; in JSON values keep their types.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -40,6 +39,8 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
 
 def print_json(document: Any) -> None:
     """Print a JSON document, indented; keys and text as they are, bytes that are no UTF-8 as escapes."""
+    import json
+
     print(json.dumps(document, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode())
 
 

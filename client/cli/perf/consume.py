@@ -33,12 +33,11 @@ async def run(arguments: argparse.Namespace) -> int:
             if arguments.warmup_records:
                 await _read(consumer, arguments.warmup_records, arguments.timeout_ms, report)
                 report.end_warmup(0)
-            missing = await _read(
-                consumer, arguments.num_records - arguments.warmup_records, arguments.timeout_ms, report
-            )
+            count = arguments.num_records - arguments.warmup_records
+            with report.finished():
+                missing = await _read(consumer, count, arguments.timeout_ms, report)
     except (ClientError, OSError, ValueError) as error:
         return fail(error)
-    report.finish()
     if missing:
         return fail(ValueError(f"{missing} records are missing: none came within {arguments.timeout_ms} ms"))
     return 0

@@ -9,7 +9,6 @@ A record begins with 16 bytes: a number of this run, and its own; what others wr
 from __future__ import annotations
 
 import argparse
-import asyncio
 import struct
 import time
 from typing import TYPE_CHECKING, Any
@@ -47,10 +46,10 @@ async def run(arguments: argparse.Namespace) -> int:
             consumer.assign(await consumer.partitions_for(arguments.topic))
             await consumer.seek_to_end()
             report = Report("sent and read", interval_ms=arguments.reporting_interval, as_json=arguments.json)
-            await _EndToEnd(producer, consumer, arguments, report).run()
+            with report.finished():
+                await _EndToEnd(producer, consumer, arguments, report).run()
     except (ClientError, OSError, ValueError) as error:
         return fail(error)
-    report.finish()
     return 0
 
 
@@ -72,6 +71,8 @@ class _EndToEnd:
 
     async def run(self) -> None:
         """Raises ClientError, and ValueError when a record does not come."""
+        import asyncio
+
         if self._rate <= 0:
             for number in range(self._count):
                 await self._send(number, time.monotonic())

@@ -47,12 +47,12 @@ async def run(arguments: argparse.Namespace) -> int:
             payloads = random_payloads(arguments.record_size)
         async with Producer(arguments.bootstrap_server, **client_settings(arguments, Producer)) as producer:
             report = Report("sent", interval_ms=arguments.reporting_interval, as_json=arguments.json)
-            outcome = await _send(producer, arguments, payloads, report)
+            with report.finished():
+                outcome = await _send(producer, arguments, payloads, report)
+                if outcome.error is not None:
+                    raise outcome.error
     except (ClientError, OSError, ValueError) as error:
         return fail(error)
-    if outcome.error is not None:
-        return fail(outcome.error)
-    report.finish()
     return 0
 
 

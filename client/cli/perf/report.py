@@ -10,6 +10,8 @@ A MB is 1048576 bytes here, as in Kafka's tools.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from client.cli.perf.latencies import Latencies
 from client.cli.tables import print_json
@@ -60,8 +62,19 @@ class Report:
             print(f"{self._whole.records + records} records {self._verb} to warm up.", flush=True)
         self._whole, self._part = Measured(), Measured()
 
-    def finish(self) -> None:
-        """Print the result."""
+    @contextmanager
+    def finished(self) -> Iterator[None]:
+        """Print the result when the work is done, and also when Ctrl-C ends it; not when it fails."""
+        from asyncio import CancelledError
+
+        try:
+            yield
+        except CancelledError:
+            self._print_whole()
+            raise
+        self._print_whole()
+
+    def _print_whole(self) -> None:
         whole = self._whole
         seconds = whole.seconds
         if self._as_json:

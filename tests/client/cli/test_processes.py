@@ -16,6 +16,7 @@ from client import Producer
 from client.cli import INTERRUPTED, PIPE_CLOSED
 from tests.client.cli.commands import run, start
 from tests.client.conftest import MakeTopic
+from tests.client.doctor.listeners import Silent
 
 
 def consume(bootstrap: str, topic: str, *arguments: str) -> Sequence[str]:
@@ -166,6 +167,51 @@ async def test_what_cannot_be_done_is_told_in_one_line(bootstrap: str, make_topi
 async def test_a_command_line_that_cannot_be_is_refused_with_its_usage(arguments: Sequence[str]) -> None:
     _, err = await run(*arguments, status=2)
     assert err.startswith("usage: python -m client")
+
+
+async def test_ctrl_c_ends_every_command_without_a_word(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    at = ("--bootstrap-server", bootstrap, "--topic", topic)
+    silent = Silent()
+    async with silent.listening() as nobody:
+        working = [
+            ("perf", "produce", *at, "--num-records", "100000", "--throughput", "100", "--reporting-interval", "50"),
+            ("perf", "e2e", *at, "--num-records", "100000", "--throughput", "100", "--reporting-interval", "50"),
+        ]
+        waiting = [
+            ("topics", "list", "--bootstrap-server", nobody),
+            ("groups", "describe", "--bootstrap-server", nobody),
+            ("doctor", "--bootstrap-server", nobody),
+        ]
+        processes = [await start(*arguments) for arguments in (*working, *waiting)]
+        for process in processes[: len(working)]:
+            assert process.stdout is not None
+            assert b" records sent" in await process.stdout.readline()
+        await silent.connected(len(waiting))
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+        ends = [(await process.communicate(), process.returncode) for process in processes]
+    assert [(err, status) for (_, err), status in ends] == [(b"", INTERRUPTED)] * 5
+    for (out, _), _ in ends[:2]:  # what was measured until then
+        assert out.splitlines()[-1].endswith(b" ms 99.9th.")
+
+
+def test_help_answers_at_once() -> None:
+    """The commands import what they use when they run, so that --help and mistakes need not wait for it."""
+    program = (
+        "import sys\nfrom client.cli import COMMANDS, run\n"
+        "for command in COMMANDS:\n"
+        "    for arguments in ([command, '--help'], [command, 'list', '--help'], [command, 'describe', '--help']):\n"
+        "        try: run(arguments)\n"
+        "        except SystemExit: pass\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert {"client.cli.produce", "client.cli.groups", "client.cli.perf.end_to_end"} <= imported
+    assert (
+        not {"asyncio", "msgspec", "ssl", "json", "client.producer", "client.consumer", "client.admin.admin"} & imported
+    )
 
 
 async def test_help_names_the_commands_and_loads_next_to_nothing() -> None:

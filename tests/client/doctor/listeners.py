@@ -45,6 +45,28 @@ async def listening(conversation: Conversation, tls: ssl.SSLContext | None = Non
             writer.close()
 
 
+class Silent:
+    """A listener that hears everyone and answers nobody."""
+
+    def __init__(self) -> None:
+        self._heard = asyncio.Semaphore(0)
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[str]:
+        async with listening(self._listen) as address:
+            yield address
+
+    async def connected(self, count: int) -> None:
+        """Wait until so many have said something."""
+        for _ in range(count):
+            await self._heard.acquire()
+
+    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        self._heard.release()
+        await reader.read()
+
+
 async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.read()
 
