@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.interop.conftest import KINDS
 from tests.peers import java
 from tests.peers.availability import program
-from tests.peers.group_member import HEARTBEAT_MS, SESSION_MS
+from tests.peers.group_member import CONSUMER_PROTOCOL, HEARTBEAT_MS, REMOTE_ASSIGNOR, SESSION_MS
 from tests.peers.server import Server
 
 PARTITIONS = 4
@@ -31,6 +31,7 @@ CASES = [
     ("confluent", "range"),
     ("confluent", "roundrobin"),
     ("confluent", "cooperative-sticky"),
+    ("confluent", REMOTE_ASSIGNOR),
     ("aiokafka", "range"),
     ("aiokafka", "roundrobin"),
     ("aiokafka", "sticky"),
@@ -38,7 +39,7 @@ CASES = [
     ("kafka_python", "roundrobin"),
     ("kafka_python", "sticky"),
     ("kcat", "range"),
-    *(pytest.param("java", assignor, marks=pytest.mark.java) for assignor in JAVA_ASSIGNORS),
+    *(pytest.param("java", assignor, marks=pytest.mark.java) for assignor in (*JAVA_ASSIGNORS, REMOTE_ASSIGNOR)),
 ]
 TIMEOUT = 60
 """Seconds that members may take to read, or to agree."""
@@ -49,7 +50,14 @@ ATTEMPTS = 60_000
 @pytest.fixture(scope="module")
 def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that lets members fail soon."""
-    properties = {"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
+    properties = {
+        "group.min.session.timeout.ms": "1000",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.consumer.min.session.timeout.ms": str(SESSION_MS),
+        "group.consumer.session.timeout.ms": str(SESSION_MS),
+        "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
+        "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    }
     server = KINDS[kind](tmp_path_factory.mktemp("groups"), properties)
     server.start()
     yield server
@@ -121,7 +129,10 @@ def command(client: str, bootstrap: str, group: str, topic: str, assignor: str) 
         options += [f"-Xpartition.assignment.strategy={assignor}", "-Xauto.offset.reset=earliest"]
         return [program("kcat", "kcat"), "-b", bootstrap, *options, "-u", "-q", "-f", r"%p %o\n", "-G", group, topic]
     if client == "java":
-        settings = timeouts | {"partition.assignment.strategy": JAVA_ASSIGNORS[assignor]}
+        if assignor == REMOTE_ASSIGNOR:
+            settings = {**CONSUMER_PROTOCOL, "auto.commit.interval.ms": 100}
+        else:
+            settings = timeouts | {"partition.assignment.strategy": JAVA_ASSIGNORS[assignor]}
         options = [part for name, value in settings.items() for part in ("--command-property", f"{name}={value}")]
         prints = ["print.partition=true", "print.offset=true", "print.value=false"]
         options += [part for each in prints for part in ("--formatter-property", each)]

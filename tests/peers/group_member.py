@@ -13,6 +13,9 @@ from collections.abc import Callable
 
 SESSION_MS = 2000
 HEARTBEAT_MS = 300
+REMOTE_ASSIGNOR = "uniform"
+"""The broker's: the member speaks the consumer protocol (KIP-848), and the broker says how long sessions are."""
+CONSUMER_PROTOCOL = {"group.protocol": "consumer", "group.remote.assignor": REMOTE_ASSIGNOR}
 
 
 class TerminatedError(Exception):
@@ -22,15 +25,18 @@ class TerminatedError(Exception):
 def confluent(bootstrap: str, group: str, topic: str, assignor: str) -> None:
     from confluent_kafka import Consumer
 
+    protocol = {
+        "partition.assignment.strategy": assignor,
+        "session.timeout.ms": SESSION_MS,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+    }
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "partition.assignment.strategy": assignor,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": HEARTBEAT_MS,
+            **(CONSUMER_PROTOCOL if assignor == REMOTE_ASSIGNOR else protocol),
         }
     )
     consumer.subscribe([topic])
