@@ -30,7 +30,6 @@ def handle(
             if request.include_authorized_operations:
                 row.authorized_operations = ALL_GROUP_OPERATIONS
         except KafkaError as error:
-            services.metrics.api("ConsumerGroupDescribe").errors[error.code] += 1
             row = DescribedGroup(error.code, error.detail or None, group_id)
         rows.append(row)
     return ConsumerGroupDescribeResponse(groups=rows)

@@ -30,6 +30,5 @@ async def _delete(services: Services, group_id: str) -> DeletableGroupResult:
         answer = services.groups.submit(group_id, DeleteGroup(Ticket()))
         result = await answer if isinstance(answer, asyncio.Future) else answer
     except KafkaError as error:
-        services.metrics.api("DeleteGroups").errors[error.code] += 1
         return DeletableGroupResult(group_id, error.code)
     return cast("DeletableGroupResult", result)

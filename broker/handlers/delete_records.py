@@ -63,7 +63,6 @@ async def _delete(services: Services, topic: str, index: int, offset: int) -> De
     try:
         low_watermark = await _partition(services, topic, index).delete_records(offset)
     except KafkaError as error:
-        services.metrics.api("DeleteRecords").errors[error.code] += 1
         return DeleteRecordsPartitionResult(index, _NO_OFFSET, error.code)
     return DeleteRecordsPartitionResult(index, low_watermark)
 

@@ -36,8 +36,6 @@ def handle(services: Services, context: RequestContext, request: DescribeGroupsR
             row = _refused(group_id, error, context.api_version)
         if row.error_code == ErrorCode.NONE:
             row.authorized_operations = operations
-        else:
-            services.metrics.api("DescribeGroups").errors[ErrorCode(row.error_code)] += 1
         rows.append(row)
     return DescribeGroupsResponse(groups=rows)
 

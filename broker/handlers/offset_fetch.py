@@ -98,7 +98,6 @@ def _fetch_or_refuse(
     try:
         return _fetch(services, wanted, request.require_stable, version >= _FIRST_VERSION_WITH_TOPIC_IDS)
     except KafkaError as error:
-        services.metrics.api("OffsetFetch").errors[error.code] += 1
         if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
             return OffsetFetchResponseGroup(wanted.group_id, [], error.code)
         topics = []
