@@ -261,6 +261,7 @@ class Broker:
     async def _start_status_server(self) -> None:
         # Not at the top: importing the Prometheus client would delay every start by a third.
         from broker.exporter_collector import ExporterCollector
+        from broker.group_collector import GroupLagCollector, GroupManagerCollector
         from broker.metrics_collector import MetricsCollector, registry
         from broker.server.status import status_server
 
@@ -268,10 +269,16 @@ class Broker:
         gauges = self._gauges
         limit = config.metrics_partition_limit
         dialects = {
-            "strimzi": MetricsCollector(self.metrics, self._clock, gauges.read, gauges.read_partitions, limit),
-            "exporter": ExporterCollector(gauges.read_cluster, gauges.read_partitions, limit),
+            "strimzi": [
+                MetricsCollector(self.metrics, self._clock, gauges.read, gauges.read_partitions, limit),
+                GroupManagerCollector(gauges.read_groups),
+            ],
+            "exporter": [
+                ExporterCollector(gauges.read_cluster, gauges.read_partitions, limit),
+                GroupLagCollector(gauges.read_groups, gauges.lag_seconds, limit),
+            ],
         }
-        collectors = [collector for name, collector in dialects.items() if name in config.metrics_dialects]
+        collectors = [each for name, of in dialects.items() if name in config.metrics_dialects for each in of]
         server = status_server(registry(*collectors), config.metrics_static_labels, self._why_not_ready)
         self._stack.push_async_callback(server.stop)
         host, self.metrics_port = await server.start(config.metrics_host, config.metrics_port)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from broker.handlers.services import Services
 from broker.metadata.image import BrokerImage
-from broker.metrics import ClusterGauges, Gauges, PartitionGauges
+from broker.metrics import ClusterGauges, CommittedGauges, Gauges, GroupGauges, PartitionGauges
 from broker.replication.isr import effective_min_insync
 from broker.replication.partition import Partition
 from broker.storage.log_dir import LogDir
+from protocol.errors import KafkaError
 
 STARTING = 1
 RECOVERY = 2
@@ -91,6 +92,41 @@ class BrokerGauges:
                 preferred_leader=partition.replicas[0],
                 is_led_here=partition.is_leader,
             )
+
+    def read_groups(self) -> Iterator[GroupGauges]:
+        """Each group that is coordinated here, with its committed offsets."""
+        if self._services is None:
+            return
+        for shard in self._services.groups.shards():
+            for group_id, group in tuple(shard.state.groups.items()):
+                committed = [
+                    CommittedGauges(topic, index, commit.offset, self._lag(topic, index, commit.offset))
+                    for topic, partitions in shard.state.offsets.of_group(group_id).items()
+                    for index, commit in partitions.items()
+                ]
+                yield GroupGauges(group_id, group.group_type, group.state, group.members_count, committed)
+
+    def lag_seconds(self, of: CommittedGauges) -> float | None:
+        """How long ago the batch was written that the group reads next; 0 if it has read all; None if nobody knows."""
+        assert self._services is not None
+        if not of.lag:
+            return None if of.lag is None else 0.0
+        try:
+            log = self._services.partitions.get(of.topic, of.partition).log
+            # Below the start of the log there is nothing to read any more: it goes on at the start.
+            written_ms = log.timestamp_at(max(of.offset, log.log_start_offset))
+        except KafkaError:
+            return None  # the topic was deleted just now, or its disk has failed
+        return None if written_ms is None else max(0, self._services.clock.time_ms() - written_ms) / 1000
+
+    def _lag(self, topic: str, index: int, offset: int) -> int | None:
+        assert self._services is not None
+        try:
+            partition = self._services.partitions.get(topic, index)
+            partition.check_leader()
+        except KafkaError:
+            return None  # deleted, or led by another broker
+        return max(partition.high_watermark - offset, 0)
 
 
 def _address(broker: BrokerImage) -> str:

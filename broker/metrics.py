@@ -237,6 +237,25 @@ class PartitionGauges(NamedTuple):
     is_led_here: bool
 
 
+class CommittedGauges(NamedTuple):
+    """What a group has committed for a partition. `lag` is None if another broker leads, which knows the end."""
+
+    topic: str
+    partition: int
+    offset: int
+    lag: int | None
+
+
+class GroupGauges(NamedTuple):
+    """One group that is coordinated here."""
+
+    group_id: str
+    group_type: str
+    state: str
+    members: int
+    committed: list[CommittedGauges]
+
+
 class Metrics:
     """The counts of one broker."""
 

@@ -79,6 +79,10 @@ class ClassicGroupState:
         return self.current.value
 
     @property
+    def members_count(self) -> int:
+        return len(self.members)
+
+    @property
     def is_empty(self) -> bool:
         return self.current is State.EMPTY
 

@@ -156,6 +156,9 @@ class Group(Protocol):
         """Whether it has no members, so that another type of group may take its place."""
         ...
 
+    @property
+    def members_count(self) -> int: ...
+
     def handle(self, event: Any, now_ms: int) -> Effects:
         """Take an `Event` or a `TimerExpired`. Raises KafkaError, having changed nothing."""
         ...

@@ -23,7 +23,12 @@ from broker.storage.retention import segments_to_delete
 from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog
 from broker.storage.segments import Segments
-from broker.storage.timestamp_lookup import RecordPosition, find_by_timestamp, find_largest_timestamp
+from broker.storage.timestamp_lookup import (
+    RecordPosition,
+    find_by_timestamp,
+    find_largest_timestamp,
+    find_timestamp_at,
+)
 from broker.storage.transaction_index import aborted_transactions
 from protocol.errors import ErrorCode, KafkaError
 
@@ -151,6 +156,11 @@ class LogReader(ABC):
         """The same of the first record with the largest timestamp of all; None if no record has one."""
         with self._disk("searching"):
             return self._segmented.look(find_largest_timestamp, self.log_start_offset)
+
+    def timestamp_at(self, offset: int) -> int | None:
+        """The largest timestamp of the batch that holds `offset`, or of the next one; None without any."""
+        with self._disk("searching"):
+            return self._segmented.look(lambda segments: find_timestamp_at(segments, offset), offset)
 
     def epoch_for_offset(self, offset: int) -> int:
         """The leader epoch of the record at `offset`, or -1 if it is not known."""

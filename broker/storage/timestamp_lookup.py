@@ -46,6 +46,15 @@ def find_largest_timestamp(segments: Iterable[Segment]) -> RecordPosition | None
     return None
 
 
+def find_timestamp_at(segments: Iterable[Segment], offset: int) -> int | None:
+    """The largest timestamp of the first batch that does not end before `offset`."""
+    for segment in segments:
+        for batch in segment.log.batches(segment.indexes.offsets.lookup(offset).position):
+            if batch.last_offset >= offset:
+                return batch.max_timestamp
+    return None
+
+
 def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> RecordPosition | None:
     # The entry for T says that what is newer than T comes later; so what is as new as the time asked for may lie right
     # at an entry of exactly that time, and the search goes from the last entry at or below it.

@@ -72,6 +72,10 @@ class ConsumerGroup:
         return self._state.name
 
     @property
+    def members_count(self) -> int:
+        return len(self._state.members)
+
+    @property
     def is_empty(self) -> bool:
         return not self._state.members
 
