@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.conftest import KINDS
@@ -167,7 +167,12 @@ def committed(admin: AdminClient, group: str) -> dict[int, int]:
 def wait_for_members(admin: AdminClient, group: str, count: int) -> list[Any]:
     """The members of the group when it is stable and has so many, each with its share."""
     for _ in range(ATTEMPTS):
-        described = admin.describe_consumer_groups([group])[group].result(30)
+        try:
+            described = admin.describe_consumer_groups([group])[group].result(30)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+                raise
+            continue  # Apache Kafka's coordinator has only just come into being
         shares = [len(member.assignment.topic_partitions) for member in described.members]
         if described.state.name == "STABLE" and len(shares) == count and sum(shares) == PARTITIONS and all(shares):
             return list(described.members)
