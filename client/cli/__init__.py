@@ -29,7 +29,7 @@ COMMANDS = {
     "topics": "Create, list, describe, alter and delete topics",
     "groups": "List and describe groups, reset their offsets, delete them",
     "configs": "Print and change configs of topics, brokers and groups",
-    "cluster": "Print brokers, features and API versions",
+    "cluster": "Print brokers, features, API versions and log directories",
     "doctor": "Find out why a cluster cannot be reached, or does not work",
     "perf": "Measure throughput and latency",
     "dump-log": "Print the files of a log directory, as Kafka's DumpLogSegments does",

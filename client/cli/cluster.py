@@ -1,4 +1,4 @@
-"""`python -m client cluster describe|features|api-versions`: the brokers, and what they can do beside what we can."""
+"""`python -m client cluster describe|features|api-versions|log-dirs`: the brokers, what they can do, what they hold."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
+from client.cli import fail
 from client.cli.admin_command import add_actions, status_of, with_admin
 from client.cli.connection_arguments import add_connection_arguments
 from client.cli.tables import add_json_argument, print_json, print_rows
@@ -17,17 +18,22 @@ _ACTIONS = {
     "describe": "Print the cluster's id, its controller and its brokers",
     "features": "Print the feature levels of the cluster",
     "api-versions": "Print which versions of each API the brokers serve, beside those of this client",
+    "log-dirs": "Print the log directories of the brokers, and the partitions in them",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    for action in add_actions(parser, _ACTIONS).values():
+    actions = add_actions(parser, _ACTIONS)
+    for action in actions.values():
         add_connection_arguments(action)
         add_json_argument(action)
+    actions["log-dirs"].add_argument("--topic", metavar="NAME", help="partitions of this topic only")
 
 
 def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
-    work = {"describe": _describe, "features": _features, "api-versions": _api_versions}[arguments.action]
+    work = {"describe": _describe, "features": _features, "api-versions": _api_versions, "log-dirs": _log_dirs}[
+        arguments.action
+    ]
     return with_admin(arguments, work)
 
 
@@ -78,4 +84,27 @@ async def _api_versions(admin: Admin, arguments: argparse.Namespace) -> int:
             )
     columns = ("broker", "key", "api", "min_version", "max_version", "our_min", "our_max", "used")
     print_rows(columns, rows, as_json=arguments.json)
+    return status_of(results)
+
+
+async def _log_dirs(admin: Admin, arguments: argparse.Namespace) -> int:
+    results = await admin.describe_log_dirs()
+    rows = []
+    for broker, directories in results.succeeded.items():
+        for directory in directories:
+            if directory.error is not None:
+                fail(directory.error)
+            rows += [
+                {
+                    "broker": broker,
+                    "log_dir": directory.path,
+                    "topic": partition.topic,
+                    "partition": partition.partition,
+                    "bytes": replica.size,
+                    "offset_lag": replica.offset_lag,
+                }
+                for partition, replica in sorted(directory.replicas.items())
+                if arguments.topic in (None, partition.topic)
+            ]
+    print_rows(("broker", "log_dir", "topic", "partition", "bytes", "offset_lag"), rows, as_json=arguments.json)
     return status_of(results)

@@ -6,7 +6,7 @@ Flags and words are those of Kafka's TopicCommand, GetOffsetShell and DeleteReco
 from __future__ import annotations
 
 import argparse
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING
 
 from client.cli import UsageError
@@ -146,12 +146,11 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
 
     names = arguments.topic or list(await admin.list_topics(include_internal=True))
     described = await admin.describe_topics(names)
-    documents = [
-        document_of(
-            topic, await _overrides(admin, topic.name), await _offsets(admin, topic) if arguments.offsets else {}
-        )
-        for topic in described.succeeded.values()
-    ]
+    overrides = await _overrides(admin, described.succeeded)
+    documents = []
+    for name, topic in described.succeeded.items():
+        offsets = await _offsets(admin, topic) if arguments.offsets else {}
+        documents.append(document_of(topic, overrides[name], offsets))
     if arguments.json:
         print_json(documents)
     else:
@@ -159,17 +158,19 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
     return status_of(described)
 
 
-async def _overrides(admin: Admin, topic: str) -> dict[str, str | None]:
-    """The properties that were set for this topic."""
+async def _overrides(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str | None]]:
+    """The properties that were set for each topic itself. Raises ClientError."""
     from client.admin.results import ConfigSource
     from client.admin.wishes import ConfigResource
 
-    resource = ConfigResource.topic(topic)
-    entries = (await admin.describe_configs([resource])).value(resource)
+    described = await admin.describe_configs([ConfigResource.topic(topic) for topic in topics])
     return {
-        name: entry.value
-        for name, entry in sorted(entries.items())
-        if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+        resource.name: {
+            name: entry.value
+            for name, entry in sorted(entries.items())
+            if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+        }
+        for resource, entries in described.values_or_raise().items()
     }
 
 

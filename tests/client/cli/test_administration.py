@@ -151,6 +151,15 @@ async def test_the_cluster_and_what_its_brokers_serve(bootstrap: str) -> None:
     }  # fmt: skip
 
 
+async def test_what_lies_in_log_directories(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    async with Producer(bootstrap) as producer:
+        await producer.send(topic, b"x" * 1000, partition=1)
+    rows = await run_json("cluster", "log-dirs", "--bootstrap-server", bootstrap, "--topic", topic)
+    assert [(row["topic"], row["partition"], row["offset_lag"]) for row in rows] == [(topic, 0, 0), (topic, 1, 0)]
+    assert (rows[0]["bytes"], rows[1]["bytes"] > 1000) == (0, True)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import TopicPartition
+from confluent_kafka import Consumer as ConfluentConsumer
 
 from client import Producer
 from tests.client.cli.commands import run, run_json
@@ -71,6 +72,26 @@ async def test_a_group_at_work_and_after_it(bootstrap: str, make_topic: MakeTopi
     assert out == [f"{group} is deleted".encode()]
     _, err = await run("groups", "delete", *at, "--group", group, status=1)
     assert "GROUP_ID_NOT_FOUND" in err
+
+
+async def test_a_group_of_the_consumer_protocol(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    group = f"group-of-{topic}"
+    properties = {"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": "consumer"}
+    consumer = ConfluentConsumer({**properties, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    await fill(bootstrap, topic)
+    consumer.subscribe([topic])
+    try:
+        while await asyncio.to_thread(consumer.poll, 1) is None:
+            pass
+        [described] = await run_json("groups", "describe", "--bootstrap-server", bootstrap, "--group", group)
+        listed = await run_json("groups", "list", "--bootstrap-server", bootstrap, "--type", "consumer")
+    finally:
+        await asyncio.to_thread(consumer.close)
+    assert (described["type"], described["state"], described["assignor"]) == ("consumer", "Stable", "uniform")
+    assert described["epoch"] >= 1
+    assert [member["assignment"] for member in described["members"]] == [[f"{topic}(0,1)"]]
+    assert group in [row["group"] for row in listed]
 
 
 async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> None:
