@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from client.cli.argument_types import assignment
@@ -48,17 +49,24 @@ def client_settings(arguments: argparse.Namespace, client: type) -> dict[str, An
 
     Raises ConfigurationError for one that this client has not, OSError for a file that cannot be read.
     """
-    settings: dict[str, Any] = {}
+    return settings_of_each(arguments, client)[0]
+
+
+def settings_of_each(arguments: argparse.Namespace, *clients: type) -> list[dict[str, Any]]:
+    """As `client_settings`, for several clients: each gets the settings that it knows; one must know it."""
+    settings: list[dict[str, Any]] = [{} for _ in clients]
     properties = [*_read_properties(arguments.command_config), *arguments.command_property]
     if not properties:
         return settings
-    known = _setting_types(client)
+    types = [_setting_types(client) for client in clients]
     for name, text in properties:
         keyword = name.replace(".", "_")
         keyword = _OTHER_NAMES.get(keyword, keyword)
-        if keyword not in known:
-            raise _unknown(name, client)
-        settings[keyword] = text if known[keyword] == "str" else _value(text)
+        if not any(keyword in known for known in types):
+            raise _unknown(name, clients)
+        for of_client, known in zip(settings, types, strict=True):
+            if keyword in known:
+                of_client[keyword] = text if known[keyword] == "str" else _value(text)
     return settings
 
 
@@ -93,11 +101,9 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def _unknown(name: str, client: type) -> Exception:
+def _unknown(name: str, clients: Sequence[type]) -> Exception:
     from client.errors import ConfigurationError
 
-    return ConfigurationError(
-        "configure the client",
-        f"there is no property {name}",
-        f"docs/client.md lists what a {client.__name__} takes; write it as Kafka does, with dots",
-    )
+    named = " and ".join(client.__name__ for client in clients)
+    cure = f"docs/client.md lists those of {named}; write it as Kafka does, with dots"
+    return ConfigurationError("configure the client", f"there is no property {name}", cure)

@@ -1,7 +1,7 @@
 """How far a long command is and how fast: one line on standard error, renewed in place, only on a terminal.
 
 ```
- 45% ########............  450,000 records  120,312/s  11.8 MB/s
+ 45% #########...........  450,000 records  120,312/s  11.8 MB/s
 ```
 Of work whose size is not known there is no percentage. The line is gone when the command ends; `summary` is what
 remains to be said.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import struct
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from client.cli import fail
 from client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
@@ -30,17 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from client.cli.connection_arguments import client_settings
+    from client.cli.connection_arguments import settings_of_each
     from client.cli.perf.report import Report
     from client.consumer import Consumer
     from client.errors import ClientError
     from client.producer import Producer
 
-    to_producer: dict[str, Any] = {"linger_ms": 0}
     try:
+        of_producer, of_consumer = settings_of_each(arguments, Producer, Consumer)
+        of_producer.setdefault("linger_ms", 0)
         async with (
-            Producer(arguments.bootstrap_server, **to_producer) as producer,
-            Consumer(arguments.bootstrap_server, **client_settings(arguments, Consumer)) as consumer,
+            Producer(arguments.bootstrap_server, **of_producer) as producer,
+            Consumer(arguments.bootstrap_server, **of_consumer) as consumer,
         ):
             await (await producer.send(arguments.topic, b"perf e2e begins"))  # so that there is a topic to read
             consumer.assign(await consumer.partitions_for(arguments.topic))

@@ -60,7 +60,8 @@ async def test_all_records_are_sent_read_and_counted(bootstrap: str, make_topic:
     read = await run_json("perf", "consume", *at, "--num-records", "3000", "--warmup-records", "500")
     assert (read["records"], read["bytes"]) == (2500, 125_000)
 
-    for arguments in ((), ("--throughput", "500")):
+    of_both = ("--command-property", "linger.ms=1", "--command-property", "fetch.max.wait.ms=100")
+    for arguments in (of_both, ("--throughput", "500")):
         measured = await run_json("perf", "e2e", *at, "--num-records", "60", "--warmup-records", "10", *arguments)
         assert (measured["records"], measured["bytes"]) == (50, 5000)
         assert measured["latency_ms"]["max"] > 0
