@@ -20,7 +20,7 @@ from broker.coordinator.consumer_group import checks, records
 from broker.coordinator.consumer_group.events import ConsumerHeartbeat
 from broker.coordinator.consumer_group.member import STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
 from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.subscription import metadata_hash, topic_names
+from broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
 from broker.coordinator.consumer_group.timers import REBALANCE, all_timers
 from broker.coordinator.group_type import Effects, Note, TimerKey
 from broker.metadata.image import MetadataImage
@@ -70,12 +70,8 @@ def fence(
         effects.records += records.member_deleted(state.group_id, member.member_id)
         effects.timers.update(dict.fromkeys(all_timers(member.member_id)))
     effects.records += [records.expression_deleted(state.group_id, pattern) for pattern in _orphaned(state, members)]
-    names = {
-        name
-        for member in state.members.values()
-        if member.member_id not in gone
-        for name in topic_names(member, state.expressions)
-    }
+    staying = [member for member in state.members.values() if member.member_id not in gone]
+    names = all_topic_names(staying, state.expressions)
     effects.records.append(records.group_epoch(state.group_id, state.group_epoch + 1, metadata_hash(names, image)))
     return effects
 

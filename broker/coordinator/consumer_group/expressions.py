@@ -16,7 +16,7 @@ from broker.coordinator.consumer_group.events import ExpressionsResolved
 from broker.coordinator.consumer_group.member import ConsumerMember
 from broker.coordinator.consumer_group.regular_expressions import ResolvedExpression, check, resolve
 from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.subscription import metadata_hash, topic_names
+from broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
 from broker.coordinator.group_type import Effects
 from broker.metadata.image import MetadataImage
 
@@ -63,8 +63,7 @@ def refresh(state: GroupState, event: ExpressionsResolved, image: MetadataImage)
         found.topics != state.expressions.get(pattern, ResolvedExpression()).topics
         for pattern, found in resolved.items()
     )
-    known = {**state.expressions, **resolved}
-    names = {name for member in state.members.values() for name in topic_names(member, known)}
+    names = all_topic_names(state.members.values(), {**state.expressions, **resolved})
     new_hash = metadata_hash(names, image)
     if has_changed or new_hash != state.metadata_hash:
         effects.records.append(records.group_epoch(state.group_id, state.group_epoch + 1, new_hash))

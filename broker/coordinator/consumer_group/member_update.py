@@ -16,7 +16,7 @@ from broker.coordinator.consumer_group.current_assignment import Reconciliation,
 from broker.coordinator.consumer_group.member import ConsumerMember, MemberState, TopicPartitionIds
 from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.subscription import metadata_hash, topic_ids, topic_names
+from broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash, topic_ids, topic_names
 from broker.coordinator.consumer_group.timers import rebalance_timer
 from broker.coordinator.group_type import Effects
 from broker.metadata.image import MetadataImage
@@ -63,7 +63,7 @@ class MemberUpdate:
         state, effects = self._state, self._effects
         if not has_changed and not state.is_refresh_due:
             return state.group_epoch
-        names = {name for member in self._members().values() for name in topic_names(member, state.expressions)}
+        names = all_topic_names(self._members().values(), state.expressions)
         new_hash = metadata_hash(names, self._image)
         epoch = state.group_epoch
         if has_changed or new_hash != state.metadata_hash:

@@ -119,9 +119,6 @@ class GroupState:
         """Say whether a member has the partition, or was told to give it up and has not confirmed it."""
         return partition in self._owners.get(topic_id, {})
 
-    def subscribed_topic_names(self) -> set[str]:
-        return {name for member in self.members.values() for name in topic_names(member, self.expressions)}
-
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in topic_names(member, self.expressions) for member in self.members.values())
 

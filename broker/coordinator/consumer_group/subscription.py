@@ -15,6 +15,7 @@ All numbers are little-endian; the result is a signed long.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 
 import xxhash
@@ -38,25 +39,37 @@ def topic_ids(names: Iterable[str], image: MetadataImage) -> frozenset[bytes]:
     return frozenset(topics[name].topic_id for name in names if name in topics)
 
 
+def all_topic_names(members: Iterable[ConsumerMember], expressions: Expressions) -> frozenset[str]:
+    """Return the names that any of the members reads."""
+    # Most members of a group read the same: their sets are compared once each, and not united name by name.
+    return frozenset().union(*{topic_names(member, expressions) for member in members})
+
+
 def metadata_hash(names: Iterable[str], image: MetadataImage) -> int:
     """Return the hash of the topics of these names; topics that do not exist do not count."""
-    hashes = [_topic_hash(image.topics[name], image) for name in sorted(names) if name in image.topics]
+    racks = {node_id: broker.rack for node_id, broker in image.brokers.items() if broker.rack is not None}
+    hashes = [_topic_hash(image.topics[name], racks) for name in sorted(names) if name in image.topics]
     return _signed(b"".join(hashes)) if hashes else 0
 
 
-def _topic_hash(topic: TopicImage, image: MetadataImage) -> bytes:
-    parts = [b"\0", topic.topic_id[7::-1], topic.topic_id[:7:-1], *_text(topic.name), _int(len(topic.partitions))]
-    for number, partition in enumerate(topic.partitions):
-        parts.append(_int(number))
-        brokers = (image.brokers.get(replica) for replica in partition.replicas)
-        for rack in sorted(broker.rack for broker in brokers if broker is not None and broker.rack is not None):
-            parts += [_int(len(rack)), *_text(rack)]
-    return xxhash.xxh3_64_digest(b"".join(parts))[::-1]
+def _topic_hash(topic: TopicImage, racks: Mapping[int, str]) -> bytes:
+    count = len(topic.partitions)
+    head = [b"\0", topic.topic_id[7::-1], topic.topic_id[:7:-1], _text(topic.name), _int(count)]
+    if racks:
+        rows = [_int(number) + _racks(topic.partitions[number].replicas, racks) for number in range(count)]
+    else:
+        rows = [struct.pack(f"<{count}i", *range(count))]
+    return xxhash.xxh3_64_digest(b"".join(head + rows))[::-1]
 
 
-def _text(text: str) -> tuple[bytes, bytes]:
+def _racks(replicas: list[int], racks: Mapping[int, str]) -> bytes:
+    names = sorted(racks[replica] for replica in replicas if replica in racks)
+    return b"".join(_int(len(name)) + _text(name) for name in names)
+
+
+def _text(text: str) -> bytes:
     encoded = text.encode("utf-16-le")
-    return encoded, _int(len(encoded) // 2)
+    return encoded + _int(len(encoded) // 2)
 
 
 def _int(number: int) -> bytes:

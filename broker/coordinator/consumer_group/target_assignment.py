@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache, partial
 
 import msgspec
 
@@ -52,7 +53,16 @@ def compute(
     now_ms: int,
 ) -> TargetAssignment:
     """Return the target of `members`, which may be ahead of the state by the member that the event is about."""
-    specs = {member.member_id: _spec(state, member, image) for member in members.values()}
+    # Most members read the same: what their names stand for is looked up once.
+    ids_of = cache(partial(topic_ids, image=image))
+    specs = {
+        member.member_id: MemberSpec(
+            topic_ids=ids_of(topic_names(member, state.expressions)),
+            assigned=state.target_of(member.member_id, member.instance_id).partitions,
+            instance_id=member.instance_id,
+        )
+        for member in members.values()
+    }
     counts = {
         topic_id: len(image.topics_by_id[topic_id].partitions) for spec in specs.values() for topic_id in spec.topic_ids
     }
@@ -63,11 +73,3 @@ def compute(
         if state.targets.get(member_id) != target
     ]
     return TargetAssignment(targets, [*changed, records.target_epoch(state.group_id, group_epoch, now_ms)])
-
-
-def _spec(state: GroupState, member: ConsumerMember, image: MetadataImage) -> MemberSpec:
-    return MemberSpec(
-        topic_ids=topic_ids(topic_names(member, state.expressions), image),
-        assigned=state.target_of(member.member_id, member.instance_id).partitions,
-        instance_id=member.instance_id,
-    )
