@@ -14,13 +14,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from client.backoff import Backoff
 from client.config import Address, ClientConfig
 from client.connection import Connection, Network
 from client.connections import Connections, Purpose
-from client.errors import BootstrapError, ClientError, ClosedError, TimeLimitError, broker_error
+from client.errors import BootstrapError, BrokerUnreachableError, ClientError, ClosedError, TimeLimitError, broker_error
 from client.metadata import ClusterImage, TopicMetadata
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
@@ -44,6 +44,7 @@ class Cluster:
         self._topics: set[str] = set()
         self._refresh: asyncio.Task[None] | None = None
         self._asked: frozenset[str] = frozenset()
+        self._told_by: str | None = None
         self._asked_at = float("-inf")
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._age_timer: asyncio.TimerHandle | None = None
@@ -170,7 +171,7 @@ class Cluster:
 
     def _topic_failure(self, name: str) -> ClientError | None:
         code = self.image.errors.get(name)
-        return None if code is None else broker_error(code, "find a topic", topic=name)
+        return None if code is None else broker_error(code, "find a topic", broker=self._told_by, topic=name)
 
     async def _get_metadata(self) -> None:
         loop = asyncio.get_running_loop()
@@ -187,6 +188,7 @@ class Cluster:
         if answer.error_code:
             raise broker_error(answer.error_code, "ask for metadata", broker=connection.name)
         before = self.image
+        self._told_by = connection.name
         self._merge(answer)
         if self.image != before:
             self._backoff.reset()
@@ -219,7 +221,7 @@ class Cluster:
         raise BootstrapError(
             "find the cluster",
             "; ".join(f"{failure.broker}: {failure.cause}" for failure in failures),
-            "Check bootstrap_servers, and advertised.listeners of the brokers",
+            _cure(failures),
         )
 
     async def _identify(self, connection: Connection, address: Address) -> Connection:
@@ -256,3 +258,9 @@ class Cluster:
         if not self._is_closed:
             for function in self.on_change:
                 function()
+
+
+def _cure(failures: Sequence[ClientError]) -> str:
+    """What to do about servers of which none served: who answered, but not as a broker, says more than who did not."""
+    answered = (failure.cure for failure in failures if not isinstance(failure, BrokerUnreachableError))
+    return next(filter(None, answered), "Check bootstrap_servers, and advertised.listeners of the brokers")

@@ -21,7 +21,11 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def apache_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = apache.prepare(tmp_path_factory.mktemp("apache"), PROPERTIES)
+    authorizer = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    server = apache.prepare(tmp_path_factory.mktemp("apache"), PROPERTIES | authorizer)
     server.start()
     yield server
     server.stop()

@@ -1,0 +1,393 @@
+"""Every type of error provoked once for real, by a socket or a broker, and what its message says.
+
+Each test names the type that it provokes; the last one checks that none is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import signal
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from broker.broker import Broker
+from client import (
+    Admin,
+    AuthorizationError,
+    BootstrapError,
+    BrokerError,
+    BrokerUnreachableError,
+    BufferFullError,
+    ClientError,
+    ClosedError,
+    ConfigResource,
+    ConfigurationError,
+    ConnectionLostError,
+    Consumer,
+    CorruptRecordsError,
+    DeliveryTimeoutError,
+    LogTruncationError,
+    NewTopic,
+    NoOffsetError,
+    NotKafkaError,
+    OffsetOutOfRangeError,
+    Producer,
+    RecordTooLargeError,
+    RequestTimeoutError,
+    TimeLimitError,
+    TopicExistsError,
+    TransportError,
+    UnknownTopicError,
+    UnsupportedVersionError,
+    errors,
+)
+from protocol.header import decode_request_header, encode_response
+from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+from tests.client.conftest import MakeTopic
+from tests.peers.server import Server
+
+GROUPING = {ClientError, TransportError}
+"""Types that only stand for others."""
+
+PROVOKED: set[type[ClientError]] = set()
+
+F = TypeVar("F")
+
+
+def provokes(*types: type[ClientError]) -> Callable[[F], F]:
+    PROVOKED.update(types)
+    return lambda test: test
+
+
+@asynccontextmanager
+async def listening(serve: Any, **options: Any) -> AsyncIterator[str]:
+    """A TCP server on a port of its own that does `serve(reader, writer)`."""
+
+    served: list[asyncio.Task[Any] | None] = []
+
+    async def and_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(asyncio.current_task())
+        try:
+            await serve(reader, writer)
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+    async with await asyncio.start_server(and_close, "127.0.0.1", 0, **options) as server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    await asyncio.gather(*filter(None, served), return_exceptions=True)
+
+
+@pytest.fixture
+def unused_port() -> Iterator[int]:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # and nobody listens
+        yield unused.getsockname()[1]
+
+
+async def find(bootstrap: str) -> None:
+    async with Producer(bootstrap, connect_timeout_ms=500):
+        pass
+
+
+# No broker there.
+
+
+@provokes(BootstrapError)
+async def test_a_wrong_port(unused_port: int) -> None:
+    with pytest.raises(BootstrapError) as told:
+        await find(f"127.0.0.1:{unused_port}")
+    assert str(told.value) == (
+        f"find the cluster: 127.0.0.1:{unused_port}: connection refused. "
+        "Check bootstrap_servers, and advertised.listeners of the brokers"
+    )
+
+
+async def test_a_name_that_does_not_resolve() -> None:
+    with pytest.raises(
+        BootstrapError, match=r"find the cluster: no-such-host\.invalid:9092: the name cannot be resolved"
+    ):
+        await find("no-such-host.invalid:9092")
+
+
+async def test_a_listener_that_cannot_be_reached_where_it_is_advertised(unused_port: int) -> None:
+    async with Broker({"advertised.listeners": f"PLAINTEXT://127.0.0.1:{unused_port}"}) as broker:
+        with pytest.raises(BootstrapError) as told:
+            await find(broker.bootstrap)
+    assert str(told.value) == (
+        f"find the cluster: 127.0.0.1:{unused_port} (broker 1): connection refused. "
+        "Check bootstrap_servers, and advertised.listeners of the brokers"
+    )
+
+
+async def test_plaintext_to_a_port_of_tls() -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with listening(say_nothing, ssl=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) as address:
+        with pytest.raises(TransportError) as told:  # it hangs up, or says so in TLS first
+            await find(address)
+    assert address in str(told.value)
+    assert str(told.value).endswith("Is this the port of a Kafka listener, and is it a plaintext one?")
+
+
+@provokes(NotKafkaError)
+async def test_a_web_server() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+    async with listening(answer) as address:
+        with pytest.raises(NotKafkaError, match=rf"read an answer at {address}: .*\(an HTTP server\?\)\. Is this"):
+            await find(address)
+
+
+async def test_a_port_that_takes_connections_and_says_nothing() -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with listening(say_nothing) as address:
+        with pytest.raises(
+            BootstrapError, match=f"find the cluster: {address}: no answer within 500 ms. Is this the port"
+        ):
+            await find(address)
+
+
+@provokes(UnsupportedVersionError)
+async def test_a_broker_that_is_too_old() -> None:
+    """It knows ApiVersions and Metadata, and names itself."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = writer.get_extra_info("sockname")
+        while size := await reader.read(4):
+            frame = await reader.readexactly(*struct.unpack(">i", size))
+            header, _ = decode_request_header(frame)
+            said: Any = ApiVersionsResponse(api_keys=[ApiVersion(18, 0, 4), ApiVersion(3, 0, 5)])
+            if header.api_key == 3:
+                said = MetadataResponse(brokers=[MetadataResponseBroker(4, host, port)], controller_id=4)
+            body = encode_response(header.api_key, header.api_version, header.correlation_id, said)
+            writer.write(struct.pack(">i", len(body)) + body)
+
+    async with listening(answer) as address, Admin(address) as admin:
+        with pytest.raises(UnsupportedVersionError) as told:
+            (await admin.create_partitions({"t": 3})).value("t")
+    assert str(told.value) == (
+        f"send CreatePartitions at {address} (broker 4): this call needs 0 to 3, the broker does not serve it. "
+        "Upgrade the older side"
+    )
+
+
+# A broker that goes away.
+
+
+@pytest.fixture
+async def process(server: Server) -> Server:
+    await asyncio.to_thread(server.start)
+    return server
+
+
+@provokes(RequestTimeoutError, TimeLimitError, BufferFullError, DeliveryTimeoutError)
+async def test_a_broker_that_freezes(process: Server) -> None:
+    at = rf"127\.0\.0\.1:{process.port} \(broker 1\)"
+    async with (
+        Admin(process.bootstrap, request_timeout_ms=400, retry_backoff_ms=60000, retry_backoff_max_ms=60000) as admin,
+        Admin(process.bootstrap) as patient,
+        Producer(
+            process.bootstrap,
+            buffer_memory=1000,
+            max_block_ms=300,
+            request_timeout_ms=400,
+            delivery_timeout_ms=1500,
+        ) as producer,
+    ):
+        await (await producer.send("t", b"before"))
+        await patient.list_topics()
+        process.process.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(RequestTimeoutError, match=rf"^send Metadata at {at}: no answer within 400 ms$"):
+                await admin.list_topics(timeout_ms=1500)
+            with pytest.raises(TimeLimitError, match=r"^list topics: no answer within 200 ms\. What was asked for may"):
+                await patient.list_topics(timeout_ms=200)
+            sent = await producer.send("t", bytes(900), partition=0)
+            with pytest.raises(BufferFullError) as full:
+                await producer.send("t", b"x" * 200)
+            assert str(full.value) == (
+                "send a record: buffer_memory of 1000 bytes was full for 300 ms. "
+                "The brokers take records more slowly than they are sent"
+            )
+            with pytest.raises(DeliveryTimeoutError) as late:
+                await sent
+            assert str(late.value).startswith(
+                "send records on t-0: not acknowledged within 1500 ms; the last attempt: "
+            )
+            assert str(late.value).endswith(". They may be in the log or not")
+        finally:
+            process.process.send_signal(signal.SIGCONT)
+
+
+@provokes(ConnectionLostError, BrokerUnreachableError)
+async def test_a_broker_that_dies(process: Server) -> None:
+    at = rf"127\.0\.0\.1:{process.port} \(broker 1\)"
+    async with Admin(process.bootstrap, retry_backoff_ms=60000, retry_backoff_max_ms=60000) as admin:
+        await admin.list_topics()
+        process.process.send_signal(signal.SIGSTOP)
+        asking = asyncio.create_task(admin.list_topics(timeout_ms=3000))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(process.kill)
+        with pytest.raises(ConnectionLostError, match=rf"^send Metadata at {at}: "):
+            await asking
+        broker = ConfigResource.broker(1)
+        with pytest.raises(BrokerUnreachableError) as told:
+            (await admin.describe_configs([broker], timeout_ms=1000)).value(broker)
+        assert re.fullmatch(
+            rf"connect at {at}: connection refused\. "
+            r"Is a broker listening there, and can 127\.0\.0\.1 be reached from this machine\?",
+            str(told.value),
+        )
+
+
+# A log that is not what it was.
+
+
+async def write(bootstrap: str, topic: str, count: int) -> None:
+    async with Producer(bootstrap) as producer:
+        for number in range(count):
+            await producer.send(topic, b"value %d" % number, partition=0)
+
+
+@provokes(CorruptRecordsError)
+async def test_a_log_with_a_bit_that_has_flipped(process: Server) -> None:
+    await write(process.bootstrap, "t", 1)
+    await write(process.bootstrap, "t", 1)
+    await asyncio.to_thread(process.stop)
+    [log] = (process.log_dir / "t-0").glob("*.log")
+    data = bytearray(log.read_bytes())
+    data[-2] ^= 1
+    log.write_bytes(data)
+    await asyncio.to_thread(process.start)
+    async with Consumer(process.bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([("t", 0)])
+        assert [record.offset for record in await consumer.poll()] == [0]
+        with pytest.raises(CorruptRecordsError) as told:
+            await consumer.poll()
+        assert told.value.offset == 1
+        assert str(told.value) == (
+            "read the batch at offset 1 on t-0: the checksum is wrong. Seek past it, or have the broker check its log"
+        )
+
+
+@pytest.mark.servers("apache")
+@provokes(LogTruncationError)
+async def test_a_log_that_was_lost(bootstrap: str, apache_server: Server, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    await write(bootstrap, topic, 10)
+    async with Consumer(bootstrap, auto_offset_reset="none") as consumer:
+        consumer.assign([(topic, 0)])
+        consumer.seek((topic, 0), 0)
+        assert len(await consumer.poll()) == 10
+        await asyncio.to_thread(apache_server.stop)
+        shutil.rmtree(apache_server.log_dir / f"{topic}-0")
+        await asyncio.to_thread(apache_server.start)
+        with pytest.raises(LogTruncationError) as told:
+            await consumer.poll()
+        assert re.fullmatch(
+            rf"compare the log with what was read on {topic}-0 at {bootstrap} \(broker 1\): "
+            r"records up to offset 10 were read, and its log .*\. "
+            r"They were lost when another replica became leader; seek to where to go on",
+            str(told.value),
+        )
+
+
+# What a broker refuses.
+
+
+@pytest.mark.servers("odradek", "apache")
+@provokes(UnknownTopicError, TopicExistsError, BrokerError, RecordTooLargeError, OffsetOutOfRangeError, NoOffsetError)
+async def test_what_is_refused(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1, max_message_bytes=1000)
+    at = rf"{bootstrap} \(broker 1\)"
+    async with Admin(bootstrap) as admin:
+        with pytest.raises(UnknownTopicError, match=rf"^describe a topic on no-such-topic at {at}: .*Create the topic"):
+            (await admin.describe_topics(["no-such-topic"])).value("no-such-topic")
+        with pytest.raises(TopicExistsError, match=rf"^create a topic on {topic} at {at}: TOPIC_ALREADY_EXISTS"):
+            (await admin.create_topics([NewTopic(topic)])).value(topic)
+        with pytest.raises(
+            BrokerError, match=rf"^create a topic on a/b at {at}: INVALID_TOPIC_EXCEPTION .*1 to 249 of"
+        ):
+            (await admin.create_topics([NewTopic("a/b")])).value("a/b")
+    async with Producer(bootstrap) as producer:
+        with pytest.raises(RecordTooLargeError, match=rf"^send records on {topic}-0 at {at}: MESSAGE_TOO_LARGE.*Send"):
+            await (await producer.send(topic, bytes(5000)))
+    async with Consumer(bootstrap, auto_offset_reset="none") as consumer:
+        consumer.assign([(topic, 0)])
+        with pytest.raises(NoOffsetError, match=f"^read on {topic}-0: there is no position, and auto_offset_reset is"):
+            await consumer.poll()
+        consumer.seek((topic, 0), 7)
+        with pytest.raises(OffsetOutOfRangeError, match=rf"^fetch on {topic}-0 at {at}: OFFSET_OUT_OF_RANGE\. Seek to"):
+            await consumer.poll()
+
+
+async def send_for_ever(producer: Producer, topic: str) -> None:
+    while True:
+        await (await producer.send(topic, b""))
+
+
+@pytest.mark.servers("apache")
+@provokes(AuthorizationError)
+async def test_what_is_not_allowed(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    deny = AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        "User:ANONYMOUS",
+        "*",
+        AclOperation.WRITE,
+        AclPermissionType.DENY,
+    )
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    async with Producer(bootstrap) as producer:
+        await (await producer.send(topic, b""))
+        for made in admin.create_acls([deny]).values():
+            await asyncio.to_thread(made.result, 30)
+        with pytest.raises(AuthorizationError) as told:
+            await send_for_ever(producer, topic)  # that is, until the broker has taken the rule over
+        assert re.fullmatch(
+            rf"send records on {topic}-0 at {bootstrap} \(broker 1\): TOPIC_AUTHORIZATION_FAILED.*\. "
+            "Ask for an ACL on the topic",
+            str(told.value),
+        )
+
+
+# Mistakes of the user.
+
+
+@provokes(ConfigurationError, ClosedError)
+async def test_mistakes(bootstrap: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^configure the client: acks is 2\. choose one of 0, 1, -1, all$"):
+        Producer(bootstrap, acks=2)  # type: ignore[arg-type]
+    consumer = Consumer(bootstrap)
+    with pytest.raises(ClosedError, match=r"^consume: the consumer is not open\. Use it inside `async with`$"):
+        await consumer.poll()
+
+
+def test_every_type_is_provoked() -> None:
+    types = {cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, ClientError)}
+    assert types - PROVOKED == GROUPING
