@@ -67,6 +67,10 @@ class NetworkProperties(Table):
         "fetch.max.bytes", INT, 57_671_680, at_least(1024),
         doc="The most that one Fetch returns, whatever it asks for; a first batch that is larger is still returned.",
     )
+    max_request_partition_size_limit = Property(
+        "max.request.partition.size.limit", INT, 2000, at_least(1),
+        doc="The most partitions that one DescribeTopicPartitions returns.",
+    )
     max_incremental_fetch_session_cache_slots = Property(
         "max.incremental.fetch.session.cache.slots", INT, 1_000, at_least(0),
         doc="How many incremental fetch sessions (KIP-227) are kept.",

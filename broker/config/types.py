@@ -87,7 +87,8 @@ def _parse_double(text: str) -> float:
 
 
 def parse_list(text: str) -> list[str]:
-    return _COMMA.split(text) if text else []
+    """Return each item once, where it comes first (KIP-1161)."""
+    return list(dict.fromkeys(_COMMA.split(text))) if text else []
 
 
 def _boolean_text(value: bool) -> str:

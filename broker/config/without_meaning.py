@@ -94,7 +94,6 @@ _REASONS = {
         metrics.num.samples metrics.recording.level metrics.sample.window.ms telemetry.max.bytes""",
     "it names a Java class, or feeds one": """
         alter.config.policy.class.name config.providers create.topic.policy.class.name""",
-    "DescribeTopicPartitions is not served; clients ask Metadata": "max.request.partition.size.limit",
     "share groups are not built": """
         group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit group.share.enable
         group.share.heartbeat.interval.ms group.share.max.assignment.interval.ms

@@ -23,6 +23,9 @@ from protocol.errors import ErrorCode, KafkaError
 
 TOPIC = 2
 BROKER = 4
+BROKER_LOGGER = 8
+CLIENT_METRICS = 16
+GROUP = 32
 
 
 class Resource(Protocol):

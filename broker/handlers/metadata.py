@@ -114,7 +114,7 @@ def _respond(
         if topic is not None:
             topics.append(_topic(image, context, topic, operations))
         else:
-            code = errors.get(name) or _why_missing(name)
+            code = errors.get(name) or why_missing(name)
             topics.append(MetadataResponseTopic(code, name, ZERO_UUID, name in INTERNAL_TOPICS, [], operations))
     return _response(services, context, request, topics)
 
@@ -149,7 +149,8 @@ def _response(
     )
 
 
-def _why_missing(name: str) -> ErrorCode:
+def why_missing(name: str) -> ErrorCode:
+    """What a client is told of a topic that does not exist."""
     try:
         check_name(name)
     except KafkaError as error:

@@ -11,6 +11,9 @@ nobody is, the only ISR member serves          it leads, though records may be l
 nobody is                                      no leader; the ISR stays: any of it may come back         epoch + 1
 ```
 
+Administrators may ask for more: that the preferred replica, the first as assigned, leads where it is electable; or,
+where nobody leads, that a live replica does although records are lost.
+
 After a restart that lost nothing the old leader is electable and the epoch stays; after one that did, it is raised, so
 that followers and clients notice that the log may have been cut (KIP-101, KIP-320).
 """
@@ -49,6 +52,22 @@ def choose_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage])
             isr = {replica: brokers[replica].epoch}
             return Decision(_state(partition, replica, next_epoch, isr), may_have_lost=True)
     return None if partition.leader == NO_LEADER else Decision(_state(partition, NO_LEADER, next_epoch, partition.isr))
+
+
+def prefer(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionState | None:
+    """Return the state in which the preferred replica leads, or None if it is not electable."""
+    preferred = partition.replicas[0]
+    if preferred not in partition.isr or not _is_electable(preferred, partition.isr[preferred], brokers):
+        return None
+    return _state(partition, preferred, partition.leader_epoch + 1, partition.isr)
+
+
+def choose_unclean(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionState | None:
+    """Return the state in which the first live replica leads whatever it has, or None if there is none."""
+    for replica in partition.replicas:
+        if replica in brokers:
+            return _state(partition, replica, partition.leader_epoch + 1, {replica: brokers[replica].epoch})
+    return None
 
 
 def _is_electable(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerImage]) -> bool:

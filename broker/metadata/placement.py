@@ -48,7 +48,7 @@ def place_as_assigned(
         raise _invalid(f"partitions must be numbered from {first} without gaps")
     placed = [list(assignments[index]) for index in sorted(assignments)]
     for index, replicas in enumerate(placed, first):
-        _check_replicas(index, replicas, brokers)
+        check_replicas(index, replicas, brokers)
         if len(replicas) != len(placed[0]):
             raise _invalid(
                 f"partition {index} has {len(replicas)} replicas, partition {first} has {len(placed[0])}: "
@@ -65,7 +65,8 @@ def check_count(partitions: int) -> None:
         )
 
 
-def _check_replicas(index: int, replicas: list[int], brokers: Collection[int]) -> None:
+def check_replicas(index: int, replicas: list[int], brokers: Collection[int]) -> None:
+    """Raise `KafkaError` INVALID_REPLICA_ASSIGNMENT if a partition cannot be on these brokers."""
     if not replicas:
         raise _invalid(f"partition {index} has no replicas")
     for position, node_id in enumerate(replicas):

@@ -129,6 +129,14 @@ def find_topic(image: MetadataImage, *, name: str | None = None, topic_id: bytes
     return topic
 
 
+def find_partition(image: MetadataImage, name: str, index: int) -> PartitionImage:
+    """Return the partition. Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION."""
+    topic = image.topics.get(name)
+    if topic is None or not 0 <= index < len(topic.partitions):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
+    return topic.partitions[index]
+
+
 def _replicas(
     metadata: Metadata, partitions: int, replication_factor: int, assignments: Mapping[int, Sequence[int]]
 ) -> list[list[int]]:

@@ -8,6 +8,9 @@ from tests.handlers.configs import BROKER, BROKER_LOGGER, TOPIC, own_values, rep
 from tests.handlers.requests import create
 from tests.wire import Wire
 
+# Apache Kafka's broker hears of a change some milliseconds after the answer; tests/interop compares the answers.
+pytestmark = pytest.mark.usefixtures("only_here")
+
 
 @pytest.mark.parametrize("version", range(3))
 async def test_what_is_not_named_goes(wire: Wire, version: int) -> None:

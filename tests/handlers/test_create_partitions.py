@@ -13,6 +13,9 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.handlers.requests import batch, create, produce
 from tests.wire import Wire
 
+# Apache Kafka's broker hears of a change some milliseconds after the answer; tests/interop compares the answers.
+pytestmark = pytest.mark.usefixtures("only_here")
+
 
 async def grow(
     wire: Wire,

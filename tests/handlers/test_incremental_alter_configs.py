@@ -25,6 +25,9 @@ from tests.handlers.configs import (
 from tests.handlers.requests import NOW, batch, create, fetch, produce
 from tests.wire import Wire
 
+# Apache Kafka's broker hears of a change some milliseconds after the answer; tests/interop compares the answers.
+pytestmark = pytest.mark.usefixtures("only_here")
+
 BIG = batch(b"x" * 5000)
 
 
@@ -81,7 +84,6 @@ async def test_what_a_topic_refuses(
     assert await own_values(wire, TOPIC, "t") == {"flush.ms": "7"}
 
 
-@pytest.mark.usefixtures("only_here")  # UNKNOWN_SERVER_ERROR
 async def test_there_are_four_operations(wire: Wire) -> None:
     await create(wire, "t")
 
@@ -111,7 +113,6 @@ async def test_what_other_resources_refuse(
     assert (await change(wire, kind, resource, operation)).error_code == code
 
 
-@pytest.mark.usefixtures("only_here")  # stored there
 async def test_a_broker_property_that_means_nothing_here_is_refused_with_the_reason(wire: Wire) -> None:
     response = await change(wire, BROKER, "1", ("num.io.threads", SET, "9"))
 
@@ -261,7 +262,6 @@ async def test_a_client_that_waits_is_let_in_when_there_may_be_more(broker: Brok
         await create(second, "t")
 
 
-@pytest.mark.usefixtures("only_here")  # it starts its own broker
 async def test_what_was_set_for_brokers_holds_after_a_restart(tmp_path: object) -> None:
     for starts in range(2):
         async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:

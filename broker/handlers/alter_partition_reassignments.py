@@ -1,0 +1,80 @@
+"""AlterPartitionReassignments (45), versions 0–1: put partitions on other brokers, or call that off (KIP-455).
+
+| a partition's replicas | |
+|---|---|
+| of one that does not exist | UNKNOWN_TOPIC_OR_PARTITION |
+| null: call off what is under way | NO_REASSIGNMENT_IN_PROGRESS, because nothing ever is |
+| none, one twice, or on a broker that does not serve | INVALID_REPLICA_ASSIGNMENT |
+| another number, where version 1 forbids it (KIP-860) | INVALID_REPLICATION_FACTOR |
+| those that it has | nothing to do |
+| others | INVALID_REPLICA_ASSIGNMENT |
+
+Differs from Kafka in the last line: replicas stay where they were put, because moving them is not built. On a cluster
+of one broker there is nowhere to move them to.
+"""
+
+from __future__ import annotations
+
+from broker.handlers.services import Services
+from broker.metadata.placement import check_replicas
+from broker.metadata.topics import find_partition
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+
+def handle(
+    services: Services, context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    responses = [
+        ReassignableTopicResponse(
+            topic.name, [_reassign(services, request, topic.name, partition) for partition in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None,
+        responses=responses,
+    )
+
+
+def error_response(
+    request: AlterPartitionReassignmentsRequest, code: ErrorCode, message: str
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(error_code=code, error_message=message or None)
+
+
+def _reassign(
+    services: Services, request: AlterPartitionReassignmentsRequest, topic: str, wanted: ReassignablePartition
+) -> ReassignablePartitionResponse:
+    try:
+        _check(services, request, topic, wanted)
+    except KafkaError as error:
+        return ReassignablePartitionResponse(wanted.partition_index, error.code, error.detail)
+    return ReassignablePartitionResponse(wanted.partition_index, ErrorCode.NONE, None)
+
+
+def _check(
+    services: Services, request: AlterPartitionReassignmentsRequest, topic: str, wanted: ReassignablePartition
+) -> None:
+    image = services.metadata.image
+    partition = find_partition(image, topic, wanted.partition_index)
+    if wanted.replicas is None:
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{topic}-{wanted.partition_index} is not being moved")
+    check_replicas(wanted.partition_index, wanted.replicas, image.brokers)
+    if len(wanted.replicas) != len(partition.replicas) and not request.allow_replication_factor_change:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"the partition has {len(partition.replicas)} replicas, not {len(wanted.replicas)}",
+        )
+    if wanted.replicas != partition.replicas:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"the replicas stay on {partition.replicas}: they cannot be moved"
+        )

@@ -1,0 +1,68 @@
+"""AlterReplicaLogDirs (34), versions 1–2: move partitions' logs to other log directories (KIP-113).
+
+| the directory | the partition | |
+|---|---|---|
+| none of ours | any | LOG_DIR_NOT_FOUND |
+| has failed | any | KAFKA_STORAGE_ERROR |
+| ours | not here | UNKNOWN_TOPIC_OR_PARTITION; REPLICA_NOT_AVAILABLE where it exists elsewhere |
+| where its log is | here | nothing to do |
+| another of ours | here | KAFKA_STORAGE_ERROR |
+
+Differs from Kafka in the last line, which there copies the log while it is in use: that is not built.
+"""
+
+from __future__ import annotations
+
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from broker.storage.log_dir import LogDir
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+
+def handle(
+    services: Services, context: RequestContext, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for wanted in request.dirs:
+        for topic in wanted.topics:
+            for index in topic.partitions:
+                code = _move(services, topic.name, index, wanted.path)
+                results.setdefault(topic.name, []).append(AlterReplicaLogDirPartitionResult(index, code))
+    return AlterReplicaLogDirsResponse(results=[AlterReplicaLogDirTopicResult(*topic) for topic in results.items()])
+
+
+def error_response(request: AlterReplicaLogDirsRequest, code: ErrorCode, message: str) -> AlterReplicaLogDirsResponse:
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic.name, [AlterReplicaLogDirPartitionResult(index, code) for index in topic.partitions]
+            )
+            for wanted in request.dirs
+            for topic in wanted.topics
+        ]
+    )
+
+
+def _move(services: Services, topic: str, index: int, path: str) -> ErrorCode:
+    try:
+        target = _log_dir(services, path)
+        target.failure.check()
+        services.partitions.get(topic, index)
+    except KafkaError as error:
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return ErrorCode.REPLICA_NOT_AVAILABLE  # what clients of this request know it by
+        return error.code
+    return ErrorCode.NONE if (topic, index) in target.logs else ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def _log_dir(services: Services, path: str) -> LogDir:
+    for log_dir in services.partitions.log_dirs:
+        if str(log_dir.path.absolute()) == path:
+            return log_dir
+    raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is none of the log directories")

@@ -1,0 +1,21 @@
+"""DescribeAcls (29), versions 1–3: SECURITY_DISABLED, as from an Apache Kafka without an authorizer.
+
+Nobody is refused anything here, so there are no access rules to show.
+"""
+
+from __future__ import annotations
+
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+NO_ACCESS_RULES = KafkaError(ErrorCode.SECURITY_DISABLED, "there are no access rules: nobody is refused anything")
+
+
+def handle(services: Services, context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+    return error_response(request, NO_ACCESS_RULES.code, NO_ACCESS_RULES.detail)
+
+
+def error_response(request: DescribeAclsRequest, code: ErrorCode, message: str) -> DescribeAclsResponse:
+    return DescribeAclsResponse(error_code=code, error_message=message or None)

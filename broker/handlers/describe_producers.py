@@ -1,0 +1,61 @@
+"""DescribeProducers (61), version 0: the idempotent producers that partitions know (KIP-664).
+
+Each partition for itself: INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER where another
+broker leads it. A producer is forgotten after producer.id.expiration.ms without a record.
+"""
+
+from __future__ import annotations
+
+from broker.handlers.services import Services
+from broker.metadata.topic_names import check_name
+from broker.server.context import RequestContext
+from broker.storage.producer_entry import ProducerEntry
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+
+def handle(services: Services, context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(topic.name, [_describe(services, topic.name, index) for index in topic.partition_indexes])
+            for topic in request.topics
+        ]
+    )
+
+
+def error_response(request: DescribeProducersRequest, code: ErrorCode, message: str) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                topic.name, [PartitionResponse(index, code, message or None) for index in topic.partition_indexes]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(services: Services, topic: str, index: int) -> PartitionResponse:
+    try:
+        check_name(topic)
+        partition = services.partitions.get(topic, index)
+        partition.check_leader()
+    except KafkaError as error:
+        return PartitionResponse(index, error.code, error.detail)
+    return PartitionResponse(index, active_producers=[_producer(entry) for entry in partition.log.producers])
+
+
+def _producer(entry: ProducerEntry) -> ProducerState:
+    return ProducerState(
+        entry.producer_id,
+        entry.epoch,
+        entry.last_sequence,
+        entry.last_timestamp,
+        entry.coordinator_epoch,
+        entry.transaction_first_offset,
+    )

@@ -1,0 +1,109 @@
+"""DescribeTopicPartitions (75), version 0: topics and their partitions, page by page (KIP-966).
+
+Topics come in the order of their names, all of them if none is named. An answer has at most as many partitions as the
+request allows, and as max.request.partition.size.limit does, but one at least; then `next_cursor` is the topic and
+partition to go on with. A cursor's topic must be among those that are named, and its partition not below 0:
+INVALID_REQUEST for every topic. A topic that is named and does not exist is UNKNOWN_TOPIC_OR_PARTITION or
+INVALID_TOPIC_EXCEPTION.
+
+`eligible_leader_replicas` are out of sync, yet have every committed record; what they were before an unclean stop is
+not kept, so `last_known_elr` is empty. A partition without a leader has -1 for it, and no error, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.handlers.metadata import ALL_TOPIC_OPERATIONS, why_missing
+from broker.handlers.services import Services
+from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from broker.metadata.topic_names import INTERNAL_TOPICS
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+_NO_LEADER = -1
+
+
+def handle(
+    services: Services, context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    image = services.metadata.image
+    cursor = request.cursor or Cursor()
+    named = {topic.name for topic in request.topics}
+    if request.cursor is not None:
+        _check_cursor(cursor, named)
+    names = sorted(name for name in named or image.topics if name >= cursor.topic_name)
+    limit = max(1, min(request.response_partition_limit, services.config.max_request_partition_size_limit))
+    return _page(image, names, cursor, limit)
+
+
+def error_response(
+    request: DescribeTopicPartitionsRequest, code: ErrorCode, message: str
+) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        topics=[DescribeTopicPartitionsResponseTopic(code, topic.name) for topic in request.topics]
+    )
+
+
+def _check_cursor(cursor: Cursor, named: set[str]) -> None:
+    if named and cursor.topic_name not in named:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"the cursor's topic {cursor.topic_name!r} is none of those asked for"
+        )
+    if cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}")
+
+
+def _page(image: MetadataImage, names: Iterable[str], cursor: Cursor, limit: int) -> DescribeTopicPartitionsResponse:
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if limit == 0:
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, 0))
+        topic = image.topics.get(name)
+        if topic is None:
+            internal = name in INTERNAL_TOPICS
+            topics.append(
+                DescribeTopicPartitionsResponseTopic(
+                    why_missing(name), name, is_internal=internal, topic_authorized_operations=ALL_TOPIC_OPERATIONS
+                )
+            )
+            continue
+        first = cursor.partition_index if name == cursor.topic_name else 0
+        end = min(first + limit, len(topic.partitions))
+        topics.append(_topic(image, topic, range(first, end)))
+        if end < len(topic.partitions):
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, end))
+        limit -= max(0, end - first)
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _topic(image: MetadataImage, topic: TopicImage, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        ErrorCode.NONE,
+        topic.name,
+        topic.topic_id,
+        topic.name in INTERNAL_TOPICS,
+        [_partition(image, index, topic.partitions[index]) for index in indexes],
+        ALL_TOPIC_OPERATIONS,
+    )
+
+
+def _partition(image: MetadataImage, index: int, partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        ErrorCode.NONE,
+        index,
+        partition.leader if partition.leader in image.brokers else _NO_LEADER,
+        partition.leader_epoch,
+        list(partition.replicas),
+        list(partition.isr),
+        list(partition.eligible_leader_replicas),
+        [],
+        [replica for replica in partition.replicas if replica not in image.brokers],
+    )

@@ -1,0 +1,68 @@
+"""ElectLeaders (43), versions 0–2: let preferred replicas lead (KIP-183), or any replica where nobody does (KIP-460).
+
+| type | a partition | |
+|---|---|---|
+| preferred (0) | led by the first of its replicas | ELECTION_NOT_NEEDED |
+| | whose first replica is out of sync or not there | PREFERRED_LEADER_NOT_AVAILABLE |
+| unclean (1) | that anybody leads | ELECTION_NOT_NEEDED |
+| | without any replica there | ELIGIBLE_LEADERS_NOT_AVAILABLE |
+| either | that does not exist | UNKNOWN_TOPIC_OR_PARTITION |
+
+Null partitions ask for all; those that need no election are then left out, though their topics are named. Version 0
+knew preferred elections alone; another type than these two is INVALID_REQUEST. The answer goes out when this broker
+knows the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.handlers.services import Services
+from broker.metadata.elections import elect_preferred, elect_unclean
+from broker.metadata.image import MetadataImage
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+_ELECTIONS = {0: elect_preferred, 1: elect_unclean}
+
+
+async def handle(services: Services, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    if request.election_type not in _ELECTIONS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no election type {request.election_type}")
+    response = ElectLeadersResponse()
+    for topic, indexes in _wanted(services.metadata.image, request):
+        results = [await _elect(services, request.election_type, topic, index) for index in indexes]
+        if request.topic_partitions is None:
+            results = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+        response.replica_election_results.append(ReplicaElectionResult(topic, results))
+    return response
+
+
+def error_response(request: ElectLeadersRequest, code: ErrorCode, message: str) -> ElectLeadersResponse:
+    results = [
+        ReplicaElectionResult(
+            topic.topic, [PartitionResult(index, code, message or None) for index in topic.partitions]
+        )
+        for topic in request.topic_partitions or ()
+    ]
+    return ElectLeadersResponse(error_code=code, replica_election_results=results)
+
+
+def _wanted(image: MetadataImage, request: ElectLeadersRequest) -> Iterable[tuple[str, Iterable[int]]]:
+    if request.topic_partitions is None:
+        return [(name, range(len(topic.partitions))) for name, topic in image.topics.items()]
+    return [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+
+
+async def _elect(services: Services, election_type: int, topic: str, index: int) -> PartitionResult:
+    try:
+        await _ELECTIONS[election_type](services.metadata, topic, index)
+    except KafkaError as error:
+        return PartitionResult(index, error.code, error.detail)
+    return PartitionResult(index, ErrorCode.NONE, None)

@@ -1,0 +1,54 @@
+"""ListConfigResources (74), versions 0–1: the names of what has properties (KIP-1142).
+
+| type | names |
+|---|---|
+| topic (2) | every topic |
+| broker (4), broker logger (8) | every broker that is registered |
+| client metrics (16), group (32) | none: no properties are kept for them |
+
+No type asks for all of them; one that does not exist is UNSUPPORTED_VERSION. Version 0 asked for client metrics alone.
+"""
+
+from __future__ import annotations
+
+from broker.handlers.config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+_ALL = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+
+
+def handle(
+    services: Services, context: RequestContext, request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    if context.api_version == 0:
+        return ListConfigResourcesResponse()
+    unknown = [kind for kind in request.resource_types if kind not in _ALL]
+    if unknown:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"there are no resources of type {unknown[0]}")
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(name, kind)
+            for kind in dict.fromkeys(request.resource_types or _ALL)
+            for name in _names(services, kind)
+        ]
+    )
+
+
+def error_response(request: ListConfigResourcesRequest, code: ErrorCode, message: str) -> ListConfigResourcesResponse:
+    return ListConfigResourcesResponse(error_code=code)
+
+
+def _names(services: Services, kind: int) -> list[str]:
+    image = services.metadata.image
+    if kind == TOPIC:
+        return sorted(image.topics)
+    if kind in (BROKER, BROKER_LOGGER):
+        return [str(node_id) for node_id in sorted(image.registered)]
+    return []

@@ -1,0 +1,25 @@
+"""Forgetting a broker that has left the cluster for good."""
+
+from __future__ import annotations
+
+from broker.metadata.metadata import Metadata
+from broker.metadata.store import Delete, absent, still
+from protocol.errors import ErrorCode, KafkaError
+
+
+async def forget_broker(metadata: Metadata, node_id: int) -> None:
+    """Remove what outlives a broker's registration: to the cluster, the next one of this id is a new broker.
+
+    Raises `KafkaError` BROKER_ID_NOT_REGISTERED if nothing is known of it, INVALID_REQUEST while it runs,
+    KAFKA_STORAGE_ERROR.
+    """
+    key = metadata.keys.broker_known(node_id)
+    while True:
+        if node_id in metadata.image.registered:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"broker {node_id} is running; stop it first")
+        known = await metadata.read(key)
+        if known is None:
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {node_id}")
+        when = (still(key, known.mod_revision), absent(metadata.keys.broker_id(node_id)))
+        if (await metadata.commit(when, (Delete(key),))).ok:
+            return

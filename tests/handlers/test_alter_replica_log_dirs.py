@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from broker.broker import Broker
+from protocol.errors import ErrorCode
+from protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from tests.handlers.requests import create
+from tests.wire import Wire
+
+
+async def move(wire: Wire, path: str, topic: str = "t", index: int = 0, version: int = 2) -> int:
+    wanted = AlterReplicaLogDir(path, [AlterReplicaLogDirTopic(topic, [index])])
+    [result] = (await wire.ask(AlterReplicaLogDirsRequest([wanted]), version)).results
+    [row] = result.partitions
+    assert (result.topic_name, row.partition_index) == (topic, index)
+    code: int = row.error_code
+    return code
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_log_stays_where_it_is(broker: Broker, wire: Wire, version: int) -> None:
+    await create(wire, "t")
+
+    assert await move(wire, str(broker.log_dir.path), version=version) == ErrorCode.NONE
+
+
+async def test_what_cannot_be_moved(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    ours = str(broker.log_dir.path)
+
+    assert await move(wire, "/elsewhere") == ErrorCode.LOG_DIR_NOT_FOUND
+    assert await move(wire, ours, index=1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert await move(wire, ours, "missing") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.log_dir.failure.fail("testing", OSError(5, "Input/output error"))
+    assert await move(wire, ours) == ErrorCode.KAFKA_STORAGE_ERROR

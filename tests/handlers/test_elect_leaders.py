@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from tests.handlers.requests import create
+from tests.wire import Wire
+
+PREFERRED, UNCLEAN = 0, 1
+Codes = dict[str, dict[int, int]]
+
+
+async def elect(
+    wire: Wire, topics: dict[str, list[int]] | None, kind: int = PREFERRED, version: int = 2
+) -> ElectLeadersResponse:
+    wanted = None if topics is None else [TopicPartitions(*topic) for topic in topics.items()]
+    response = await wire.ask(ElectLeadersRequest(kind, wanted, 5000), version)
+    assert isinstance(response, ElectLeadersResponse)
+    return response
+
+
+def codes(response: ElectLeadersResponse) -> Codes:
+    return {
+        topic.topic: {row.partition_id: row.error_code for row in topic.partition_result}
+        for topic in response.replica_election_results
+    }
+
+
+@pytest.mark.parametrize(("version", "kind"), [(0, PREFERRED), (1, PREFERRED), (2, PREFERRED), (1, UNCLEAN)])
+async def test_a_led_partition_needs_no_election(wire: Wire, version: int, kind: int) -> None:
+    await create(wire, "t", 2)
+
+    response = await elect(wire, {"t": [0, 1, 7], "missing": [0]}, kind, version)
+
+    needless, unknown = int(ErrorCode.ELECTION_NOT_NEEDED), int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert codes(response) == {"t": {0: needless, 1: needless, 7: unknown}, "missing": {0: unknown}}
+    assert response.error_code == ErrorCode.NONE
+
+
+async def test_of_all_partitions_only_those_that_need_it_are_told(wire: Wire) -> None:
+    await create(wire, "t", 2)
+
+    assert codes(await elect(wire, None)) == {"t": {}}
+
+
+async def test_there_are_two_types(wire: Wire) -> None:
+    await create(wire, "t")
+
+    response = await elect(wire, {"t": [0]}, 2)
+
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert codes(response) == {"t": {0: ErrorCode.INVALID_REQUEST}}
