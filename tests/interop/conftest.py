@@ -44,6 +44,18 @@ def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
     assert status == expected, f"exit status {status}\n{server.printed()[-4000:]}"
 
 
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An Apache Kafka to compare with, whatever `--server` says.
+
+    Without eligible leader replicas, for which it would keep a property of all brokers that nobody set.
+    """
+    directory = tmp_path_factory.mktemp("reference")
+    server = apache.prepare(directory, features=["eligible.leader.replicas.version=0"]).start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture
 def start_server(kind: str, tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Start a server of the test's own: `start_server({"property": "value"})`. Killed at the end if it still runs."""

@@ -1,0 +1,151 @@
+"""Plays one script of requests to two servers, and tells where their answers differ.
+
+```
+Step(request, version) ─┬─► reference ─► answer ─► plain ─┐
+                        └─► subject ───► answer ─► plain ─┴─► differences: path, reference's value, subject's value
+```
+
+A request may need what only a server knows, such as a topic's id: then it is a function of `Seen`, which has noted what
+the answers to that server's earlier requests said. `plain` turns an answer into dictionaries and lists without what may
+differ for no reason: ids become the names of what they stand for, times and throttling go, lists of structures (whose
+order Kafka leaves to its hash tables) are sorted. Of an error's text only whether there is one counts.
+
+Apache Kafka's controller answers before its broker has heard of the change: a step that only reads is asked again, a
+bounded number of times, until both answers are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from protocol.schema import ZERO_UUID, Message
+from tests.wire import Wire
+
+ATTEMPTS = 100
+PAUSE = 0.05
+"""Seconds between two attempts."""
+
+_UNPREDICTABLE = frozenset({"throttle_time_ms", "cluster_id", "host", "port", "usable_bytes"})
+_TEXT = "error_message"
+
+
+class Seen:
+    """What a server's answers said so far."""
+
+    def __init__(self, log_dir: str) -> None:
+        self.log_dir = log_dir
+        self.topic_ids: dict[str, bytes] = {}
+
+    def note(self, answer: Any) -> None:
+        for structure in _structures(answer):
+            name, topic_id = getattr(structure, "name", None), getattr(structure, "topic_id", ZERO_UUID)
+            if name and topic_id != ZERO_UUID:
+                self.topic_ids[name] = topic_id
+
+
+class Step(NamedTuple):
+    """One request. `reads`: it changes nothing, and may be asked again. `differs`: why the answers are not the same."""
+
+    request: Message | Callable[[Seen], Message]
+    version: int
+    reads: bool = False
+    differs: str = ""
+
+
+def accepted(step: Step, reason: str) -> Step:
+    """The same step, with the reason why its answers differ."""
+    return step._replace(differs=reason)
+
+
+class Difference(NamedTuple):
+    """Where two answers differ; a list's members are all `[]` in `path`."""
+
+    path: str
+    reference: Any
+    subject: Any
+
+
+class Server(NamedTuple):
+    """One of the two servers."""
+
+    port: int
+    log_dir: str
+
+
+async def play(steps: Sequence[Step], reference: Server, subject: Server) -> dict[int, list[Difference]]:
+    """Send the script to both servers, and return the differences of each step that has any."""
+    found = {}
+    async with Wire("127.0.0.1", reference.port) as first, Wire("127.0.0.1", subject.port) as second:
+        sides = ((first, Seen(reference.log_dir)), (second, Seen(subject.log_dir)))
+        for number, step in enumerate(steps):
+            differences = await _differences(step, sides)
+            if differences:
+                found[number] = differences
+    return found
+
+
+async def _differences(step: Step, sides: Collection[tuple[Wire, Seen]]) -> list[Difference]:
+    found: list[Difference] = []
+    for _ in range(ATTEMPTS if step.reads else 1):
+        answers = []
+        for wire, seen in sides:
+            request = step.request if isinstance(step.request, Message) else step.request(seen)
+            answer = await wire.ask(request, step.version)
+            seen.note(answer)
+            answers.append(plain(answer, seen))
+        found = [Difference(*difference) for difference in compare(*answers)]
+        if not found:
+            break
+        await asyncio.sleep(PAUSE)
+    return found
+
+
+def plain(value: Any, seen: Seen) -> Any:
+    """Return what of an answer is to be compared."""
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in _UNPREDICTABLE}
+        return {name: _plain_field(name, field, seen) for name, field in fields.items()}
+    if isinstance(value, list):
+        members = [plain(member, seen) for member in value]
+        return sorted(members, key=_order) if members and isinstance(members[0], dict) else members
+    if isinstance(value, bytes):
+        return next((f"id of {name}" for name, topic_id in seen.topic_ids.items() if topic_id == value), value)
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _plain_field(name: str, value: Any, seen: Seen) -> Any:
+    if isinstance(value, str) and seen.log_dir in value:
+        return value.replace(seen.log_dir, "LOG_DIR")
+    return plain(value, seen)
+
+
+def compare(reference: Any, subject: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield path and both values wherever two plain answers differ."""
+    if isinstance(reference, dict) and isinstance(subject, dict):
+        for name in reference:
+            if name == _TEXT and (subject[name] or not reference[name]):
+                continue
+            yield from compare(reference[name], subject[name], f"{path}.{name}" if path else name)
+    elif isinstance(reference, list) and isinstance(subject, list) and len(reference) == len(subject):
+        for one, other in zip(reference, subject, strict=True):
+            yield from compare(one, other, f"{path}[]")
+    elif reference != subject:
+        yield path, reference, subject
+
+
+def _order(member: dict[str, Any]) -> str:
+    return repr({name: value for name, value in member.items() if name != _TEXT})
+
+
+def _structures(value: Any) -> Iterator[Any]:
+    if isinstance(value, msgspec.Struct):
+        yield value
+        for name in value.__struct_fields__:
+            yield from _structures(getattr(value, name))
+    elif isinstance(value, list):
+        for member in value:
+            yield from _structures(member)

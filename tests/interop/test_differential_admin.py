@@ -1,0 +1,40 @@
+"""The same administrative requests to Apache Kafka and to Odradek, and their answers field by field.
+
+The scripts are in `differential`; an accepted difference stands there beside its request, with the reason. With
+`--server apache` two Apache Kafkas are compared: what differs then is not to be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.interop.differential import cluster, configs, partitions
+from tests.interop.differential.playing import Server, Step, play
+from tests.peers import server as peers
+
+SCRIPTS = {
+    "growing": partitions.GROWING,
+    "deleting records": partitions.DELETING_RECORDS,
+    "placement": cluster.PLACEMENT,
+    "descriptions": cluster.DESCRIPTIONS,
+    "security": cluster.SECURITY,
+    "configs of topics": configs.OF_TOPICS,
+    "configs of brokers": configs.OF_BROKERS,
+}
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+async def test_the_answers_are_the_same(
+    script: Sequence[Step], reference: peers.Server, server: peers.Server, kind: str
+) -> None:
+    differences = await play(
+        script, Server(reference.port, str(reference.log_dir)), Server(server.port, str(server.log_dir))
+    )
+
+    expected = {number for number, step in enumerate(script) if step.differs and kind == "odradek"}
+    unexpected = {number: (script[number].request, differences[number]) for number in differences.keys() - expected}
+    assert unexpected == {}
+    assert expected - differences.keys() == set(), "these do not differ any more"
