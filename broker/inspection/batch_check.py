@@ -69,6 +69,7 @@ class BatchCheck:
         self._report = report
         self._progress = progress
         self._epoch = -1
+        self._end_offset = 0  # behind the last batch; `next_offset` also takes the base offsets of segments
 
     def check(self, path: str, shown_as: str, size: int, base_offset: int, indexes: SegmentIndexChecks) -> None:
         """Check the file at `path`, of `size` bytes; problems name it `shown_as`."""
@@ -79,7 +80,7 @@ class BatchCheck:
             after = self._check_chunk(segment, position)
             position = after if after > position else self._check_one(segment, position)
         if self.epoch_runs:
-            self.epoch_runs[-1].end_offset = self.next_offset
+            self.epoch_runs[-1].end_offset = self._end_offset
 
     def _check_chunk(self, segment: _Segment, start: int) -> int:
         """Check the sound batches of magic 2 from `start` on, in one read; return where the first other thing is."""
@@ -102,7 +103,7 @@ class BatchCheck:
             if crc32c(view[at + CRC_START : stop]) != crc:
                 break
             if leader_epoch != epoch:
-                self._begin_epoch(leader_epoch, base, next_offset)
+                self._begin_epoch(leader_epoch, base, next_offset if batches else self._end_offset)
                 epoch = leader_epoch
             largest = max(largest, max_timestamp)
             if start + at >= offsets.waits_for:
@@ -116,6 +117,8 @@ class BatchCheck:
             at = stop
         self.next_offset, self._epoch, segment.largest_timestamp = next_offset, epoch, largest
         self.batches += batches
+        if batches:
+            self._end_offset = next_offset
         self._progress(at)
         return start + at
 
@@ -141,11 +144,11 @@ class BatchCheck:
         segment.indexes.times.meet(first, batch.last_offset, batch.max_timestamp, segment.largest_timestamp)
         if batch.magic == MAGIC:
             if batch.leader_epoch != self._epoch:
-                self._begin_epoch(batch.leader_epoch, batch.base_offset, self.next_offset)
+                self._begin_epoch(batch.leader_epoch, batch.base_offset, self._end_offset)
                 self._epoch = batch.leader_epoch
             if _HEAD.unpack_from(data)[5] & _TRANSACTIONAL_OR_CONTROL:
                 self._transactions.meet(data, batch.position)
-        self.next_offset = batch.last_offset + 1
+        self.next_offset = self._end_offset = batch.last_offset + 1
         self.batches += 1
 
     def _begin_epoch(self, epoch: int, offset: int, end_offset_before: int) -> None:

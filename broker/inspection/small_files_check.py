@@ -86,7 +86,10 @@ def check_snapshots(
 def check_leader_epochs(
     files: Files, directory: str, shown_as: str, runs: Sequence[EpochRun], log_start_offset: int, report: Report
 ) -> None:
-    """Both ways: each batch from `log_start_offset` on has the epoch that the file says, and no entry says another."""
+    """Both ways: each batch from `log_start_offset` on has the epoch that the file says, and no entry says another.
+
+    What is before the first entry is of no matter: the start of the log was moved there, or is about to be.
+    """
     path = f"{shown_as}/{LEADER_EPOCHS}"
     epochs = LeaderEpochs(files, f"{directory}/{LEADER_EPOCHS}")
     try:
@@ -96,10 +99,11 @@ def check_leader_epochs(
     except MalformedFileError as error:
         report(Problem(path, str(error)))
         return
+    start_offset = max(log_start_offset, epochs.entries[0].start_offset if epochs.entries else 0)
     for run in runs:
-        if run.epoch < 0 or run.end_offset <= log_start_offset:
+        if run.epoch < 0 or run.end_offset <= start_offset:
             continue
-        places = {max(run.start_offset, log_start_offset)}
+        places = {max(run.start_offset, start_offset)}
         places |= {
             each.start_offset for each in epochs.entries if run.start_offset < each.start_offset < run.end_offset
         }

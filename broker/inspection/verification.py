@@ -63,12 +63,12 @@ class Outcome(msgspec.Struct):
 class Verification:
     """One run over the directory at `path`. `report` is told of each problem as it is found."""
 
-    def __init__(self, path: str, report: Report, progress: Progress) -> None:
+    def __init__(self, path: str, report: Report, progress: Progress, files: Files | None = None) -> None:
         self.outcome = Outcome()
         self._path = path
         self._told = report
         self._progress = progress
-        self._files: Files = ReadOnlyFiles()
+        self._files = ReadOnlyFiles() if files is None else files
         self._descriptors = DescriptorCache(self._files)
         self._log_start_offsets: dict[Partition, int] = {}
         self._total = 0

@@ -63,11 +63,20 @@ class SegmentedLog:
         self.config = config
         self.segments = segments
         self.end = LogEnd(end_offset, segments.active, segments.active.size)
-        self.recovery_point = recovery_point
+        self._synced_up_to = recovery_point
+        self._log_only_synced: Segment | None = None  # of the last flush: the segment whose indexes were left out
         self.changed = False  # since it was opened: a log that was only read needs no closing work
         self._resources = resources
         self._flush_lock = Lock()
         self._changes = 0  # rises whenever files go or change their names: odd while that is under way
+
+    @property
+    def recovery_point(self) -> int:
+        """Where recovery would have to begin (exclusive end of what is certain)."""
+        segment = self._log_only_synced
+        if segment is None or segment is self.segments.active:
+            return self._synced_up_to  # recovery looks at all of the segment that holds it, and makes its indexes again
+        return min(self._synced_up_to, segment.base_offset)
 
     @property
     def config(self) -> LogConfig:
@@ -198,7 +207,7 @@ class SegmentedLog:
         active = self.segments.active
         self.changed = True
         recover_segment(active, producers, leader_epochs, lambda _: None)
-        self.recovery_point = min(self.recovery_point, active.base_offset)
+        self._synced_up_to = min(self._synced_up_to, active.base_offset)
         self.end = LogEnd(active.next_offset(), active, active.size)
         return self.end.offset
 
@@ -252,7 +261,7 @@ class SegmentedLog:
         """The log was cut: what is gone must not come back with a power cut, so that is synced at once."""
         end.segment.flush()
         self._resources.files.fsync_directory(self.directory)
-        self.recovery_point = min(self.recovery_point, end.offset)
+        self._synced_up_to = min(self._synced_up_to, end.offset)
         self.end = end
 
     def _remove(self, removed: list[Segment]) -> None:
@@ -276,21 +285,28 @@ class SegmentedLog:
     # ------------------------------------------------------------------------------------------------------- durability
 
     def flush(self, up_to: int) -> None:
-        """Sync everything below `up_to` (exclusive), and raise the recovery point to it."""
+        """Sync everything below `up_to` (exclusive), and raise the recovery point to it.
+
+        Of the active segment only the log: its indexes would be made again after a power cut, and each file costs a
+        wait for the disk. They are synced with the first flush after the segment is finished.
+        """
         with self._flush_lock:
             up_to = min(up_to, self.end.offset)
             if up_to > self.recovery_point:
-                self._sync(up_to)
-                self.recovery_point = up_to
+                active = self.segments.active
+                self._sync(up_to, active)
+                self._log_only_synced = active  # first: should it be finished by now, the recovery point stays below it
+                self._synced_up_to = up_to
 
     def close(self) -> None:
         """Cut the files to what they hold and sync all of them; the log is not to be used any more."""
         with self._flush_lock:
             if self.changed:
                 self.segments.active.finish()
-                self._sync(self.end.offset + 1)
+                self._sync(self.end.offset + 1, None)
                 self._resources.files.fsync_directory(self.directory)
-                self.recovery_point = self.end.offset
+                self._log_only_synced = None
+                self._synced_up_to = self.end.offset
             self.release()
 
     def release(self) -> None:
@@ -298,14 +314,18 @@ class SegmentedLog:
         for segment in self.segments:
             segment.release()
 
-    def _sync(self, up_to: int) -> None:
-        synced = [segment for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < up_to]
+    def _sync(self, up_to: int, log_only: Segment | None) -> None:
+        recovery_point = self.recovery_point
+        synced = [segment for segment in self.segments.from_offset(recovery_point) if segment.base_offset < up_to]
         monotonic = self._resources.clock.monotonic
         for segment in synced:
             started = monotonic()
-            segment.flush()
+            if segment is log_only:
+                segment.log.flush()
+            else:
+                segment.flush()
             self._resources.on_flush(monotonic() - started)
-        if any(segment.base_offset >= self.recovery_point for segment in synced):
+        if any(segment.base_offset >= recovery_point for segment in synced):
             self._resources.files.fsync_directory(self.directory)  # their names are new
 
 

@@ -2,7 +2,11 @@
 
 What must hold then (see `simulated_disk` for what a stop may do): after a killed process every batch is there that was
 acknowledged, after a power cut every one below the recovery point. After both, everything that is there was appended at
-that very offset, the last batch is known as its producer's, and the log goes on from there.
+that very offset, the last batch is known as its producer's, and the log goes on from there. Then all indexes,
+snapshots and checkpoints are what a walk over the log makes of it (`broker.inspection.verification`).
+
+`Scenario` syncs now and then, as a broker does by default; `FlushingScenario` before each acknowledgement, as under
+flush.messages=1, so that all that is acknowledged must survive a power cut.
 
 After a power cut there may be a hole above the recovery point, as in Kafka: the tail of a segment that was never synced
 is lost while the segment after it is not. Nothing in the files tells such a hole from one that compaction left.
@@ -15,6 +19,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from broker.inspection.problem import Problem
+from broker.inspection.verification import Verification
 from broker.randomness import SeededRandomness
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
@@ -49,6 +55,7 @@ class Scenario:
         self.epochs: list[int] = []
         self.acknowledged = 0
         self.synced = 0
+        self.start = 0  # what is below may be deleted
         self.is_created = False
         self.counter = 0
 
@@ -99,6 +106,41 @@ class Scenario:
         log_dir.checkpoint_recovery_points()
 
 
+class FlushingScenario(Scenario):
+    """The same where every acknowledgement means that the records are on the disk."""
+
+    def run(self) -> None:
+        log_dir = open_on(self.files)
+        log = log_dir.create_log("t", 0, TOPIC_ID, CONFIG)
+        self.is_created = True
+        for epoch in range(3):
+            self.append(log, 4, leader_epoch=epoch)
+            log_dir.checkpoint_recovery_points()
+        self.truncate(log_dir, log, len(self.appended) - 2)
+        self.append(log, 6, leader_epoch=3)
+        self.delete_below(log_dir, log, 7)
+        self.append(log, 2, leader_epoch=3)
+        log_dir.close()
+        log_dir = open_on(self.files)
+        self.append(log_dir.logs["t", 0], 3, leader_epoch=4)
+        log_dir.checkpoint()
+
+    def append(self, log: Log, count: int, leader_epoch: int = 0) -> None:
+        for _ in range(count):
+            super().append(log, 1, leader_epoch)
+            log.flush()
+            self.synced = self.acknowledged
+
+    def delete_below(self, log_dir: LogDir, log: Log, offset: int) -> None:
+        self.start = offset
+        log.advance_high_watermark(log.log_end_offset)
+        log.update_log_start_offset(offset)
+        log_dir.checkpoint_log_start_offsets()
+        first = log.segments.from_offset(offset)[0].base_offset
+        log.delete_segments([segment for segment in log.segments if segment.base_offset < first])
+        log_dir.deletions.run_due()
+
+
 def check(root: Directory, scenario: Scenario, promised: int, *, may_have_holes: bool = False) -> None:
     """Open the log on what is left of the disk, and again, and see that it holds what it must and nothing else."""
     log_dir = open_on(SimulatedFiles(root))
@@ -109,10 +151,14 @@ def check(root: Directory, scenario: Scenario, promised: int, *, may_have_holes:
     found = [(record.offset, record.value) for record in read_all(log)]
     end = log.log_end_offset
     assert found == [(offset, scenario.appended[offset]) for offset, _ in found]
-    assert [offset for offset, _ in found[:promised]] == list(range(promised))
-    assert may_have_holes or len(found) == end
+    start = log.log_start_offset
+    assert start <= scenario.start
+    assert [offset for offset, _ in found if offset < promised] == list(range(start, promised))
+    assert may_have_holes or len(found) == end - start
     assert log.topic_id == TOPIC_ID or not promised
-    assert [log.epoch_for_offset(offset) for offset, _ in found] == [scenario.epochs[offset] for offset, _ in found]
+    assert log_dir.create_log("t", 0, TOPIC_ID, CONFIG) is log
+    kept = [offset for offset, _ in found if offset >= scenario.start]
+    assert [log.epoch_for_offset(offset) for offset in kept] == [scenario.epochs[offset] for offset in kept]
     if found:
         last, value = found[-1]
         again = batch(value, producer_id=PRODUCER, producer_epoch=0, base_sequence=last)
@@ -125,15 +171,19 @@ def check(root: Directory, scenario: Scenario, promised: int, *, may_have_holes:
     assert log_dir.was_clean
     again_found = [(record.offset, record.value) for record in read_all(log_dir.logs["t", 0])]
     assert again_found == [*found, (end, b"more")]
+    log_dir.close()
+    problems: list[Problem] = []
+    Verification(PATH, problems.append, lambda done, total: None, SimulatedFiles(root)).run()
+    assert [problem for problem in problems if problem.path.startswith("t-0/")] == []
 
 
-def stops() -> Iterator[tuple[Scenario, SimulatedFiles]]:
+def stops(kind: type[Scenario] = Scenario) -> Iterator[tuple[Scenario, SimulatedFiles]]:
     """The scenario stopped at every operation, one after the other."""
     stop_at = 0
     while True:
         stop_at += 1
         files = SimulatedFiles(stop_at=stop_at, seed=stop_at)
-        scenario = Scenario(files)
+        scenario = kind(files)
         try:
             scenario.run()
         except PowerCutError:
@@ -143,17 +193,19 @@ def stops() -> Iterator[tuple[Scenario, SimulatedFiles]]:
             return
 
 
-def test_a_process_killed_at_any_moment_loses_nothing_acknowledged() -> None:
+@pytest.mark.parametrize("kind", [Scenario, FlushingScenario])
+def test_a_process_killed_at_any_moment_loses_nothing_acknowledged(kind: type[Scenario]) -> None:
     count = 0
-    for scenario, files in stops():
+    for scenario, files in stops(kind):
         check(files.after_kill(), scenario, scenario.acknowledged)
         count += 1
     assert count > 200
 
 
+@pytest.mark.parametrize("kind", [Scenario, FlushingScenario])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_power_cut_at_any_moment_loses_nothing_synced(seed: int) -> None:
-    for scenario, files in stops():
+def test_a_power_cut_at_any_moment_loses_nothing_synced(kind: type[Scenario], seed: int) -> None:
+    for scenario, files in stops(kind):
         check(files.after_power_cut(seed), scenario, scenario.synced, may_have_holes=True)
 
 
