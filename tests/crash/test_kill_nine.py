@@ -12,10 +12,10 @@ from tests.crash.kill_nine import PROPERTIES, SERVERS, kill_and_check
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 
-def test_twenty_kills_lose_no_acknowledged_record(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_thirty_kills_lose_no_acknowledged_record(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     server = SERVERS[request.config.getoption("--server")](tmp_path, PROPERTIES).start()
     try:
-        records = kill_and_check(server, 20, random.Random(9))
+        records = kill_and_check(server, 30, random.Random(9))
     finally:
         server.kill()
     assert min(records.values()) > 1_000

@@ -1,0 +1,74 @@
+"""What it costs that an acknowledgement means fsync: `python -m benchmarks.durability [DIRECTORY]`.
+
+Clients that each wait for the acknowledgement of one record of 1 KiB before they send the next, to one partition or to
+sixteen, by flush.messages. The directory decides: an fsync of a memory file system costs nothing. Each row is 5 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+from broker.broker import Broker
+from client import Admin, NewTopic, Producer
+
+SECONDS = 5.0
+VALUE = bytes(1024)
+ROWS = ((1, 1), (16, 1), (16, 16), (64, 16))  # clients, partitions
+SETTINGS = {"never (default)": {}, "1": {"flush.messages": "1"}}
+
+
+def fsync_ms(directory: Path) -> float:
+    """What one write and fsync takes there, alone."""
+    with tempfile.TemporaryFile(dir=directory) as file:
+        started = perf_counter()
+        for _ in range(50):
+            file.write(VALUE)
+            file.flush()
+            os.fsync(file.fileno())
+        return (perf_counter() - started) / 50 * 1000
+
+
+async def send(producer: Producer, topic: str, partition: int, until: float, times: list[float]) -> None:
+    while (started := perf_counter()) < until:
+        await (await producer.send(topic, VALUE, partition=partition))
+        times.append(perf_counter() - started)
+
+
+async def measure(directory: Path, name: str, configs: dict[str, str]) -> None:
+    async with Broker({"log.dirs": str(directory)}) as broker, Admin(broker.bootstrap) as admin:
+        for clients, partitions in ROWS:
+            topic = f"t-{clients}-{partitions}"
+            await admin.create_topics([NewTopic(topic, partitions, 1, configs=configs)])
+            # A producer each: records of one share batches.
+            producers = [Producer(broker.bootstrap, linger_ms=0) for _ in range(clients)]
+            for producer in producers:
+                await producer.start()
+            times: list[float] = []
+            until = perf_counter() + SECONDS
+            await asyncio.gather(
+                *(send(producer, topic, index % partitions, until, times) for index, producer in enumerate(producers))
+            )
+            for producer in producers:
+                await producer.close()
+            times.sort()
+            middle, late = (times[len(times) * part // 100] * 1000 for part in (50, 99))
+            print(
+                f"flush.messages {name:16} {clients:3} clients {partitions:3} partitions: "
+                f"{len(times) / SECONDS:7.0f} acks/s, {middle:6.2f} ms in the middle, {late:6.2f} ms p99"
+            )
+
+
+async def main(parent: str | None) -> None:
+    for name, configs in SETTINGS.items():
+        with tempfile.TemporaryDirectory(dir=parent) as directory:
+            print(f"one write and fsync: {fsync_ms(Path(directory)):.2f} ms")
+            await measure(Path(directory), name, configs)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else None))
