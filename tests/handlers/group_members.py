@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +28,14 @@ from tests.wire import Wire
 
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
 """A consumer's, version 0: topic `t`."""
+
+
+_numbers = itertools.count()
+
+
+def new_group_id() -> str:
+    """The id of a group that nobody has used."""
+    return f"group-{next(_numbers)}"
 
 
 async def find_coordinator(wire: Wire, group_id: str) -> None:

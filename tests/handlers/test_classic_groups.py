@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from protocol.errors import ErrorCode
-from tests.handlers.group_members import SUBSCRIPTION, GroupMember, find_coordinator
+from tests.handlers.group_members import SUBSCRIPTION, GroupMember, find_coordinator, new_group_id
 from tests.handlers.requests import create
 from tests.wire import Wire
 
@@ -17,7 +17,7 @@ _numbers = itertools.count()
 @pytest.fixture
 async def group_id(wire: Wire) -> str:
     """A group that nobody has used, whose coordinator is there."""
-    group_id = f"group-{next(_numbers)}"
+    group_id = new_group_id()
     await find_coordinator(wire, group_id)
     return group_id
 

@@ -43,6 +43,11 @@ CASES = [
 ]
 TIMEOUT = 60
 """Seconds that members may take to read, or to agree."""
+COORDINATOR_IS_COMING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 ATTEMPTS = 60_000
 """How often a group is asked for its state meanwhile; an answer takes a millisecond."""
 
@@ -83,9 +88,12 @@ class Member:
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            if found := re.findall(r"\d+", line):
+            if not line.endswith("\n"):
+                return  # killed in the middle of a line
+            if numbers := re.findall(r"\d+", line):
+                partition, offset = map(int, numbers)
                 with self._heard:
-                    self.read.setdefault(int(found[0]), []).append(int(found[1]))
+                    self.read.setdefault(partition, []).append(offset)
                     self._heard.notify_all()
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
@@ -160,19 +168,25 @@ def produce(bootstrap: str, topic: str, each: int) -> None:
 def committed(admin: AdminClient, group: str) -> dict[int, int]:
     """The group's committed offsets by partition."""
     request = [ConsumerGroupTopicPartitions(group)]
-    found = admin.list_consumer_group_offsets(request)[group].result(30).topic_partitions
-    return {row.partition: row.offset for row in found}
+    found = answer(lambda: admin.list_consumer_group_offsets(request)[group])
+    return {row.partition: row.offset for row in found.topic_partitions}
+
+
+def answer(ask: Callable[[], Any]) -> Any:
+    """What the coordinator answers once it is there: Apache Kafka's needs some time for it."""
+    for _ in range(ATTEMPTS):
+        try:
+            return ask().result(30)
+        except KafkaException as error:
+            if error.args[0].code() not in COORDINATOR_IS_COMING:
+                raise
+    raise AssertionError("the coordinator does not come")
 
 
 def wait_for_members(admin: AdminClient, group: str, count: int) -> list[Any]:
     """The members of the group when it is stable and has so many, each with its share."""
     for _ in range(ATTEMPTS):
-        try:
-            described = admin.describe_consumer_groups([group])[group].result(30)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
-                raise
-            continue  # Apache Kafka's coordinator has only just come into being
+        described = answer(lambda: admin.describe_consumer_groups([group])[group])
         shares = [len(member.assignment.topic_partitions) for member in described.members]
         if described.state.name == "STABLE" and len(shares) == count and sum(shares) == PARTITIONS and all(shares):
             return list(described.members)
