@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from threading import Lock
 
 from broker.storage.files import Files, replace_file
 from broker.storage.text_file import MalformedFileError, encode_rows, parse_rows
@@ -27,11 +28,12 @@ Partition = tuple[str, int]
 
 
 class OffsetCheckpoint:
-    """One of the files above."""
+    """One of the files above; several threads may write it."""
 
     def __init__(self, files: Files, directory: str, name: str) -> None:
         self._files = files
         self._path = f"{directory}/{name}"
+        self._lock = Lock()
 
     def read(self) -> dict[Partition, int]:
         """The offsets by topic and partition; none, and a line in the log, if the file is missing or damaged."""
@@ -46,4 +48,5 @@ class OffsetCheckpoint:
 
     def write(self, offsets: Mapping[Partition, int]) -> None:
         rows = [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())]
-        replace_file(self._files, self._path, encode_rows(_VERSION, rows))
+        with self._lock:
+            replace_file(self._files, self._path, encode_rows(_VERSION, rows))

@@ -7,6 +7,7 @@ log_start_offset        last_stable_offset   high_watermark     log_end_offset (
  gone | segment 0 | segment 57             | segment 3120 (active)    |
 ------+-----------+------------------------+--------------------------+
                          ^ recovery_point: all below it is on the disk for certain
+              ^ cleaned_offset: all below it is compacted; None for a log that never was
 ```
 
 Offsets: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset, recovery_point <= log_end_offset.
@@ -15,7 +16,7 @@ watermark; without any it is the high watermark.
 
 Threads: one appender at a time, in any thread (the same for `truncate_to`, `roll`, `close`); readers beside it, for
 whom `log_end_offset` moves after everything below it can be read; beside both `flush`, and what works on old segments
-(`update_log_start_offset`, `delete_segments`).
+(`update_log_start_offset`, `delete_segments`, `swap_in`).
 
 Errors: `KafkaError` for what a client or follower is to be told. An `OSError` takes the log directory offline: it and
 everything later is KAFKA_STORAGE_ERROR (`disk_failure`). A failed append leaves at most bytes behind the end of the
@@ -37,6 +38,7 @@ from broker.storage.follower_batches import follower_batches
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log_config import LogConfig
 from broker.storage.log_reader import LogReader
+from broker.storage.names import CLEANED_SUFFIX
 from broker.storage.partition_producers import PartitionProducers
 from broker.storage.producer_entry import AppendedBatch
 from broker.storage.resources import LogResources
@@ -85,6 +87,7 @@ class Log(LogReader):
             segmented, leader_epochs, producers, resources, identity_is_synced=identity_is_synced
         )
         self._tail_lock = Lock()
+        self._is_closed = False
         self._bounds_lock = RLock()  # held while the start moves or segments go, except by the appender's rolls
 
     def configure(self, config: LogConfig) -> None:
@@ -228,6 +231,38 @@ class Log(LogReader):
                 self._segmented.delete(removed)
                 self._delete_snapshots_of(removed)
 
+    def swap_in(self, replaced: list[Segment], sizes: dict[str, int]) -> bool:
+        """Let the segment that compaction made of `replaced` take their place: `.cleaned` files of these sizes.
+
+        False, and nothing has changed, if the log is closed or cut, or retention was quicker.
+        """
+        self._failure.check()
+        with self._bounds_lock, self._disk("swapping segments of"):
+            if self._is_closed:
+                return False
+            cleaned = Segment(
+                self._segmented.directory,
+                replaced[0].base_offset,
+                self._resources.descriptors,
+                self.config,
+                sizes=sizes,
+                created_ms=0,
+                ending=CLEANED_SUFFIX,
+            )
+            if not self._segmented.swap_in(cleaned, replaced):
+                return False
+            self._delete_snapshots_of(replaced[1:])
+            return True
+
+    def discard_cleaned(self) -> None:
+        """Remove what compaction wrote and did not finish."""
+        with self._bounds_lock, self._disk("removing what compaction left of"):
+            if not self._is_closed:
+                files = self._resources.files
+                for entry in files.scan(self._segmented.directory):
+                    if entry.name.endswith(CLEANED_SUFFIX):
+                        files.remove(f"{self._segmented.directory}/{entry.name}")
+
     def truncate_to(self, offset: int) -> bool:
         """Drop the batch that holds `offset` and all later ones; False if the log ends there or before.
 
@@ -257,6 +292,8 @@ class Log(LogReader):
 
     def _after_cut(self, log_start_offset: int, now_ms: int, removed: list[Segment]) -> None:
         self.log_start_offset = log_start_offset
+        if self.cleaned_offset is not None:
+            self.cleaned_offset = min(self.cleaned_offset, self.log_end_offset)
         self._delete_snapshots_of(removed)
         self._learn_producers(self.log_end_offset, now_ms)
         self.advance_high_watermark(self.high_watermark)
@@ -325,6 +362,8 @@ class Log(LogReader):
 
     def close(self) -> None:
         """Leave the files as a clean stop does: trimmed, synced, with a snapshot of the producers at the end."""
+        with self._bounds_lock:
+            self._is_closed = True
         if self._failure.error is not None:
             self._segmented.release()
             return
@@ -333,4 +372,6 @@ class Log(LogReader):
 
     def release(self) -> None:
         """Close the files as they are: the log is deleted, or the directory has failed."""
-        self._segmented.release()
+        with self._bounds_lock:
+            self._is_closed = True
+            self._segmented.release()

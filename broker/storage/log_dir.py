@@ -90,7 +90,7 @@ class LogDir:
         self._recovery_points = OffsetCheckpoint(self._files, self._path, RECOVERY_POINTS)
         self._log_start_offsets = OffsetCheckpoint(self._files, self._path, LOG_START_OFFSETS)
         self._high_watermarks = OffsetCheckpoint(self._files, self._path, HIGH_WATERMARKS)
-        self._cleaner_offsets = OffsetCheckpoint(self._files, self._path, CLEANER_OFFSETS)
+        self._cleaned_offsets = OffsetCheckpoint(self._files, self._path, CLEANER_OFFSETS)
 
     # ---------------------------------------------------------------------------------------------------------- opening
 
@@ -141,7 +141,7 @@ class LogDir:
 
     def _open_logs(self, config_for: ConfigForTopic, progress: Progress | None) -> None:
         recovery_points, log_start_offsets = self._recovery_points.read(), self._log_start_offsets.read()
-        high_watermarks = self._high_watermarks.read()
+        high_watermarks, cleaned_offsets = self._high_watermarks.read(), self._cleaned_offsets.read()
         for entry in sorted(self._files.scan(self._path)):
             if not entry.is_directory:
                 continue
@@ -158,7 +158,7 @@ class LogDir:
                     *key,
                     config_for(key[0]),
                     self._resources,
-                    Checkpointed(recovery_points.get(key), log_start_offsets.get(key)),
+                    Checkpointed(recovery_points.get(key), log_start_offsets.get(key), cleaned_offsets.get(key)),
                     is_clean=self.was_clean,
                     progress=progress,
                 ).open()
@@ -209,6 +209,8 @@ class LogDir:
             self._files.fsync_directory(self._path)
         except OSError as error:
             raise self.failure.fail(f"deleting {log}", error) from error
+        if log.cleaned_offset is not None:
+            self.checkpoint_cleaned_offsets()  # a new topic of that name must not inherit it
         return self.deletions.add(log.config.file_delete_delay_ms, directories=(target,))
 
     def volume(self) -> Volume:
@@ -233,8 +235,12 @@ class LogDir:
     def checkpoint_high_watermarks(self) -> None:
         self._write(self._high_watermarks, {key: log.high_watermark for key, log in self._all_logs()})
 
+    def checkpoint_cleaned_offsets(self) -> None:
+        cleaned = {key: log.cleaned_offset for key, log in self._all_logs()}
+        self._write(self._cleaned_offsets, {key: offset for key, offset in cleaned.items() if offset is not None})
+
     def checkpoint(self) -> None:
-        """Write all three."""
+        """Write all but the last one, which changes with compaction alone."""
         self.checkpoint_recovery_points()
         self.checkpoint_log_start_offsets()
         self.checkpoint_high_watermarks()

@@ -51,6 +51,7 @@ class Checkpointed(NamedTuple):
 
     recovery_point: int | None
     log_start_offset: int | None
+    cleaned_offset: int | None = None
 
 
 def create_log(
@@ -137,7 +138,7 @@ class LogOpener:
             end_offset if self._is_clean else recovery_point,
         )
         segmented.changed = self._changed
-        return Log(
+        log = Log(
             self._topic,
             self._partition,
             topic_id,
@@ -148,6 +149,8 @@ class LogOpener:
             resources=self._resources,
             tail_is_checked=tail_is_checked,
         )
+        log.cleaned_offset = self._checkpointed.cleaned_offset
+        return log
 
     # ------------------------------------------------------------------------------------------------------------ files
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.compaction import Cleanable, cleanable_part
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import EpochStart, LeaderEpochs
 from broker.storage.log_config import LogConfig
@@ -29,7 +30,7 @@ from broker.storage.timestamp_lookup import (
     find_largest_timestamp,
     find_timestamp_at,
 )
-from broker.storage.transaction_index import aborted_transactions
+from broker.storage.transaction_index import AbortedTransaction, aborted_transactions
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -56,6 +57,7 @@ class LogReader(ABC):
         self.log_start_offset = log_start_offset
         self.log_end_offset = segmented.end.offset
         self.high_watermark = log_start_offset
+        self.cleaned_offset: int | None = None
         self._segmented = segmented
         self._leader_epochs = leader_epochs
         self._producers = producers
@@ -191,11 +193,37 @@ class LogReader(ABC):
         behind = [base for base in self._segmented.segments.base_offsets if base > segment.base_offset]
         return behind[0] if behind else self.log_end_offset
 
+    def cleanable_part(self) -> Cleanable:
+        """What compaction could do for the log now."""
+        with self._disk("looking at the age of"):
+            return cleanable_part(
+                self.segments.from_offset(0),
+                self.config,
+                cleaned_offset=self.cleaned_offset,
+                log_start_offset=self.log_start_offset,
+                last_stable_offset=self.last_stable_offset,
+                log_end_offset=self.log_end_offset,
+                now_ms=self._resources.clock.time_ms(),
+            )
+
+    def aborted_transactions_below(self, end_offset: int) -> list[AbortedTransaction]:
+        """All that the transaction indexes say of transactions that began below `end_offset`."""
+        with self._disk("reading the transaction index of"):
+            return self._segmented.look(
+                lambda segments: [
+                    entry
+                    for segment in segments
+                    for entry in segment.transaction_index.entries()
+                    if entry.first_offset < end_offset
+                ],
+                self.log_start_offset,
+            )
+
     def segments_to_delete(self) -> list[Segment]:
         """The segments that have had their time by now, oldest first; the active one only with all others."""
         with self._disk("looking at the age of"):
             return segments_to_delete(
-                self._segmented.segments.from_offset(0),
+                self.segments.from_offset(0),
                 self.config,
                 log_start_offset=self.log_start_offset,
                 high_watermark=self.high_watermark,

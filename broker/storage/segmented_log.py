@@ -24,6 +24,7 @@ from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import EMPTY_SLICE, LogSlice
+from broker.storage.names import SWAP_SUFFIX
 from broker.storage.producer_state import ProducerState
 from broker.storage.recovery import recover_segment
 from broker.storage.resources import LogResources
@@ -242,6 +243,22 @@ class SegmentedLog:
         """Take segments out at the front; not the active one. The appender may go on meanwhile."""
         with self._changing():
             self._remove(removed)
+
+    def swap_in(self, cleaned: Segment, replaced: list[Segment]) -> bool:
+        """Put `cleaned`, whose files are `.cleaned`, in the place of `replaced`; False if they are not all here.
+
+        At every moment one of the two can be found and read whole, by those who read and by a recovery (`swaps`).
+        """
+        with self._changing():
+            if not all(segment in self.segments for segment in replaced):
+                return False
+            cleaned.rename(SWAP_SUFFIX)
+            self.segments.replace(replaced, [cleaned])
+            self._delete_files(replaced)
+            self._changes += 2  # a path that somebody has looked up in `replaced` is another file's from here on
+            cleaned.rename("")
+        self._resources.files.fsync_directory(self.directory)
+        return True
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

@@ -46,6 +46,11 @@ class TransactionIndex:
         self._size = file_size or 0
         self._descriptors = descriptors
 
+    @property
+    def size(self) -> int:
+        """The bytes that hold entries."""
+        return self._size
+
     def check(self) -> None:
         """Raise `CorruptIndexError` if an entry cannot be of this segment."""
         if self._size % _ENTRY.size:

@@ -22,7 +22,11 @@ import pytest
 from broker.inspection.problem import Problem
 from broker.inspection.verification import Verification
 from broker.randomness import SeededRandomness
+from broker.storage.cleaner import Cleaner, CleanerSettings
+from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.descriptors import DescriptorCache
 from broker.storage.log import Log
+from broker.storage.log_cleaning import LogCleaning
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from broker.testing.clock import ManualClock
@@ -36,9 +40,9 @@ PATH = "/data"
 PRODUCER = 6
 
 
-def open_on(files: SimulatedFiles) -> LogDir:
+def open_on(files: SimulatedFiles, config: LogConfig = CONFIG) -> LogDir:
     log_dir = LogDir(PATH, files=files, clock=ManualClock(NOW), randomness=SeededRandomness(3), max_open_files=4)
-    log_dir.open(lambda _: CONFIG, node_id=NODE, cluster_id=CLUSTER)
+    log_dir.open(lambda _: config, node_id=NODE, cluster_id=CLUSTER)
     return log_dir
 
 
@@ -266,3 +270,107 @@ def run_transactions(log_dir: LogDir) -> None:
             log.append_as_leader(data, 0, NOW)
         log.append_as_leader(marker(PRODUCER, 0, commit=index % 2 == 0), 0, NOW, from_client=False)
     log_dir.close()
+
+
+COMPACTED = LogConfig(
+    cleanup_policy=frozenset({"compact"}),
+    segment_bytes=330,
+    index_interval_bytes=100,
+    segment_index_bytes=400,
+    file_delete_delay_ms=0,
+    min_cleanable_dirty_ratio=0.01,
+    retention_ms=-1,
+)
+KEYS = 5
+
+
+class Compaction:
+    """A compacted log: `values` are the last ones by key of what is synced, which must never be missed."""
+
+    def __init__(self, files: SimulatedFiles) -> None:
+        self.files = files
+        self.appended: dict[int, tuple[bytes, bytes]] = {}
+        self.values: dict[bytes, bytes] = {}
+        self.start = 0
+
+    def run(self) -> None:
+        log_dir = open_on(self.files, COMPACTED)
+        log = log_dir.create_log("t", 0, TOPIC_ID, COMPACTED)
+        cleaner = Cleaner([log_dir], ManualClock(NOW))
+        for turn in range(2):
+            self.append(log, turn)
+            log.flush()
+            self.values = dict(self.appended.values())
+            log_dir.checkpoint()
+            while cleaner.run_once(self.clean, CleanerSettings(buffer_bytes=24_000)):
+                pass
+            log_dir.deletions.run_due()
+        log.update_log_start_offset(log.active_segment.base_offset)
+        self.start = log.log_start_offset
+        log_dir.checkpoint_log_start_offsets()
+        log.delete_segments(log.segments_to_delete())
+        log_dir.deletions.run_due()
+        log_dir.close()
+
+    def append(self, log: Log, turn: int) -> None:
+        for index in range(16):
+            key, value = b"%d" % (index % KEYS), b"%d, %d" % (turn, index)
+            self.appended[log.log_end_offset] = key, value
+            log.append_as_leader(batch(value, key=key), 0, NOW)
+        log.roll()
+        log.advance_high_watermark(log.log_end_offset)
+
+    def clean(self, job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+        descriptors = DescriptorCache(self.files)
+        cleaning = LogCleaning(job, descriptors, ManualClock(NOW))
+        yield from cleaning
+        yield cleaning.done
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2], ids=["kill", "power cut", "another"])
+def test_compaction_and_retention_stopped_at_any_moment_lose_no_last_value(seed: int | None) -> None:
+    """Every record found is one that was appended there, and of every key there is the last that was synced, or later.
+
+    And what compaction left unfinished can be finished: the next round comes to the same end.
+    """
+    stop_at = 0
+    while True:
+        stop_at += 1
+        files = SimulatedFiles(stop_at=stop_at, seed=stop_at)
+        scenario = Compaction(files)
+        try:
+            scenario.run()
+            break
+        except PowerCutError:
+            pass
+        root = files.after_kill() if seed is None else files.after_power_cut(seed)
+        log_dir = open_on(SimulatedFiles(root), COMPACTED)
+        log = log_dir.logs.get(("t", 0))
+        if log is not None:
+            log.advance_high_watermark(log.log_end_offset)
+            check_compacted(log, scenario)
+            again = Compaction(log_dir._files)  # type: ignore[arg-type]
+            log.roll()
+            log.advance_high_watermark(log.log_end_offset)
+            cleaner = Cleaner([log_dir], ManualClock(NOW))
+            while cleaner.run_once(again.clean, CleanerSettings(buffer_bytes=24_000)):
+                pass
+            assert cleaner.uncleanable(log_dir) == (0, 0)
+            check_compacted(log, scenario)
+            names = {entry.name for entry in log_dir._files.scan(f"{PATH}/t-0")}
+            assert not {name for name in names if name.endswith((".cleaned", ".swap"))}
+        log_dir.close()
+    assert stop_at > 150
+
+
+def check_compacted(log: Log, scenario: Compaction) -> None:
+    found = [(record.offset, record.key, record.value) for record in read_all(log)]
+    assert [scenario.appended[offset] for offset, _, _ in found] == [(key, value) for _, key, value in found]
+    assert [offset for offset, _, _ in found] == sorted({offset for offset, _, _ in found})
+    last = {key: offset for offset, key, _ in found}
+    wanted: dict[bytes, int] = {}
+    for offset, (key, value) in scenario.appended.items():
+        if scenario.values.get(key) == value and offset >= log.log_start_offset:
+            wanted[key] = offset
+    assert all(last[key] >= offset for key, offset in wanted.items())
+    assert log.log_start_offset <= scenario.start

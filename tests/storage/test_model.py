@@ -1,17 +1,24 @@
-"""The log against a Python list: whatever is done to it, it holds what was appended and not cut off, and finds it."""
+"""The log against a Python list: it holds what was appended and not cut off, deleted or superseded, and finds it."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
+from broker.storage.cleaner import Cleaner, CleanerSettings
+from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.descriptors import DescriptorCache
+from broker.storage.files import OsFiles
 from broker.storage.log import Log
+from broker.storage.log_cleaning import LogCleaning
 from broker.storage.log_config import LogConfig
 from broker.testing.clock import ManualClock
 from protocol.records import Codec
@@ -24,6 +31,7 @@ class Appended(NamedTuple):
     """A record as it should be read back; `batch` is the base offset of its batch."""
 
     offset: int
+    key: bytes
     value: bytes
     timestamp: int
     epoch: int
@@ -31,14 +39,18 @@ class Appended(NamedTuple):
 
 
 class LogModel(RuleBasedStateMachine):
-    """`records` are those of the log, in order; `epochs` the leader epochs by their first offset."""
+    """`records` are those of the log, in order; `epoch_starts` the first offsets of leader epochs.
+
+    Everything below `compacted` may have gaps.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.path = Path(tempfile.mkdtemp(prefix="log-model-"))
         self.clock = ManualClock(NOW)
         self.records: list[Appended] = []
-        self.end = self.start = 0
+        self.epoch_starts: dict[int, int] = {}
+        self.end = self.start = self.compacted = 0
         self.epoch = 0
         self.sequence = 0
         self.counter = 0
@@ -57,6 +69,10 @@ class LogModel(RuleBasedStateMachine):
             segment_index_bytes=index_bytes,
             segment_ms=50_000,
             preallocate=preallocate,
+            cleanup_policy=frozenset({"compact", "delete"}),
+            min_cleanable_dirty_ratio=0.0,
+            retention_ms=-1,
+            file_delete_delay_ms=0,
         )
         self.options = {"max_open_files": open_files, "clock": self.clock}
         self.log_dir = open_log_dir(self.path, self.config, **self.options)
@@ -76,10 +92,12 @@ class LogModel(RuleBasedStateMachine):
     )
     def append(self, count: int, jump: int, codec: Codec, size: int) -> None:
         values = [b"%d" % (self.counter + index) + b"x" * size for index in range(count)]
+        key = b"%d" % (self.counter % 3)
         self.counter += count
         timestamp = NOW + jump
         data = batch(
             *values,
+            key=key,
             timestamp=timestamp,
             codec=codec,
             producer_id=PRODUCER,
@@ -89,13 +107,14 @@ class LogModel(RuleBasedStateMachine):
         info = self.log.append_as_leader(data, self.epoch, self.clock.time_ms())
         assert info.base_offset == self.end
         self.records += [
-            Appended(self.end + index, value, timestamp + index, self.epoch, self.end)
+            Appended(self.end + index, key, value, timestamp + index, self.epoch, self.end)
             for index, value in enumerate(values)
         ]
+        self.epoch_starts.setdefault(self.epoch, self.end)
         self.end += count
         self.sequence += count
 
-    @precondition(lambda self: self.records and self.records[-1].offset >= self.start)
+    @precondition(lambda self: self.records and self.records[-1].offset >= max(self.start, self.compacted))
     @rule()
     def append_again(self) -> None:
         last = [record for record in self.records if record.batch == self.records[-1].batch]
@@ -122,11 +141,14 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 12))
     def truncate(self, back: int) -> None:
-        target = max(self.end - back, 0)
+        target = max(self.end - back, self.compacted, self.log.first_base_offset)
         self.log.truncate_to(target)
         if target < self.end:
             self.records = [r for r in self.records if self.last_of(r) < target]
-            self.end = self.records[-1].offset + 1 if self.records else 0
+            self.end = max(
+                self.records[-1].offset + 1 if self.records else 0, self.compacted, self.log.first_base_offset
+            )
+            self.epoch_starts = {epoch: first for epoch, first in self.epoch_starts.items() if first < self.end}
             self.start = min(self.start, self.end)
             self.take_back_sequence()
         self.log_dir.checkpoint()
@@ -149,6 +171,47 @@ class LogModel(RuleBasedStateMachine):
         self.log.update_log_start_offset(target)
         self.start = target
         self.log_dir.checkpoint()
+
+    @rule(part=st.floats(0, 1))
+    def retain(self, part: float) -> None:
+        """Delete the oldest segments by size; the active one is rolled first if it is too much as well."""
+        log = self.log
+        log.advance_high_watermark(self.end)
+        log.configure(replace(self.config, retention_bytes=int(log.size_bytes * part)))
+        if log.active_segment in log.segments_to_delete():
+            log.roll()
+        segments = [segment for segment in log.segments_to_delete() if segment is not log.active_segment]
+        if segments:
+            target = log.end_of_segment(segments[-1])
+            log.update_log_start_offset(target)
+            self.log_dir.checkpoint_log_start_offsets()
+            log.delete_segments(segments)
+            self.start = max(self.start, target)
+        log.configure(self.config)
+        self.log_dir.deletions.run_due()
+        self.log_dir.checkpoint()
+
+    @rule(keys=st.integers(1, 4))
+    def compact(self, keys: int) -> None:
+        """Compact up to the active segment, as far as so many keys reach, and forget what was superseded till then."""
+        self.log.advance_high_watermark(self.end)
+        cleaner = Cleaner([self.log_dir], self.clock)
+        dirty = max(self.log.cleaned_offset or 0, self.start)
+        if cleaner.run_once(self.clean, CleanerSettings(buffer_bytes=24 * (keys + 1), load_factor=keys / (keys + 1))):
+            done = self.log.cleaned_offset
+            assert done is not None
+            assert dirty <= done <= self.log.active_segment.base_offset
+            last = {record.key: record.offset for record in self.records if dirty <= record.offset < done}
+            self.records = [r for r in self.records if r.offset >= done or r.offset >= last.get(r.key, 0)]
+            self.compacted = max(self.compacted, self.log.active_segment.base_offset)
+        self.log_dir.deletions.run_due()
+
+    def clean(self, job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+        descriptors = DescriptorCache(OsFiles(), 5)
+        cleaning = LogCleaning(job, descriptors, self.clock)
+        yield from cleaning
+        descriptors.close()
+        yield cleaning.done
 
     @rule()
     def reopen_after_a_clean_stop(self) -> None:
@@ -194,9 +257,9 @@ class LogModel(RuleBasedStateMachine):
             first = next(r for r in wanted if r.timestamp >= one.timestamp)
             assert self.log.offset_for_timestamp(one.timestamp) == (first.timestamp, first.offset, first.epoch)
             assert self.log.epoch_for_offset(one.offset) == one.epoch
-            later = [r for r in self.records if r.epoch > one.epoch]
-            if later and later[0].offset > self.start:
-                assert self.log.end_offset_for_epoch(one.epoch) == (one.epoch, later[0].offset)
+            later = [first for epoch, first in self.epoch_starts.items() if epoch > one.epoch]
+            if later and later[0] > self.start:
+                assert self.log.end_offset_for_epoch(one.epoch) == (one.epoch, later[0])
 
     def teardown(self) -> None:
         if hasattr(self, "log_dir"):

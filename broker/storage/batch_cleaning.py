@@ -1,0 +1,142 @@
+"""What compaction leaves of one batch: all of it, some records, the header alone, or nothing.
+
+| record                                                                | stays                                       |
+|-----------------------------------------------------------------------|---------------------------------------------|
+| of an aborted transaction                                             | no                                          |
+| behind the offset up to which keys were collected                     | yes                                         |
+| without a key                                                         | no: nothing could ever supersede it         |
+| with a later record of its key                                        | no                                          |
+| a tombstone (key, no value), the last of its key                      | until the delete horizon of its batch       |
+| any other                                                             | yes                                         |
+| the marker of a transaction whose records are all gone                | until the delete horizon of its batch       |
+| any other control record                                              | yes                                         |
+
+The delete horizon is set when a tombstone, or such a marker, is first met as the last of its key: `delete.retention.ms`
+from then on, so that every reader that is not further behind sees the deletion (KIP-534).
+
+A batch without records goes, unless it is the last one of a producer that is still known, whose sequence it carries, or
+the last one that was looked at, whose offset it keeps. What a batch keeps is not changed: offsets, base offset,
+sequences, leader epoch, codec. The rules are those of Kafka's `Cleaner`.
+
+Messages of magic 0 and 1 have no delete horizon; their tombstones go once their segment is `delete.retention.ms` older
+than the last one that was cleaned before. Differs from Kafka: a compressed set of them is kept whole while one message
+in it must stay, because the old formats are only read here.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.storage.cleaned_transactions import CleanedTransactions
+from broker.storage.key_offsets import KeyOffsets
+from protocol.message_set import iter_messages
+from protocol.record_iterator import records_section
+from protocol.record_scan import ScannedRecord, empty_batch, rebuild_batch, scan_records
+from protocol.records import BatchHeader
+
+NO_OFFSET = -1
+
+
+class LastBatch(NamedTuple):
+    """Of a producer: the last offset of its last batch of data, -1 if it has none, and its epoch."""
+
+    last_offset: int
+    epoch: int
+
+
+class CleanedBatch(NamedTuple):
+    """What is left: the bytes, None if nothing, and how many records; of so many `read`, `invalid` without a key."""
+
+    data: memoryview | bytearray | None
+    kept: int
+    read: int
+    invalid: int = 0
+
+
+class BatchCleaning:
+    """The rules with what they go by, for one log and one round."""
+
+    def __init__(
+        self,
+        keys: KeyOffsets,
+        transactions: CleanedTransactions,
+        last_batches: dict[int, LastBatch],
+        *,
+        end_offset: int,
+        now_ms: int,
+        delete_retention_ms: int,
+    ) -> None:
+        self._keys = keys
+        self.transactions = transactions
+        self._last_batches = last_batches
+        self._end_offset = end_offset
+        self._now_ms = now_ms
+        self._horizon_ms = now_ms + delete_retention_ms
+
+    def clean(self, data: memoryview, header: BatchHeader) -> CleanedBatch:
+        """Judge a batch of magic 2; `data` is all of it, and what is returned may be `data` itself."""
+        is_discardable = self.transactions.is_discardable(data, header)
+        horizon_ms = header.delete_horizon_ms
+        has_passed = horizon_ms is not None and horizon_ms <= self._now_ms
+        if is_discardable and (has_passed or not header.is_control):
+            return self._without_records(header)
+        if not header.records_count:
+            return self._without_records(header)
+        if header.is_control:
+            if not is_discardable or horizon_ms is not None:
+                return CleanedBatch(data, header.records_count, header.records_count)
+            records = records_section(data, 0, header)
+            marker = list(scan_records(records, header.records_count))
+            rebuilt = rebuild_batch(header, records, marker, self._horizon_ms)
+            return CleanedBatch(rebuilt, len(marker), len(marker))
+        return self._clean_records(data, header, drops_tombstones=has_passed)
+
+    def _clean_records(self, data: memoryview, header: BatchHeader, *, drops_tombstones: bool) -> CleanedBatch:
+        records = records_section(data, 0, header)
+        kept: list[ScannedRecord] = []
+        has_tombstones = False
+        invalid = 0
+        base_offset, latest_offset, last_of = header.base_offset, self._keys.latest_offset, self._keys.get
+        for record in scan_records(records, header.records_count):
+            offset = base_offset + record.offset_delta
+            if offset <= latest_offset:
+                if record.key is None:
+                    invalid += 1
+                    continue
+                if offset < last_of(record.key) or (drops_tombstones and not record.has_value):
+                    continue
+            kept.append(record)
+            has_tombstones = has_tombstones or not record.has_value
+        count = header.records_count
+        if not kept:
+            return self._without_records(header)._replace(invalid=invalid)
+        horizon_ms = self._horizon_ms if has_tombstones and not header.has_delete_horizon else None
+        if len(kept) == count and horizon_ms is None:
+            return CleanedBatch(data, count, count, invalid)
+        return CleanedBatch(rebuild_batch(header, records, kept, horizon_ms), len(kept), count, invalid)
+
+    def _without_records(self, header: BatchHeader) -> CleanedBatch:
+        is_needed = header.next_offset == self._end_offset or self._is_last_of_producer(header)
+        return CleanedBatch(empty_batch(header) if is_needed else None, 0, header.records_count)
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        last = self._last_batches.get(header.producer_id)
+        if last is None:
+            return False
+        if last.last_offset != NO_OFFSET:
+            return header.last_offset == last.last_offset
+        return header.is_control and header.producer_epoch == last.epoch
+
+    def clean_messages(self, data: memoryview, *, drops_tombstones: bool) -> CleanedBatch:
+        """Judge one message of magic 0 or 1, or a compressed set of them."""
+        records = list(iter_messages(data))
+        invalid = sum(1 for record in records if record.key is None)
+        for record in records:
+            if record.offset > self._keys.latest_offset:
+                break
+            is_dropped_tombstone = drops_tombstones and record.value is None
+            if record.key is not None and record.offset >= self._keys.get(record.key) and not is_dropped_tombstone:
+                break
+        else:
+            return CleanedBatch(None, 0, len(records), invalid)
+        return CleanedBatch(data, len(records), len(records), invalid)

@@ -1,0 +1,205 @@
+"""The rounds of compaction: take the log that needs it most, have it compacted, swap the new segments in.
+
+```
+choose ──► job ──► worker: keys, groups ──► swap each group in ──► cleaned_offset, checkpointed ──► report
+   └─ none is due: nothing happens
+```
+The work itself (`log_cleaning`) is done by whoever is given, usually another process: `clean` gets a job and yields its
+groups, and the next one is asked for when the last one has taken its place. So a log is compacted while it is read and
+appended to; it is its lock alone that a swap takes, for a few renames.
+
+A log that cannot be compacted, because a batch in it is damaged or nobody knows what is wrong, is left alone from then
+on and counted as uncleanable, as in Kafka; the others go on. A log that is deleted, cut or closed meanwhile gives no
+error: the round ends.
+
+Several threads may run rounds side by side; a log is in one of them at a time. Kafka's `LogCleaner` and
+`LogCleanerManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
+from typing import NamedTuple
+
+import msgspec
+
+from broker.clock import Clock
+from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.cleaner_report import CleanerReport, progress_line
+from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
+from broker.storage.compaction import Cleanable
+from broker.storage.log import Log
+from broker.storage.log_dir import LogDir
+from broker.storage.segment import Segment
+from protocol.errors import KafkaError, RemoteProtocolError
+
+_log = logging.getLogger(__name__)
+
+
+class CleanerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What one worker may use: bytes of memory for keys, how full they may make it, bytes read and written a second."""
+
+    buffer_bytes: int = 128 << 20
+    load_factor: float = 0.9
+    bytes_per_second: float = float("inf")
+
+
+class UncleanableLogError(Exception):
+    """The worker could not make sense of a log."""
+
+
+class CleaningStoppedError(Exception):
+    """The worker was stopped: nothing is wrong with the log."""
+
+
+Clean = Callable[[CleaningJob], Iterator[CleanedGroup | CleaningDone]]
+"""Compacts a log: yields groups, and the report at the end.
+
+Raises `OSError`, `UncleanableLogError` and `CleaningStoppedError`.
+"""
+
+
+class _Candidate(NamedTuple):
+    log_dir: LogDir
+    log: Log
+    part: Cleanable
+
+
+class Cleaner:
+    """The logs of some log directories. `report` is what may be watched."""
+
+    def __init__(self, log_dirs: Sequence[LogDir], clock: Clock) -> None:
+        self.report = CleanerReport(clock)
+        self._log_dirs = log_dirs
+        self._clock = clock
+        self._lock = Lock()
+        self._in_progress: set[Log] = set()
+        self._uncleanable: set[Log] = set()
+
+    def has_work(self) -> bool:
+        """Whether there is any compacted log at all."""
+        return any(log.config.is_compacted for log_dir in self._log_dirs for log in list(log_dir.logs.values()))
+
+    def run_once(self, clean: Clean, settings: CleanerSettings) -> bool:
+        """Compact the log that needs it most, if any is due; returns whether one was compacted."""
+        chosen = self._choose()
+        if chosen is None:
+            return False
+        log_dir, log, part = chosen
+        try:
+            return self._compact(log_dir, log, part, clean, settings)
+        except KafkaError as error:  # the directory has failed, or was found to have: its logs are offline
+            _log.error("%s was not compacted: %s", log, error)
+        except (UncleanableLogError, CorruptBatchError, RemoteProtocolError) as error:
+            _log.error("%s cannot be compacted and is left alone from now on: %s", log, error)
+            log.discard_cleaned()
+            self._uncleanable.add(log)
+        finally:
+            with self._lock:
+                self._in_progress.discard(log)
+        return False
+
+    def uncleanable(self, log_dir: LogDir) -> tuple[int, int]:
+        """How many logs of a directory are left alone, and how many bytes compaction would have to look at there."""
+        logs = [log for log in tuple(self._uncleanable) if log_dir.logs.get((log.topic, log.partition)) is log]
+        return len(logs), sum(log.size_bytes for log in logs)
+
+    # --------------------------------------------------------------------------------------------------------- choosing
+
+    def _choose(self) -> _Candidate | None:
+        with self._lock:
+            self._forget_deleted()
+            candidates = list(self._candidates())
+            self.report.looked([candidate.part for candidate in candidates])
+            due = [each for each in candidates if each.part.is_due(each.log.config)]
+            if not due:
+                return None
+            chosen = max(due, key=lambda candidate: candidate.part.dirty_ratio)
+            self._in_progress.add(chosen.log)
+            return chosen
+
+    def _candidates(self) -> Iterator[_Candidate]:
+        for log_dir in self._log_dirs:
+            if log_dir.failure.error is not None:
+                continue
+            for log in list(log_dir.logs.values()):
+                if log.config.is_compacted and log not in self._in_progress and log not in self._uncleanable:
+                    try:
+                        yield _Candidate(log_dir, log, log.cleanable_part())
+                    except KafkaError as error:
+                        _log.error("%s cannot be compacted and is left alone from now on: %s", log, error)
+                        self._uncleanable.add(log)
+
+    def _forget_deleted(self) -> None:
+        if self._uncleanable:
+            present = {log for log_dir in self._log_dirs for log in list(log_dir.logs.values())}
+            self._uncleanable &= present
+
+    # ------------------------------------------------------------------------------------------------------- compacting
+
+    def _compact(self, log_dir: LogDir, log: Log, part: Cleanable, clean: Clean, settings: CleanerSettings) -> bool:
+        segments = {
+            each.base_offset: each
+            for each in log.segments.from_offset(0)
+            if each.base_offset < part.first_uncleanable_offset
+        }
+        job = _job(log, part, list(segments.values()), self._clock.time_ms(), settings)
+        try:
+            done = self._run(log, segments, clean(job))
+        except FileNotFoundError:
+            if log_dir.logs.get((log.topic, log.partition)) is not log:
+                return False  # the topic was deleted under the worker
+            raise UncleanableLogError("a file of it is missing") from None
+        except OSError as error:
+            raise log_dir.failure.fail(f"compacting {log}", error) from error
+        except CleaningStoppedError:
+            done = None
+        if done is None:
+            log.discard_cleaned()
+            return False
+        log.cleaned_offset = done.end_offset
+        log_dir.checkpoint_cleaned_offsets()
+        self.report.compacted(done)
+        _log.info("%s", progress_line(f"{log.topic}-{log.partition}", part.first_dirty_offset, done))
+        if done.invalid_records:
+            _log.warning("%s had %d records without a key, which are gone", log, done.invalid_records)
+        return True
+
+    @staticmethod
+    def _run(
+        log: Log, segments: dict[int, Segment], answers: Iterator[CleanedGroup | CleaningDone]
+    ) -> CleaningDone | None:
+        """Swap in what comes; None if the log has changed so that this makes no sense any more."""
+        for answer in answers:
+            if isinstance(answer, CleaningDone):
+                return answer
+            if not log.swap_in([segments[base_offset] for base_offset in answer.replaced], answer.sizes):
+                break
+        return None
+
+
+def _job(log: Log, part: Cleanable, segments: Sequence[Segment], now_ms: int, settings: CleanerSettings) -> CleaningJob:
+    config = log.config
+    return CleaningJob(
+        directory=str(log.directory),
+        segments=[_segment_to_clean(segment) for segment in segments],
+        first_dirty_offset=part.first_dirty_offset,
+        first_uncleanable_offset=part.first_uncleanable_offset,
+        aborted=log.aborted_transactions_below(part.first_uncleanable_offset),
+        last_batches={entry.producer_id: (entry.last_offset, entry.epoch) for entry in log.producers},
+        now_ms=now_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        segment_bytes=config.segment_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        buffer_bytes=settings.buffer_bytes,
+        load_factor=settings.load_factor,
+        bytes_per_second=settings.bytes_per_second,
+    )
+
+
+def _segment_to_clean(segment: Segment) -> SegmentToClean:
+    offsets, times = segment.indexes.files
+    return SegmentToClean(segment.base_offset, segment.size, offsets.size, times.size, segment.log.modified_ms())

@@ -1,0 +1,104 @@
+"""The broker's end of the pipe to the process that compacts (`cleaner_worker`).
+
+Started with the first job, ended by `stop`. It ends with its standard input as well, so it never outlives the broker,
+however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from threading import Lock
+
+from broker.storage.cleaner import CleaningStoppedError, UncleanableLogError
+from broker.storage.cleaning_job import (
+    Answer,
+    CleanedGroup,
+    CleaningDone,
+    CleaningFailed,
+    CleaningJob,
+    GoOn,
+    receive_answer,
+    send,
+)
+
+
+class CleanerProcess:
+    """A worker process, used by one thread; `stop` may come from another, and is for good."""
+
+    def __init__(self) -> None:
+        self.deaths = 0  # how often it ended without being told to
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = Lock()
+        self._is_stopped = False
+
+    def clean(self, job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+        """Compact a log: a `cleaner.Clean`. A group counts as swapped in when the next is asked for."""
+        process = self._running()
+        message: CleaningJob | GoOn = job
+        is_done = False
+        try:
+            while not is_done:
+                answer = self._ask(process, message)
+                if isinstance(answer, CleaningFailed):
+                    is_done = True
+                    raise _error_of(answer)
+                is_done = isinstance(answer, CleaningDone)
+                yield answer
+                message = GoOn()
+        finally:
+            if not is_done:  # nobody wants the rest
+                self._end(process)
+
+    def stop(self) -> None:
+        """End the process; whoever waits for it gets `CleaningStoppedError`. `close` when nobody does any more."""
+        with self._lock:
+            self._is_stopped = True
+            if self._process is not None:
+                self._process.kill()
+
+    def close(self) -> None:
+        """End the process, and wait until it has."""
+        self.stop()
+        if self._process is not None:
+            self._end(self._process)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._is_stopped:
+                raise CleaningStoppedError
+            if self._process is None:
+                paths = os.pathsep.join(path for path in sys.path if path)
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "broker.storage.cleaner_worker"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env={**os.environ, "PYTHONPATH": paths},
+                )
+            return self._process
+
+    def _ask(self, process: subprocess.Popen[bytes], message: CleaningJob | GoOn) -> Answer:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            send(process.stdin, message)
+            answer = receive_answer(process.stdout)
+        except BrokenPipeError:
+            answer = None
+        if answer is not None:
+            return answer
+        if not self._is_stopped:
+            self.deaths += 1
+            raise UncleanableLogError("the process that compacted it has ended")
+        raise CleaningStoppedError
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.communicate()  # drops what is still in the pipes, closes them and waits
+        self._process = None
+
+
+def _error_of(failed: CleaningFailed) -> Exception:
+    return OSError(failed.disk_error, failed.reason) if failed.disk_error else UncleanableLogError(failed.reason)

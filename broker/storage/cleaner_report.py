@@ -1,0 +1,53 @@
+"""What may be watched of compaction: the numbers of Kafka's cleaner metrics, and a line in the log for every round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.clock import Clock
+from broker.storage.cleaning_job import CleaningDone
+from broker.storage.compaction import Cleanable
+
+_MIB = 1 << 20
+
+
+class CleanerReport:
+    """The numbers of one cleaner, all workers together; `dead_workers` counts those that ended by themselves."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.dead_workers = 0
+        self.max_dirty_percent = 0
+        self.max_compaction_delay_seconds = 0.0
+        self.last = CleaningDone()
+        self._clock = clock
+        self._last_run = clock.monotonic()
+
+    @property
+    def time_since_last_run_ms(self) -> int:
+        return int((self._clock.monotonic() - self._last_run) * 1000)
+
+    @property
+    def recopy_percent(self) -> int:
+        """How much of what the last round read it wrote again."""
+        return 100 * self.last.bytes_written // max(self.last.bytes_read, 1)
+
+    def looked(self, parts: Sequence[Cleanable]) -> None:
+        """A round begins, and these are the logs that it might take."""
+        self._last_run = self._clock.monotonic()
+        self.max_dirty_percent = int(100 * max((part.dirty_ratio for part in parts), default=0.0))
+        self.max_compaction_delay_seconds = max((part.delay_ms for part in parts), default=0) / 1000
+
+    def compacted(self, done: CleaningDone) -> None:
+        self.last = done
+
+
+def progress_line(name: str, first_dirty_offset: int, done: CleaningDone) -> str:
+    """What a round has done, in a sentence."""
+    seconds = max(done.seconds, 0.001)
+    return (
+        f"compacted {name}, offsets {first_dirty_offset} to {done.end_offset}: "
+        f"{done.bytes_read / _MIB:.1f} to {done.bytes_written / _MIB:.1f} MiB, "
+        f"{done.records_read} to {done.records_written} records in {done.seconds:.1f} s "
+        f"({done.bytes_read / _MIB / seconds:.1f} MiB/s, {100 * done.indexing_seconds / seconds:.0f} % of it for "
+        f"{done.indexed_bytes / _MIB:.1f} MiB of keys); buffer {100 * done.buffer_utilization:.0f} % full"
+    )

@@ -1,0 +1,161 @@
+"""Compacting one log: the last offset of every key is collected from the dirty part, then all segments are copied.
+
+```
+first pass    [first dirty offset, first uncleanable offset)      keys → last offsets, until the table is full
+second pass   every segment up to where the first pass came       group by group: what survives goes to a new segment
+```
+What was read is not changed; new segments are written beside it, as `.cleaned` files. After each group the caller swaps
+them in before it asks for the next. So the memory is that of the table, a batch, and a megabyte of output, and a stop
+at any point leaves a log that reads as before or as after for every group.
+
+Raises `OSError`, `CorruptBatchError` and `RemoteProtocolError` where a log cannot be read; the caller removes what is
+left of the group at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker.clock import Clock
+from broker.storage.batch_cleaning import BatchCleaning, CleanedBatch, LastBatch
+from broker.storage.batch_scan import StoredBatch, read_whole_batches
+from broker.storage.cleaned_segment import CleanedSegment
+from broker.storage.cleaned_transactions import CleanedTransactions
+from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
+from broker.storage.compaction import group_segments
+from broker.storage.descriptors import DescriptorCache
+from broker.storage.key_offsets import KeyOffsets
+from broker.storage.log_config import LogConfig
+from broker.storage.names import LOG_SUFFIX, file_name
+from broker.storage.throttle import Throttle
+from protocol.message_set import iter_messages
+from protocol.record_iterator import records_section
+from protocol.record_scan import scan_records
+from protocol.records import BatchHeader, read_batch_header
+
+
+class LogCleaning:
+    """One job. Iterate over it once: it yields each group when its files are complete; `done` is then the report."""
+
+    def __init__(self, job: CleaningJob, descriptors: DescriptorCache, clock: Clock) -> None:
+        self.done = CleaningDone()
+        self._job = job
+        self._descriptors = descriptors
+        self._clock = clock
+        self._throttle = Throttle(job.bytes_per_second, clock)
+        self._keys = KeyOffsets(job.buffer_bytes, job.load_factor)
+        self._config = LogConfig(
+            segment_index_bytes=job.segment_index_bytes, index_interval_bytes=job.index_interval_bytes
+        )
+
+    def __iter__(self) -> Iterator[CleanedGroup]:
+        job, done, started = self._job, self.done, self._clock.monotonic()
+        self._collect_keys()
+        done.end_offset = self._keys.latest_offset + 1
+        done.indexing_seconds = self._clock.monotonic() - started
+        done.buffer_utilization = self._keys.utilization
+        cleaning = BatchCleaning(
+            self._keys,
+            CleanedTransactions(job.aborted),
+            {producer_id: LastBatch(*last) for producer_id, last in job.last_batches.items()},
+            end_offset=job.first_uncleanable_offset,
+            now_ms=job.now_ms,
+            delete_retention_ms=job.delete_retention_ms,
+        )
+        segments = [segment for segment in job.segments if segment.base_offset < done.end_offset]
+        for group in group_segments(
+            segments,
+            segment_bytes=job.segment_bytes,
+            segment_index_bytes=job.segment_index_bytes,
+            end_offset=job.first_uncleanable_offset,
+        ):
+            yield self._clean_group(group, cleaning)
+        done.seconds = self._clock.monotonic() - started
+
+    # ------------------------------------------------------------------------------------------------------- first pass
+
+    def _collect_keys(self) -> None:
+        job, keys = self._job, self._keys
+        start = job.first_dirty_offset
+        transactions = CleanedTransactions(each for each in job.aborted if each.last_offset >= start)
+        ends = [segment.base_offset for segment in job.segments[1:]] + [job.first_uncleanable_offset]
+        for segment, end in zip(job.segments, ends, strict=True):
+            if end <= start:
+                continue
+            for batch, data in self._batches(segment):
+                self.done.indexed_bytes += batch.size
+                if batch.last_offset < start:
+                    continue
+                if not self._collect_batch(batch, data, transactions):
+                    return
+                keys.latest_offset = batch.last_offset
+            keys.latest_offset = end - 1  # nothing is between the last batch and the next segment
+
+    def _collect_batch(self, batch: StoredBatch, data: memoryview, transactions: CleanedTransactions) -> bool:
+        """Note the keys of a batch; False if they did not all fit."""
+        if batch.magic < 2:
+            return all(self._collect(record.key, record.offset) for record in iter_messages(data))
+        header = read_batch_header(data)
+        self.done.indexed_records += header.records_count
+        if transactions.is_discardable(data, header) or header.is_control:
+            return True
+        return self._collect_records(data, header)
+
+    def _collect_records(self, data: memoryview, header: BatchHeader) -> bool:
+        base_offset = header.base_offset
+        return all(
+            self._collect(record.key, base_offset + record.offset_delta)
+            for record in scan_records(records_section(data, 0, header), header.records_count)
+        )
+
+    def _collect(self, key: bytes | None, offset: int) -> bool:
+        keys = self._keys
+        if key is not None and offset >= self._job.first_dirty_offset:
+            if keys.is_full:
+                return False
+            keys.put(key, offset)
+        return True
+
+    # ------------------------------------------------------------------------------------------------------ second pass
+
+    def _clean_group(self, group: list[SegmentToClean], cleaning: BatchCleaning) -> CleanedGroup:
+        job = self._job
+        cleaned = CleanedSegment(job.directory, group[0].base_offset, self._descriptors, self._config)
+        cleaning.transactions.keep = cleaned.keep_aborted
+        for segment in group:
+            drops_tombstones = segment.modified_ms <= self._message_horizon_ms()
+            for batch, data in self._batches(segment):
+                if batch.magic == 2:
+                    left = cleaning.clean(data, read_batch_header(data))
+                else:
+                    left = cleaning.clean_messages(data, drops_tombstones=drops_tombstones)
+                self._take(batch, left, cleaned)
+        sizes = cleaned.finish(group[-1].modified_ms)
+        return CleanedGroup(group[0].base_offset, [segment.base_offset for segment in group], sizes)
+
+    def _take(self, batch: StoredBatch, left: CleanedBatch, cleaned: CleanedSegment) -> None:
+        done = self.done
+        done.bytes_read += batch.size
+        done.records_read += left.read
+        done.records_written += left.kept
+        done.invalid_records += left.invalid
+        if left.data is None:
+            return
+        done.bytes_written += len(left.data)
+        self._throttle.spend(len(left.data))
+        max_timestamp = batch.max_timestamp
+        if left.kept < left.read and left.kept:
+            max_timestamp = read_batch_header(left.data).max_timestamp
+        cleaned.append(bytes(left.data), batch.base_offset, batch.last_offset, max_timestamp)
+
+    def _message_horizon_ms(self) -> int:
+        """Up to when a segment of old messages must have changed last for its tombstones to go."""
+        clean = [each.modified_ms for each in self._job.segments if each.base_offset < self._job.first_dirty_offset]
+        return clean[-1] - self._job.delete_retention_ms if clean else 0
+
+    def _batches(self, segment: SegmentToClean) -> Iterator[tuple[StoredBatch, memoryview]]:
+        path = f"{self._job.directory}/{file_name(segment.base_offset, LOG_SUFFIX)}"
+        for batch, data in read_whole_batches(self._descriptors, path, 0, segment.size):
+            self._throttle.spend(batch.size)
+            yield batch, data
+        self._descriptors.forget(path)

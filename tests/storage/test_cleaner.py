@@ -1,0 +1,442 @@
+"""Compaction of real logs: what is left, what is not touched, and what happens when something comes between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from broker.storage.cleaner import Clean, Cleaner, CleanerSettings, UncleanableLogError
+from broker.storage.cleaner_process import CleanerProcess
+from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.log_cleaning import LogCleaning
+from broker.storage.log_config import LogConfig
+from broker.storage.resources import LogResources
+from broker.testing.clock import ManualClock
+from protocol.records import BatchBuilder, Codec, TimestampType
+from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_resources, marker, names_in, open_log_dir, read_all
+
+DAY = 86_400_000
+SETTINGS = CleanerSettings(buffer_bytes=24_000)
+COMPACT = LogConfig(
+    cleanup_policy=frozenset({"compact"}), segment_bytes=500, min_cleanable_dirty_ratio=0.01, file_delete_delay_ms=0
+)
+
+
+class Compacted:
+    """A log directory with one compacted log, compacted in this process by a clock that stands still."""
+
+    def __init__(self, path: Path, config: LogConfig = COMPACT) -> None:
+        self.path = path
+        self.clock = ManualClock(NOW)
+        self.config = config
+        self.resources = make_resources(path, clock=self.clock)
+        self.log_dir = open_log_dir(path, config, clock=self.clock)
+        self.log = self.log_dir.create_log("t", 0, TOPIC_ID, config)
+        self.cleaner = Cleaner([self.log_dir], self.clock)
+
+    def put(self, key: bytes, *values: bytes | None, **fields: object) -> int:
+        return append(self.log, *values, key=key, **fields)
+
+    def roll(self) -> None:
+        """Let everything so far be cleanable."""
+        self.log.roll()
+        self.log.advance_high_watermark(self.log.log_end_offset)
+
+    def compact(self, clean: Clean | None = None, settings: CleanerSettings = SETTINGS) -> bool:
+        return self.cleaner.run_once(clean or in_process(self.resources), settings)
+
+    def left(self) -> list[tuple[int, bytes | None, bytes | None]]:
+        return [(record.offset, record.key, record.value) for record in read_all(self.log)]
+
+    def shape(self) -> list[tuple[int, int, int]]:
+        """Base offset, last offset and count of every batch."""
+        return [
+            (header.base_offset, header.last_offset, header.records_count)
+            for segment in self.log.segments
+            for _, header in segment.log.headers()
+        ]
+
+    def reopen(self) -> None:
+        self.log_dir.close()
+        self.log_dir = open_log_dir(self.path, self.config, clock=self.clock)
+        self.log = self.log_dir.logs["t", 0]
+        self.log.advance_high_watermark(self.log.log_end_offset)
+        self.cleaner = Cleaner([self.log_dir], self.clock)
+
+
+def in_process(resources: LogResources) -> Clean:
+    def clean(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+        cleaning = LogCleaning(job, resources.descriptors, resources.clock)
+        yield from cleaning
+        yield cleaning.done
+
+    return clean
+
+
+@pytest.fixture
+def compacted(tmp_path: Path) -> Iterator[Compacted]:
+    made = Compacted(tmp_path)
+    yield made
+    made.log_dir.close()
+    made.resources.descriptors.close()
+
+
+# ------------------------------------------------------------------------------------------------------ what is left
+
+
+def test_the_last_value_of_every_key_is_left_where_it_was(compacted: Compacted) -> None:
+    for index in range(40):
+        compacted.put(b"k%d" % (index % 3), b"%d" % index)
+    compacted.roll()
+    assert compacted.compact()
+    assert compacted.left() == [(37, b"k1", b"37"), (38, b"k2", b"38"), (39, b"k0", b"39")]
+    assert compacted.put(b"k0", b"on") == 40
+
+
+def test_the_active_segment_is_not_touched(compacted: Compacted) -> None:
+    for index in range(4):
+        compacted.put(b"k", b"%d" % index)
+    compacted.log.advance_high_watermark(4)
+    assert not compacted.compact()
+    assert len(compacted.left()) == 4
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_batch_keeps_its_place_codec_and_sequences(compacted: Compacted, codec: Codec) -> None:
+    data = batch(b"a", b"b", b"c", key=b"1", codec=codec, producer_id=7, producer_epoch=2, base_sequence=40)
+    compacted.log.append_as_leader(data, 3, NOW)
+    compacted.put(b"2", b"later")
+    compacted.roll()
+    compacted.compact()
+    [stored, _] = [header for _, header in compacted.log.segments.first.log.headers()]
+    assert (stored.base_offset, stored.last_offset, stored.records_count, stored.codec) == (0, 2, 1, codec)
+    assert (stored.producer_id, stored.producer_epoch, stored.base_sequence) == (7, 2, 40)
+    assert (stored.partition_leader_epoch, stored.max_timestamp) == (3, NOW + 2)
+    assert compacted.left() == [(2, b"1", b"c"), (3, b"2", b"later")]
+
+
+def test_headers_and_timestamps_stay(compacted: Compacted) -> None:
+    builder = BatchBuilder()
+    builder.append(NOW + 5, b"k", b"old")
+    builder.append(NOW - 7, b"j", b"v", [("h", b"1"), ("n", None)])
+    compacted.log.append_as_leader(memoryview(builder.build()), 0, NOW)
+    compacted.put(b"k", b"new")
+    compacted.roll()
+    compacted.compact()
+    first = read_all(compacted.log)[0]
+    assert (first.offset, first.timestamp, first.value) == (1, NOW - 7, b"v")
+    assert first.headers == [("h", b"1"), ("n", None)]
+
+
+def test_log_append_time_stays(tmp_path: Path) -> None:
+    compacted = Compacted(tmp_path, replace(COMPACT, message_timestamp_type="LogAppendTime"))
+    compacted.put(b"k", b"a", b"b")
+    compacted.put(b"j", b"c")
+    compacted.roll()
+    compacted.compact()
+    [header, _] = [header for _, header in compacted.log.segments.first.log.headers()]
+    assert (header.timestamp_type, header.records_count) == (TimestampType.LOG_APPEND_TIME, 1)
+    assert [record.timestamp for record in read_all(compacted.log)] == [NOW, NOW]
+    compacted.log_dir.close()
+
+
+def test_records_without_a_key_go(compacted: Compacted) -> None:
+    plain = LogConfig(segment_bytes=500)
+    compacted.log.configure(plain)
+    compacted.log.append_as_leader(batch(b"v", key=None), 0, NOW)
+    compacted.log.configure(compacted.config)
+    compacted.put(b"k", b"v")
+    compacted.roll()
+    compacted.compact()
+    assert compacted.left() == [(1, b"k", b"v")]
+    assert compacted.cleaner.report.last.invalid_records == 1
+
+
+def test_what_was_compacted_is_not_read_as_dirty_again(compacted: Compacted) -> None:
+    for index in range(30):
+        compacted.put(b"k%d" % (index % 3), b"%d" % index)
+    compacted.roll()
+    assert compacted.compact()
+    assert not compacted.compact()
+    compacted.reopen()
+    assert compacted.log.cleaned_offset == 30
+    assert not compacted.compact()
+    compacted.put(b"k0", b"new")
+    compacted.roll()
+    assert compacted.compact()
+    assert compacted.cleaner.report.last.indexed_records == 1
+    assert [value for _, _, value in compacted.left()] == [b"28", b"29", b"new"]
+
+
+def test_more_keys_than_fit_are_for_the_next_round(compacted: Compacted) -> None:
+    for index in range(60):
+        compacted.put(b"k%d" % (index % 30), b"%d" % index)
+    compacted.roll()
+    tiny = CleanerSettings(buffer_bytes=24 * 10, load_factor=0.9)
+    rounds = 0
+    while compacted.compact(settings=tiny):
+        rounds += 1
+    assert rounds > 3
+    assert [value for _, _, value in compacted.left()] == [b"%d" % index for index in range(30, 60)]
+
+
+def test_small_segments_are_joined_and_none_is_larger_than_segment_bytes(compacted: Compacted) -> None:
+    for index in range(100):
+        compacted.put(b"k%d" % (index % 40), b"%d" % index)
+    compacted.roll()
+    before = compacted.log.segments_count
+    compacted.compact()
+    compacted.put(b"k0", b"x")
+    compacted.roll()
+    compacted.compact()
+    assert compacted.log.segments_count < before
+    assert all(segment.size <= 500 for segment in compacted.log.segments)
+
+
+# ---------------------------------------------------------------------------------------------------------- tombstones
+
+
+def test_a_tombstone_stays_delete_retention_ms_from_the_round_that_first_met_it(compacted: Compacted) -> None:
+    compacted.put(b"k", b"v")
+    compacted.put(b"k", None)
+    compacted.roll()
+    compacted.compact()
+    assert compacted.left() == [(1, b"k", None)]
+    [header] = [header for _, header in compacted.log.segments.first.log.headers()]
+    assert header.delete_horizon_ms == NOW + DAY
+    assert read_all(compacted.log)[0].timestamp == NOW
+
+    for advance, is_left in ((DAY - 1, True), (1, False)):
+        compacted.clock.advance(advance)
+        compacted.put(b"other", b"v")
+        compacted.roll()
+        assert compacted.compact()
+        assert ((1, b"k", None) in compacted.left()) == is_left
+
+
+# -------------------------------------------------------------------------------------------------------- transactions
+
+
+def transactional(compacted: Compacted, sequence: int, key: bytes, value: bytes) -> None:
+    compacted.put(key, value, producer_id=9, producer_epoch=0, base_sequence=sequence, is_transactional=True)
+
+
+def end(compacted: Compacted, *, commit: bool) -> None:
+    compacted.log.append_as_leader(marker(9, 0, commit=commit), 0, NOW, from_client=False)
+
+
+def test_records_of_an_aborted_transaction_go_and_supersede_nothing(compacted: Compacted) -> None:
+    compacted.put(b"k", b"before")
+    transactional(compacted, 0, b"k", b"aborted")
+    end(compacted, commit=False)
+    transactional(compacted, 1, b"j", b"committed")
+    end(compacted, commit=True)
+    compacted.roll()
+    assert compacted.compact()
+    assert compacted.left() == [(0, b"k", b"before"), (3, b"j", b"committed")]
+    assert compacted.log.aborted_transactions(0, 5) == [(9, 1)]  # its marker is still there, so readers must know
+
+
+def test_an_open_transaction_is_not_touched(compacted: Compacted) -> None:
+    compacted.put(b"k", b"1")
+    compacted.roll()
+    transactional(compacted, 0, b"k", b"2")
+    compacted.put(b"k", b"3")
+    compacted.roll()
+    assert compacted.compact()
+    assert [value for _, _, value in compacted.left()] == [b"1", b"2", b"3"]
+    assert compacted.log.cleaned_offset == 1
+
+
+def test_markers_go_after_their_records_when_the_horizon_has_passed(compacted: Compacted) -> None:
+    transactional(compacted, 0, b"k", b"aborted")
+    end(compacted, commit=False)
+    for sequence in (1, 2):
+        transactional(compacted, sequence, b"k", b"committed")
+        end(compacted, commit=True)
+    compacted.put(b"k", b"last")
+    for _ in range(4):
+        compacted.roll()
+        compacted.compact()
+        compacted.clock.advance(DAY)
+        compacted.put(b"k", b"last")
+    # The last batch of data keeps the producer's sequence, without records, and so its marker; the others are gone.
+    assert [(base, count) for base, _, count in compacted.shape() if base < 6] == [(4, 0), (5, 1)]
+    assert compacted.log.aborted_transactions(0, 5) == []
+
+
+def test_the_last_batch_of_a_producer_is_kept_empty(compacted: Compacted) -> None:
+    compacted.put(b"k", b"1", producer_id=5, producer_epoch=0, base_sequence=0)
+    compacted.put(b"k", b"2", producer_id=5, producer_epoch=0, base_sequence=1)
+    compacted.put(b"k", b"3")
+    compacted.roll()
+    compacted.compact()
+    assert compacted.shape() == [(1, 1, 0), (2, 2, 1)]
+    compacted.reopen()
+    data = batch(b"2", key=b"k", producer_id=5, producer_epoch=0, base_sequence=1)
+    assert compacted.log.append_as_leader(data, 0, NOW).duplicate
+
+
+# --------------------------------------------------------------------------------------------------- what comes between
+
+
+def fill(compacted: Compacted) -> None:
+    for index in range(60):
+        compacted.put(b"k%d" % (index % 4), b"%d" % index)
+    compacted.roll()
+
+
+def during(compacted: Compacted, change: Callable[[], object]) -> Clean:
+    """Compaction, with something else after the first group was written."""
+    clean = in_process(compacted.resources)
+
+    def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+        for number, answer in enumerate(clean(job)):
+            if not number:
+                change()
+            yield answer
+
+    return cleaning
+
+
+def test_readers_find_every_record_while_segments_are_swapped(compacted: Compacted) -> None:
+    fill(compacted)
+    log = compacted.log
+    with log.read(0, 10_000, 60) as data:
+        before = data.read()
+        old = log.segments.first
+        assert compacted.compact()
+        assert data.read() == before
+        assert old.next_offset() > 0  # its files are there, renamed, for whoever still holds it
+        assert log.aborted_transactions_of(0, data) == []
+
+
+def test_a_topic_that_is_deleted_meanwhile_ends_the_round(compacted: Compacted) -> None:
+    fill(compacted)
+    assert not compacted.compact(during(compacted, lambda: compacted.log_dir.delete_log("t", 0)))
+    assert compacted.log_dir.failure.error is None
+    assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
+
+
+def test_a_log_that_is_cut_meanwhile_is_left_as_it_was_cut(compacted: Compacted) -> None:
+    fill(compacted)
+    assert not compacted.compact(during(compacted, lambda: compacted.log.start_over_at(100)))
+    assert compacted.left() == []
+    assert not [name for name in names_in(compacted.log.directory) if "cleaned" in name or "swap" in name]
+
+
+def test_appends_go_on_meanwhile(compacted: Compacted) -> None:
+    fill(compacted)
+    assert compacted.compact(during(compacted, lambda: compacted.put(b"k0", b"new")))
+    assert compacted.left()[-1] == (60, b"k0", b"new")
+
+
+def test_a_damaged_log_is_left_alone_and_the_others_go_on(compacted: Compacted) -> None:
+    fill(compacted)
+    path = compacted.log.segments.first.log.path
+    other = compacted.log_dir.create_log("other", 0, TOPIC_ID, compacted.config)
+    for index in range(10):
+        append(other, b"%d" % index)
+    other.roll()
+    other.advance_high_watermark(10)
+    with Path(path).open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff\xff")
+    size = compacted.log.size_bytes
+    results = [compacted.compact() for _ in range(3)]
+    assert results.count(True) == 1
+    assert compacted.cleaner.uncleanable(compacted.log_dir) == (1, size)
+    assert other.cleaned_offset == 10
+    assert not [name for name in names_in(compacted.log.directory) if "cleaned" in name]
+
+
+def test_what_nobody_understands_makes_a_log_uncleanable_not_the_directory_offline(compacted: Compacted) -> None:
+    fill(compacted)
+
+    def clean(_: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+        raise UncleanableLogError("no idea")
+
+    assert not compacted.compact(clean)
+    assert compacted.log_dir.failure.error is None
+    assert compacted.cleaner.uncleanable(compacted.log_dir)[0] == 1
+
+
+def test_a_disk_that_fails_under_compaction_takes_the_directory_offline(compacted: Compacted) -> None:
+    fill(compacted)
+
+    def clean(_: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+        raise OSError(28, "No space left on device")
+
+    assert not compacted.compact(clean)
+    assert compacted.log_dir.failure.error is not None
+
+
+def test_the_dirtiest_log_goes_first(compacted: Compacted) -> None:
+    fill(compacted)
+    compacted.compact()
+    dirty = compacted.log_dir.create_log("dirty", 0, TOPIC_ID, compacted.config)
+    for log in (compacted.log, dirty):
+        append(log, b"v")
+        log.roll()
+        log.advance_high_watermark(log.log_end_offset)
+    assert compacted.compact()
+    assert (dirty.cleaned_offset, compacted.log.cleaned_offset) == (1, 60)
+
+
+def test_a_new_topic_of_a_deleted_ones_name_does_not_inherit_how_far_that_was_compacted(compacted: Compacted) -> None:
+    fill(compacted)
+    compacted.compact()
+    compacted.log_dir.delete_log("t", 0)
+    compacted.log = compacted.log_dir.create_log("t", 0, bytes(16), compacted.config)
+    compacted.reopen()
+    assert compacted.log.cleaned_offset is None
+
+
+# ----------------------------------------------------------------------------------------------------- another process
+
+
+def test_a_process_of_its_own_does_the_same(compacted: Compacted) -> None:
+    fill(compacted)
+    worker = CleanerProcess()
+    assert compacted.compact(worker.clean)
+    assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
+    compacted.put(b"k0", b"new")
+    compacted.roll()
+    assert compacted.compact(worker.clean)
+    worker.close()
+
+
+def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted) -> None:
+    fill(compacted)
+    worker = CleanerProcess()
+
+    def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+        for answer in worker.clean(job):
+            worker.stop()
+            yield answer
+
+    assert not compacted.compact(cleaning)
+    worker.close()
+    assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
+    assert {key: value for _, key, value in compacted.left()} == {b"k%d" % n: b"%d" % (56 + n) for n in range(4)}
+    assert compacted.compact()
+
+
+def test_a_worker_that_dies_leaves_one_log_alone_and_is_started_again(compacted: Compacted) -> None:
+    fill(compacted)
+    worker = CleanerProcess()
+
+    def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+        for answer in worker.clean(job):
+            assert worker._process is not None
+            worker._process.kill()
+            yield answer
+
+    assert not compacted.compact(cleaning)
+    assert (worker.deaths, compacted.cleaner.uncleanable(compacted.log_dir)[0]) == (1, 1)
+    compacted.cleaner = Cleaner([compacted.log_dir], compacted.clock)
+    assert compacted.compact(worker.clean)
+    worker.close()

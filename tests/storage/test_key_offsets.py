@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import tracemalloc
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.storage.key_offsets import KeyOffsets
+
+
+@given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 1 << 62)), max_size=40))
+def test_it_is_a_dictionary(pairs: list[tuple[bytes, int]]) -> None:
+    keys = KeyOffsets(24 * 50, 1.0)
+    for key, offset in pairs:
+        keys.put(key, offset)
+    wanted = dict(pairs)
+    assert {key: keys.get(key) for key in wanted} == wanted
+    assert keys.get(b"never put") == -1
+    assert keys.size == len(wanted)
+
+
+def test_it_is_full_at_the_load_factor_and_still_finds_everything() -> None:
+    keys = KeyOffsets(24 * 1000, 0.9)
+    count = 0
+    while not keys.is_full:
+        keys.put(b"%d" % count, count)
+        count += 1
+    assert (count, keys.slots, keys.utilization) == (900, 1000, 0.9)
+    assert all(keys.get(b"%d" % index) == index for index in range(count))
+
+
+def test_it_takes_the_memory_that_it_was_given_and_no_more() -> None:
+    tracemalloc.start()
+    keys = KeyOffsets(1 << 20, 0.9)
+    for index in range(keys.capacity):
+        keys.put(b"%d" % index, index)
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken < (1 << 20) + 10_000
