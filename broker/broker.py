@@ -192,7 +192,9 @@ class Broker:
             metrics=self.metrics,
             clock=self._clock,
         )
-        self.upkeep = upkeep = Upkeep(log_dir, partitions, threads)
+        self.upkeep = upkeep = Upkeep(
+            log_dir, partitions, threads, self._clock, lambda: metadata.image.dynamic_configs(config.node_id)
+        )
         metadata.on_change(lambda _, image: partitions.apply(image))
         groups = self._group_coordinator(metadata, partitions, threads, tasks, group_purgatory)
         metadata.on_change(groups.image_changed)
@@ -211,7 +213,7 @@ class Broker:
             metrics=self.metrics,
         )
         self.services = services
-        self._gauges.attach(services, log_dir)
+        self._gauges.attach(services, log_dir, upkeep.compaction.cleaner)
         handlers = ReadOnlyTable() if self._read_only else HandlerTable()
         self._server = Server(config, handlers, services, self.metrics, self._clock, threads.run)
         metadata.on_change(self._configure_server)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from broker.handlers.services import Services
 from broker.metadata.image import BrokerImage
-from broker.metrics import ClusterGauges, CommittedGauges, Gauges, GroupGauges, PartitionGauges
+from broker.metrics import CleanerGauges, ClusterGauges, CommittedGauges, Gauges, GroupGauges, PartitionGauges
 from broker.replication.isr import effective_min_insync
 from broker.replication.partition import Partition
+from broker.storage.cleaner import Cleaner
 from broker.storage.log_dir import LogDir
 from protocol.errors import KafkaError
 
@@ -26,16 +27,18 @@ class BrokerGauges:
         self.state = STARTING
         self._services: Services | None = None
         self._log_dir: LogDir | None = None
+        self._cleaner: Cleaner | None = None
 
-    def attach(self, services: Services, log_dir: LogDir) -> None:
+    def attach(self, services: Services, log_dir: LogDir, cleaner: Cleaner) -> None:
         """From now on there is something to look at."""
         self._services = services
         self._log_dir = log_dir
+        self._cleaner = cleaner
 
     def read(self) -> Gauges:
         """Look at everything; for a thousand partitions this takes a few milliseconds."""
         services, log_dir = self._services, self._log_dir
-        if services is None or log_dir is None:
+        if services is None or log_dir is None or self._cleaner is None:
             return Gauges(broker_state=self.state)
         image = services.metadata.image
         node_id = services.config.node_id
@@ -50,6 +53,7 @@ class BrokerGauges:
             fetch_sessions=len(services.fetch_sessions),
             fetch_session_partitions=services.fetch_sessions.partitions_count,
             fetch_session_evictions=services.fetch_sessions.evictions,
+            cleaner=_read_cleaner(self._cleaner, log_dir),
             purgatory_sizes={each.name: len(each) for each in (services.produce_purgatory, services.fetch_purgatory)},
         )
         for partition in services.partitions:
@@ -127,6 +131,20 @@ class BrokerGauges:
         except KafkaError:
             return None  # deleted, or led by another broker
         return max(partition.high_watermark - offset, 0)
+
+
+def _read_cleaner(cleaner: Cleaner, log_dir: LogDir) -> CleanerGauges:
+    report = cleaner.report
+    return CleanerGauges(
+        max_dirty_percent=report.max_dirty_percent,
+        time_since_last_run_ms=report.time_since_last_run_ms,
+        recopy_percent=report.recopy_percent,
+        max_clean_time_seconds=report.last.seconds,
+        max_buffer_utilization_percent=100 * report.last.buffer_utilization,
+        max_compaction_delay_seconds=report.max_compaction_delay_seconds,
+        dead_workers=report.dead_workers,
+        uncleanable={str(log_dir.path): cleaner.uncleanable(log_dir)},
+    )
 
 
 def _address(broker: BrokerImage) -> str:

@@ -187,6 +187,19 @@ class ListenerMetrics:
         return (self.created - created) / elapsed, (self.closed - closed) / elapsed
 
 
+class CleanerGauges(msgspec.Struct, frozen=True):
+    """What compaction has been doing. `uncleanable` are, by log directory, the logs that it leaves alone, and bytes."""
+
+    max_dirty_percent: int = 0
+    time_since_last_run_ms: int = 0
+    recopy_percent: int = 0
+    max_clean_time_seconds: float = 0
+    max_buffer_utilization_percent: float = 0
+    max_compaction_delay_seconds: float = 0
+    dead_workers: int = 0
+    uncleanable: dict[str, tuple[int, int]] = {}
+
+
 class Gauges(msgspec.Struct):
     """The state of a broker at the time of a scrape; see the names in `broker.metrics_collector`."""
 
@@ -209,6 +222,7 @@ class Gauges(msgspec.Struct):
     fetch_sessions: int = 0
     fetch_session_partitions: int = 0
     fetch_session_evictions: int = 0
+    cleaner: CleanerGauges = CleanerGauges()
     purgatory_sizes: dict[str, int] = {}  # by the delayed operation: Produce, Fetch, Rebalance
 
 

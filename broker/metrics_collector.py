@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from broker.clock import Clock
 from broker.histogram import DurationHistogram
-from broker.metrics import ApiMetrics, Gauges, Metrics, PartitionGauges, TopicMetrics
+from broker.metrics import ApiMetrics, CleanerGauges, Gauges, Metrics, PartitionGauges, TopicMetrics
 from broker.process_io import ProcessIoCollector
 from protocol.errors import ErrorCode
 
@@ -104,6 +104,30 @@ _GAUGES = {
         "Partitions in incremental fetch sessions.",
     ),
 }
+_CLEANER_GAUGES = {
+    "kafka_log_logcleanermanager_max_dirty_percent": (
+        "max_dirty_percent",
+        "Share of the dirtiest compacted log that is not compacted.",
+    ),
+    "kafka_log_logcleanermanager_time_since_last_run_ms": (
+        "time_since_last_run_ms",
+        "Since compaction last looked for a log that needs it.",
+    ),
+    "kafka_log_logcleaner_cleaner_recopy_percent": (
+        "recopy_percent",
+        "How much of what compaction last read it wrote again.",
+    ),
+    "kafka_log_logcleaner_max_clean_time_secs": ("max_clean_time_seconds", "How long compaction of a log last took."),
+    "kafka_log_logcleaner_max_buffer_utilization_percent": (
+        "max_buffer_utilization_percent",
+        "How full the keys of a log made log.cleaner.dedupe.buffer.size.",
+    ),
+    "kafka_log_logcleaner_max_compaction_delay_secs": (
+        "max_compaction_delay_seconds",
+        "How long a log is overdue by max.compaction.lag.ms.",
+    ),
+    "kafka_log_logcleaner_deadthreadcount": ("dead_workers", "Processes of compaction that ended by themselves."),
+}
 _PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
     "kafka_log_log_size": ("Bytes of the log.", lambda of: of.size_bytes),
     "kafka_log_log_logstartoffset": ("First offset of the log.", lambda of: of.log_start_offset),
@@ -163,6 +187,7 @@ class MetricsCollector(Collector):
     def _broker(self, gauges: Gauges) -> Iterator[Metric]:
         for name, (attribute, text) in _GAUGES.items():
             yield GaugeMetricFamily(name, text, getattr(gauges, attribute))
+        yield from _cleaner(gauges.cleaner)
         for name, (attribute, text) in _BROKER_COUNTERS.items():
             yield CounterMetricFamily(name, text, getattr(self._metrics, attribute))
         yield CounterMetricFamily(
@@ -260,6 +285,20 @@ class MetricsCollector(Collector):
             for of in partitions:
                 family.add_metric([of.topic, str(of.partition)], value(of))
             yield family
+
+
+def _cleaner(gauges: CleanerGauges) -> Iterator[Metric]:
+    for name, (attribute, text) in _CLEANER_GAUGES.items():
+        yield GaugeMetricFamily(name, text, getattr(gauges, attribute))
+    prefix = "kafka_log_logcleanermanager_uncleanable_"
+    count = GaugeMetricFamily(
+        prefix + "partitions_count", "Logs that compaction leaves alone.", labels=["logDirectory"]
+    )
+    size = GaugeMetricFamily(prefix + "bytes", "Bytes of them.", labels=["logDirectory"])
+    for path, (logs, bytes_) in gauges.uncleanable.items():
+        count.add_metric([path], logs)
+        size.add_metric([path], bytes_)
+    yield from (count, size)
 
 
 def registry(*collectors: Collector) -> CollectorRegistry:

@@ -8,6 +8,9 @@
 | log start offsets are checkpointed: nothing that goes now can come back, whenever the broker stops | the same |
 | the segments leave their logs and are renamed to `.deleted`; `storage.deletions` removes them later | the same |
 
+Differs from Kafka: logs with cleanup.policy=compact,delete are looked at also when log.cleaner.enable is false; there
+only the cleaner does, because it must not be disturbed.
+
 A log that fails is passed over, and tried again in the next round. What a round costs grows with the partitions, not
 with their segments or records: of 5,000 idle ones it takes about 45 ms of a thread, the first time 0.3 s, when their
 timestamps are read.

@@ -7,6 +7,7 @@
 | log start offsets written | log.flush.start.offset.checkpoint.interval.ms | thread |
 | logs flushed, if due by flush.ms or a rolled segment | 1 s, or log.flush.scheduler.interval.ms if less | thread |
 | segments deleted that have had their time | log.retention.check.interval.ms | thread |
+| compacted topics compacted | log.cleaner.backoff.ms | process, and threads of its own |
 | files of deleted segments and partitions removed, when their time has come | 1 s | thread |
 | idempotent producers that have not written for long forgotten | 10 min | loop |
 
@@ -17,8 +18,10 @@ default, never, makes the topic's setting idle.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 
+from broker.clock import Clock
+from broker.compaction_rounds import CompactionRounds
 from broker.config import BrokerConfig
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partitions import Partitions
@@ -32,13 +35,21 @@ _PRODUCER_CHECK_MS = 600_000
 
 
 class Upkeep:
-    """The chores of one log directory."""
+    """The chores of one log directory. `dynamic` tells which properties were set for this broker at run time."""
 
-    def __init__(self, log_dir: LogDir, partitions: Partitions, threads: DiskThreads) -> None:
+    def __init__(
+        self,
+        log_dir: LogDir,
+        partitions: Partitions,
+        threads: DiskThreads,
+        clock: Clock,
+        dynamic: Callable[[], Mapping[str, str]],
+    ) -> None:
         self._log_dir = log_dir
         self._partitions = partitions
         self._threads = threads
         self.retention = RetentionCheck(log_dir, partitions, threads)
+        self.compaction = CompactionRounds([log_dir], self.retention, clock, dynamic)
 
     def start(self, tasks: BackgroundTasks, config: BrokerConfig) -> None:
         """Begin, until `tasks` are stopped."""
@@ -65,6 +76,7 @@ class Upkeep:
             self.retention.run,
             first_ms=config.log_initial_task_delay_ms,
         )
+        self.compaction.start(tasks, config)
         tasks.every("file deletion", _DELETION_CHECK_MS, self.delete_due)
         tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.forget_producers)
 

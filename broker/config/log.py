@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.config.bounds import RangeOr, at_least, between, one_of
-from broker.config.property import NOT_YET, Fallback, Property, Table, TopicScope
+from broker.config.property import Fallback, Property, Table, TopicScope
 from broker.config.types import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, nullable
 
 _NO_LIMIT = 0x7FFF_FFFF_FFFF_FFFF  # Java's Long.MAX_VALUE
@@ -23,7 +23,6 @@ class RetentionProperties(Table):
         "log.cleanup.policy", LIST, ["delete"], one_of("compact", "delete"), topic="cleanup.policy", dynamic=True,
         doc="What happens to old records: delete (whole segments go by age or size), compact (the latest record of a "
         "key stays), both, or nothing if the list is empty.",
-        differs=f"{NOT_YET} With delete alone it does; with compact, records without a key are refused.",
     )
     log_retention_ms = Property(
         "log.retention.ms", LONG, None, topic=TopicScope("retention.ms", at_least(-1)), dynamic=True,
@@ -53,22 +52,41 @@ class CompactionProperties(Table):
     log_cleaner_delete_retention_ms = Property(
         "log.cleaner.delete.retention.ms", LONG, _DAY_MS, at_least(0), topic="delete.retention.ms", dynamic=True,
         doc="How long compaction keeps tombstones, so that consumers see deletions.",
-        differs=NOT_YET,
     )
     log_cleaner_min_cleanable_ratio = Property(
         "log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, between(0, 1), topic="min.cleanable.dirty.ratio", dynamic=True,
         doc="The share of a log that must be uncompacted before compaction is worth it.",
-        differs=NOT_YET,
     )
     log_cleaner_min_compaction_lag_ms = Property(
         "log.cleaner.min.compaction.lag.ms", LONG, 0, at_least(0), topic="min.compaction.lag.ms", dynamic=True,
         doc="How long a record is safe from compaction.",
-        differs=NOT_YET,
     )
     log_cleaner_max_compaction_lag_ms = Property(
         "log.cleaner.max.compaction.lag.ms", LONG, _NO_LIMIT, at_least(1), topic="max.compaction.lag.ms", dynamic=True,
         doc="How long a record may wait for compaction.",
-        differs=NOT_YET,
+    )
+    log_cleaner_enable = Property(
+        "log.cleaner.enable", BOOLEAN, True, doc="Whether compacted topics are compacted; without, they grow for ever."
+    )
+    log_cleaner_threads = Property(
+        "log.cleaner.threads", INT, 1, at_least(0),
+        doc="How many logs are compacted at a time, each by a process of its own. Read at the start.",
+    )
+    log_cleaner_dedupe_buffer_size = Property(
+        "log.cleaner.dedupe.buffer.size", LONG, 134_217_728, dynamic=True,
+        doc="The memory in which compaction collects keys, 24 bytes each, shared by all threads.",
+    )
+    log_cleaner_io_buffer_load_factor = Property(
+        "log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, dynamic=True,
+        doc="How full that memory may become. More keys are for the next round.",
+    )
+    log_cleaner_io_max_bytes_per_second = Property(
+        "log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, dynamic=True,
+        doc="How many bytes compaction may read and write a second.",
+    )
+    log_cleaner_backoff_ms = Property(
+        "log.cleaner.backoff.ms", LONG, 15_000, at_least(0), dynamic=True,
+        doc="How long compaction rests when no log needs it.",
     )
 
 

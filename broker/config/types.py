@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from enum import IntEnum
 from typing import Any, Generic, TypeVar, cast
 
@@ -91,6 +92,16 @@ def parse_list(text: str) -> list[str]:
     return list(dict.fromkeys(_COMMA.split(text))) if text else []
 
 
+def _double_text(value: float) -> str:
+    """As Java writes it: `1.0E7` from 10^7 on and below 10^-3."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    number = Decimal(repr(value)).normalize()
+    exponent = number.adjusted()
+    mantissa = str(number.scaleb(-exponent))
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{exponent}"
+
+
 def _boolean_text(value: bool) -> str:
     return "true" if value else "false"
 
@@ -109,7 +120,7 @@ STRING = Type(TypeCode.STRING, str)
 SHORT = _integer(TypeCode.SHORT, 16)
 INT = _integer(TypeCode.INT, 32)
 LONG = _integer(TypeCode.LONG, 64)
-DOUBLE = Type(TypeCode.DOUBLE, _parse_double, repr)
+DOUBLE = Type(TypeCode.DOUBLE, _parse_double, _double_text)
 LIST = Type(TypeCode.LIST, parse_list, _list_text)
 CLASS = Type(TypeCode.CLASS, str)
 PASSWORD = Type(TypeCode.PASSWORD, str)

@@ -18,9 +18,7 @@ _REASONS = {
         transaction.state.log.load.buffer.size transaction.state.log.min.isr transaction.state.log.num.partitions
         transaction.state.log.replication.factor transaction.state.log.segment.bytes
         transaction.two.phase.commit.enable transactional.id.expiration.ms""",
-    "compaction is not built yet": """
-        log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor
-        log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads""",
+    "compaction reads and writes a megabyte at a time": "log.cleaner.io.buffer.size",
     "TLS is not built yet: a listener that asks for it is refused": """
         ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
         ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm

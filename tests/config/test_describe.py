@@ -82,6 +82,7 @@ DIFFERENT = {
     "listener.security.protocol.map",
     "socket.receive.buffer.bytes",
     "log.retention.minutes",
+    "log.cleaner.threads",
 }
 
 

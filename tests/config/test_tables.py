@@ -34,11 +34,6 @@ DIFFERENT_DEFAULTS = {"node.id", "listeners", "socket.receive.buffer.bytes"}
 NOT_YET_BUILT = {
     "replica.lag.time.max.ms",
     "unclean.leader.election.enable",
-    "log.cleanup.policy",
-    "log.cleaner.delete.retention.ms",
-    "log.cleaner.min.cleanable.ratio",
-    "log.cleaner.min.compaction.lag.ms",
-    "log.cleaner.max.compaction.lag.ms",
 }
 DIFFERENT_BOUNDS = {"log.segment.bytes", "segment.bytes", "authorizer.class.name", "remote.storage.enable"}
 
@@ -96,7 +91,11 @@ def test_a_property_that_may_change_at_run_time_may_in_kafka_too() -> None:
 
     assert ours <= changeable
     # These take effect at the next start only, for now.
-    assert (changeable & PROPERTIES.keys()) - ours == {"listeners", "listener.security.protocol.map"}
+    assert (changeable & PROPERTIES.keys()) - ours == {
+        "listeners",
+        "listener.security.protocol.map",
+        "log.cleaner.threads",
+    }
 
 
 def test_every_field_of_a_logs_configuration_comes_from_the_tables() -> None:

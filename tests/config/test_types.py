@@ -63,7 +63,16 @@ def test_another_text_is_refused(kind: Type[Any], text: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "value", "text"),
-    [(BOOLEAN, False, "false"), (LIST, ["a", "b"], "a,b"), (LIST, [], ""), (DOUBLE, 1.0, "1.0"), (INT, None, None)],
+    [
+        (BOOLEAN, False, "false"),
+        (LIST, ["a", "b"], "a,b"),
+        (LIST, [], ""),
+        (DOUBLE, 1.0, "1.0"),
+        (DOUBLE, 1e7, "1.0E7"),
+        (DOUBLE, 2.5e-7, "2.5E-7"),
+        (DOUBLE, 1.7976931348623157e308, "1.7976931348623157E308"),
+        (INT, None, None),
+    ],
 )
 def test_a_value_is_shown(kind: Type[Any], value: object, text: str | None) -> None:
     assert kind.text(value) == text

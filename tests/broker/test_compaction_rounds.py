@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker.broker import Broker
+from tests.broker.test_upkeep import until
+from tests.handlers.requests import batch, create, fetch, produce, values_in
+from tests.wire import Wire
+
+TOPIC = {"cleanup_policy": "compact", "segment_bytes": "150", "min_cleanable_dirty_ratio": "0.1"}
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    async with Broker({"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1"}) as broker:
+        yield broker
+
+
+async def fill(broker: Broker, name: str = "t", count: int = 8) -> None:
+    async with Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, name, **TOPIC)
+        for index in range(count):
+            await produce(wire, name, batch(b"%d" % index))
+
+
+async def test_a_compacted_topic_is_compacted_while_the_broker_runs(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        await fill(broker)
+        log = broker.services.partitions.get("t", 0).log
+        end = log.active_segment.base_offset
+        await until(lambda: any(f" to {end}: " in record.getMessage() for record in caplog.records))
+    async with Wire("127.0.0.1", broker.port) as wire:
+        first = values_in(await fetch(wire, "t", 0))
+    assert first == [b"%d" % (end - 1)]  # one key, so one record is left of all segments
+    assert log.cleaned_offset == end
+    gauges = broker._gauges.read().cleaner
+    assert gauges.max_clean_time_seconds > 0
+    assert gauges.uncleanable == {str(broker.log_dir.path): (0, 0)}
+    checkpoint = (broker.log_dir.path / "cleaner-offset-checkpoint").read_text()
+    assert f"t 0 {end}\n" in checkpoint
+
+
+async def test_a_broker_stops_in_the_middle_of_compaction(tmp_path: Path) -> None:
+    slow = {"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1", "log.cleaner.io.max.bytes.per.second": "1"}
+    async with Broker(slow) as broker:
+        await fill(broker)
+        await until(lambda: bool(broker.upkeep.compaction.cleaner._in_progress))
+    async with Broker({"log.dirs": str(tmp_path), "log.cleaner.enable": "false"}) as broker:
+        assert broker.log_dir.was_clean
+        assert broker.services.partitions.get("t", 0).log.log_end_offset == 8
+
+
+async def test_nothing_is_compacted_where_the_cleaner_is_off(tmp_path: Path) -> None:
+    off = {"log.dirs": str(tmp_path), "log.cleaner.enable": "false", "log.cleaner.backoff.ms": "0"}
+    async with Broker(off) as broker:
+        await fill(broker)
+        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("cleaner")]
+
+
+async def test_a_topic_that_is_compacted_and_deleted_loses_its_old_segments_too(tmp_path: Path) -> None:
+    async with Broker({"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1"}) as broker:
+        async with Wire("127.0.0.1", broker.port) as wire:
+            # Records are of 2023 here, and of now for the broker.
+            await create(wire, "t", **{**TOPIC, "cleanup_policy": "compact,delete", "retention_ms": "1000"})
+            for index in range(8):
+                await produce(wire, "t", batch(b"%d" % index))
+        log = broker.services.partitions.get("t", 0).log
+        await until(lambda: log.size_bytes == 0)
+        assert (log.log_start_offset, log.log_end_offset) == (8, 8)
