@@ -29,4 +29,5 @@ def publish(broker: Broker, topic: str, **state: Any) -> None:
         topics_by_id={**image.topics_by_id, new.topic_id: new},
         brokers={**image.brokers, OTHER: OTHER_BROKER},
     )
-    broker.services.partitions.apply(metadata.image)
+    for callback in metadata._callbacks:
+        callback(image, metadata.image)

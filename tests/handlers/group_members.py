@@ -115,7 +115,9 @@ class GroupMember:
         answer: LeaveGroupResponse = await self.wire.ask(LeaveGroupRequest(self.group_id, members=members), 4)
         return answer
 
-    async def commit(self, topic: str, offset: int, version: int = 8, **fields: Any) -> ErrorCode:
+    async def commit(
+        self, topic: str, offset: int, version: int = 8, retention_time_ms: int = -1, **fields: Any
+    ) -> ErrorCode:
         """Commit partition 0; `fields` are the partition's."""
         row = OffsetCommitRequestPartition(0, offset, **fields)
         request = OffsetCommitRequest(
@@ -123,7 +125,8 @@ class GroupMember:
             self.generation_id,
             self.member_id,
             self.instance_id,
-            topics=[OffsetCommitRequestTopic(topic, partitions=[row])],
+            retention_time_ms,
+            [OffsetCommitRequestTopic(topic, partitions=[row])],
         )
         answer: OffsetCommitResponse = await self.wire.ask(request, version)
         return ErrorCode(answer.topics[0].partitions[0].error_code)
