@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MS",
         help="for each step: a name, a connection, an answer (default: %(default)s)",
     )
+    parser.add_argument(
+        "--write", action="store_true", help="create a topic, write and read a record in it, and delete it"
+    )
     add_json_argument(parser)
 
 
@@ -42,7 +45,7 @@ async def run(arguments: argparse.Namespace) -> int:
     except ConfigurationError as error:
         return fail(error)
     findings = []
-    async for finding in diagnose(servers, TcpNetwork(), arguments.timeout_ms / 1000):
+    async for finding in diagnose(servers, TcpNetwork(), arguments.timeout_ms / 1000, writes=arguments.write):
         findings.append(finding)
         if not arguments.json:
             severity = finding.severity.name

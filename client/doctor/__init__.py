@@ -2,7 +2,7 @@
 
 ```
 bootstrap servers ─► listener: name, TCP, protocol ─► metadata ─► each broker's advertised address: the same again
-                                                          └─────► leaders, replicas in sync, versions, clock
+                                                          └─► leaders, replicas in sync, versions, clock or round trip
 ```
 | module | what |
 |---|---|
@@ -13,6 +13,7 @@ bootstrap servers ─► listener: name, TCP, protocol ─► metadata ─► ea
 | `advertised` | the addresses that brokers advertise |
 | `partitions` | partitions without a leader, or with replicas out of sync |
 | `clock` | the difference between our clock and the cluster's |
+| `round_trip` | a record's way there and back, in a topic of its own |
 
-Nothing is written to the cluster.
+Nothing is written to the cluster, apart from the last, which has to be asked for.
 """

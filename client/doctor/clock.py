@@ -32,22 +32,27 @@ async def check_clock(connection: Connection) -> Finding:
         answer = await connection.send(request, DescribeQuorumResponse)
     except UnsupportedVersionError:
         text = "not compared, since the broker serves no DescribeQuorum, by which it would tell its time"
-        return Finding(Severity.NOTE, _SUBJECT, text)
+        return Finding(Severity.NOTE, _SUBJECT, text, "--write compares it by a record")
     except ClientError as error:
         return Finding(Severity.NOTE, _SUBJECT, f"not compared ({error.cause})")
     answered = time.time_ns() // 1_000_000
     told = _leaders_time(answer)
     if told is None:
         return Finding(Severity.NOTE, _SUBJECT, "not compared, since the quorum does not tell its leader's time")
+    return compare("the controller's", told, asked, answered)
+
+
+def compare(whose: str, told: int, asked: int, answered: int) -> Finding:
+    """Hold a clock's time against ours before the question and after the answer; all in ms since the epoch."""
     difference = told - answered if told > answered else min(0, told - asked)
     if abs(difference) <= _TOLERATED_MS:
         within = max(abs(difference), answered - asked, 1)
-        return Finding(Severity.OK, _SUBJECT, f"the controller's and ours agree to within {within} ms")
+        return Finding(Severity.OK, _SUBJECT, f"{whose} and ours agree to within {within} ms")
     order = "ahead of" if difference > 0 else "behind"
     return Finding(
         Severity.WARNING,
         _SUBJECT,
-        f"the controller's is {abs(difference) / 1000:.1f} s {order} ours",
+        f"{whose} is {abs(difference) / 1000:.1f} s {order} ours",
         "Have both machines keep their time by NTP: retention, and looking for records by time, go wrong",
     )
 

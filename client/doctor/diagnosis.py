@@ -11,6 +11,7 @@ from client.doctor.clock import check_clock
 from client.doctor.finding import Finding, Severity
 from client.doctor.listener import Examiner
 from client.doctor.partitions import check_partitions
+from client.doctor.round_trip import check_round_trip
 from client.errors import ClientError, UnsupportedVersionError
 from protocol.api import by_key
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -18,8 +19,10 @@ from protocol.messages.metadata import MetadataRequest, MetadataResponse
 _NEEDED = {0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata"}
 
 
-async def diagnose(servers: Sequence[Address], network: Network, seconds: float) -> AsyncIterator[Finding]:
-    """Yield what is found, as it is found, with so many seconds for each step."""
+async def diagnose(
+    servers: Sequence[Address], network: Network, seconds: float, *, writes: bool = False
+) -> AsyncIterator[Finding]:
+    """Yield what is found, as it is found, with so many seconds for each step; `writes` permits a topic of our own."""
     examiner = Examiner(network, seconds)
     connections: dict[Address, Connection] = {}
     try:
@@ -29,8 +32,16 @@ async def diagnose(servers: Sequence[Address], network: Network, seconds: float)
                 yield finding
             if connection is not None:
                 connections[server] = connection
+        is_sound = True
         async for finding in _diagnose_cluster(examiner, servers, connections):
+            is_sound = is_sound and finding.severity is not Severity.PROBLEM
             yield finding
+        if connections and is_sound:
+            if writes:
+                for finding in await check_round_trip(list(connections), network, seconds):
+                    yield finding
+            else:
+                yield await check_clock(next(iter(connections.values())))
     finally:
         for connection in connections.values():
             connection.close()
@@ -65,7 +76,6 @@ async def _diagnose_cluster(
             yield finding
         for finding in check_partitions(metadata):
             yield finding
-        yield await check_clock(next(iter(connections.values())))
 
 
 def _check_versions(connection: Connection) -> Finding | None:

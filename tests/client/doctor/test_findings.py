@@ -54,6 +54,21 @@ async def test_a_cluster_that_is_well(bootstrap: str, topic: str) -> None:
     )
 
 
+@pytest.mark.servers("odradek", "apache")
+async def test_a_record_goes_there_and_back_if_that_is_asked_for(bootstrap: str) -> None:
+    *_, trip, clock = await examine(bootstrap, "--write", status=0)
+    assert trip.startswith(f"{OK}  round trip: a topic was created, a record written and read, the topic deleted (")
+    assert clock.startswith(f"{OK}  clock: the broker's and ours agree to within ")
+    topics = await run_json("topics", "list", "--bootstrap-server", bootstrap)
+    assert not [row for row in topics if row["topic"].startswith("odradek-doctor-")]
+
+
+async def test_a_round_trip_that_is_refused() -> None:
+    async with Broker({"auto.create.topics.enable": "false", "default.replication.factor": "3"}) as real:
+        line = (await examine(real.bootstrap, "--write", status=1))[-1]
+    assert line.startswith(f"{PROBLEM}  round trip: create a topic: INVALID_REPLICATION_FACTOR (")
+
+
 async def test_a_name_that_nobody_knows() -> None:
     [line] = await examine("nowhere.invalid:9092", status=1)
     assert line.startswith(f"{PROBLEM}  nowhere.invalid:9092: nowhere.invalid cannot be resolved (")
@@ -148,7 +163,7 @@ async def told(said: dict[str, Any], *, status: int) -> list[str]:
 
 async def test_partitions_without_a_leader_or_with_replicas_out_of_sync(cluster: dict[str, Any]) -> None:
     cluster["partitions"] = [(1, [1], [1]), (-1, [2, 3], []), (1, [1, 2], [1])]
-    without_leader, out_of_sync, _ = await told(cluster, status=1)
+    without_leader, out_of_sync = await told(cluster, status=1)
     assert without_leader == (
         f"{PROBLEM}  partitions: 1 of 3 have no leader: orders-1 (replicas on 2 and 3). Start the brokers that have"
         " these replicas, and look for disk errors in their logs."

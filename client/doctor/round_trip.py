@@ -1,0 +1,62 @@
+"""A record's way to a broker and back, in a topic of its own: the one check that writes.
+
+The topic keeps log append time, so the record comes back with the broker's clock on it. It is deleted afterwards.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+
+from client.admin.admin import Admin
+from client.admin.wishes import NewTopic
+from client.config import Address
+from client.connection import Network
+from client.consumer import Consumer
+from client.doctor.clock import compare
+from client.doctor.finding import Finding, Severity
+from client.errors import ClientError
+from client.producer import Producer
+
+_SUBJECT = "round trip"
+
+
+async def check_round_trip(servers: Sequence[Address], network: Network, seconds: float) -> list[Finding]:
+    """Write a record and read it, each within `seconds`; what was found on the way, and the broker's clock."""
+    bootstrap = [str(server) for server in servers]
+    timeout_ms = int(seconds * 1000)
+    name = f"odradek-doctor-{secrets.token_hex(4)}"
+    began = time.monotonic()
+    try:
+        async with Admin(bootstrap, default_api_timeout_ms=timeout_ms, network=network) as admin:
+            new = NewTopic(name, 1, configs={"message.timestamp.type": "LogAppendTime"})
+            (await admin.create_topics([new])).value(name)
+            try:
+                clock = await _write_and_read(bootstrap, network, name, timeout_ms)
+            finally:
+                (await admin.delete_topics([name])).value(name)
+    except ClientError as error:
+        return [Finding(Severity.PROBLEM, _SUBJECT, f"{error.tried}: {error.cause}", error.cure)]
+    if clock is None:
+        text = f"a record of {name} was written, and did not come back within {timeout_ms} ms"
+        return [Finding(Severity.PROBLEM, _SUBJECT, text, "See the log of the broker")]
+    milliseconds = (time.monotonic() - began) * 1000
+    text = f"a topic was created, a record written and read, the topic deleted ({milliseconds:.0f} ms)"
+    return [Finding(Severity.OK, _SUBJECT, text), clock]
+
+
+async def _write_and_read(bootstrap: list[str], network: Network, topic: str, timeout_ms: int) -> Finding | None:
+    """What the record says of the broker's clock; None if it does not come back. Raises ClientError."""
+    async with Producer(
+        bootstrap, linger_ms=0, max_block_ms=timeout_ms, request_timeout_ms=timeout_ms, network=network
+    ) as producer:
+        asked = time.time_ns() // 1_000_000
+        metadata = await (await producer.send(topic, b"from the doctor"))
+        answered = time.time_ns() // 1_000_000
+    async with Consumer(
+        bootstrap, auto_offset_reset="earliest", default_api_timeout_ms=timeout_ms, network=network
+    ) as consumer:
+        consumer.assign([(topic, metadata.partition)])
+        records = await consumer.poll(timeout_ms)
+    return compare("the broker's", records[0].timestamp, asked, answered) if records else None
