@@ -32,6 +32,7 @@ from broker.coordinator.groups import Groups
 from broker.coordinator.migration import Migration
 from broker.event_log import EventLogger
 from broker.gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
+from broker.group_lag import LAG_REFRESH_MS, GroupLag
 from broker.handlers.read_only import ReadOnlyTable
 from broker.handlers.services import Services
 from broker.handlers.table import HandlerTable
@@ -104,6 +105,7 @@ class Broker:
         self.services: Services  # these while it runs
         self.log_dir: LogDir
         self.upkeep: Upkeep
+        self.group_lag: GroupLag
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
         self._stack = AsyncExitStack()
@@ -213,7 +215,8 @@ class Broker:
             metrics=self.metrics,
         )
         self.services = services
-        self._gauges.attach(services, log_dir, upkeep.compaction.cleaner)
+        self.group_lag = GroupLag(groups, partitions, threads, self._clock, config.metrics_partition_limit)
+        self._gauges.attach(services, log_dir, upkeep.compaction.cleaner, self.group_lag)
         handlers = ReadOnlyTable() if self._read_only else HandlerTable()
         self._server = Server(config, handlers, services, self.metrics, self._clock, threads.run)
         metadata.on_change(self._configure_server)
@@ -232,6 +235,8 @@ class Broker:
         if not self._read_only:
             upkeep.start(tasks, config)
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, groups.expire)
+        if config.metrics_port >= 0:
+            tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
         await self._server.start()
         self._gauges.state = RUNNING
 
@@ -262,26 +267,12 @@ class Broker:
 
     async def _start_status_server(self) -> None:
         # Not at the top: importing the Prometheus client would delay every start by a third.
-        from broker.exporter_collector import ExporterCollector
-        from broker.group_collector import GroupLagCollector, GroupManagerCollector
-        from broker.metrics_collector import MetricsCollector, registry
+        from broker.metrics_dialects import broker_registry
         from broker.server.status import status_server
 
         config = self.config
-        gauges = self._gauges
-        limit = config.metrics_partition_limit
-        dialects = {
-            "strimzi": [
-                MetricsCollector(self.metrics, self._clock, gauges.read, gauges.read_partitions, limit),
-                GroupManagerCollector(gauges.read_groups),
-            ],
-            "exporter": [
-                ExporterCollector(gauges.read_cluster, gauges.read_partitions, limit),
-                GroupLagCollector(gauges.read_groups, gauges.lag_seconds, limit),
-            ],
-        }
-        collectors = [each for name, of in dialects.items() if name in config.metrics_dialects for each in of]
-        server = status_server(registry(*collectors), config.metrics_static_labels, self._why_not_ready)
+        registry = broker_registry(config, self.metrics, self._gauges, self._clock)
+        server = status_server(registry, config.metrics_static_labels, self._why_not_ready)
         self._stack.push_async_callback(server.stop)
         host, self.metrics_port = await server.start(config.metrics_host, config.metrics_port)
         _LOG.info("metrics served", address=(host, self.metrics_port))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from broker.group_lag import GroupLag
 from broker.handlers.services import Services
 from broker.metadata.image import BrokerImage
 from broker.metrics import CleanerGauges, ClusterGauges, CommittedGauges, Gauges, GroupGauges, PartitionGauges
@@ -28,12 +29,14 @@ class BrokerGauges:
         self._services: Services | None = None
         self._log_dir: LogDir | None = None
         self._cleaner: Cleaner | None = None
+        self._group_lag: GroupLag | None = None
 
-    def attach(self, services: Services, log_dir: LogDir, cleaner: Cleaner) -> None:
+    def attach(self, services: Services, log_dir: LogDir, cleaner: Cleaner, group_lag: GroupLag) -> None:
         """From now on there is something to look at."""
         self._services = services
         self._log_dir = log_dir
         self._cleaner = cleaner
+        self._group_lag = group_lag
 
     def read(self) -> Gauges:
         """Look at everything; for a thousand partitions this takes a few milliseconds."""
@@ -97,6 +100,10 @@ class BrokerGauges:
                 is_led_here=partition.is_leader,
             )
 
+    def cluster_id(self) -> str:
+        """The id of the cluster, or "" as long as it is not known."""
+        return (self._services.metadata.image.cluster_id or "") if self._services is not None else ""
+
     def read_groups(self) -> Iterator[GroupGauges]:
         """Each group that is coordinated here, with its committed offsets."""
         if self._services is None:
@@ -104,24 +111,17 @@ class BrokerGauges:
         for shard in self._services.groups.shards():
             for group_id, group in tuple(shard.state.groups.items()):
                 committed = [
-                    CommittedGauges(topic, index, commit.offset, self._lag(topic, index, commit.offset))
+                    self._committed(group_id, topic, index, commit.offset)
                     for topic, partitions in shard.state.offsets.of_group(group_id).items()
                     for index, commit in partitions.items()
                 ]
                 yield GroupGauges(group_id, group.group_type, group.state, group.members_count, committed)
 
-    def lag_seconds(self, of: CommittedGauges) -> float | None:
-        """How long ago the batch was written that the group reads next; 0 if it has read all; None if nobody knows."""
-        assert self._services is not None
-        if not of.lag:
-            return None if of.lag is None else 0.0
-        try:
-            log = self._services.partitions.get(of.topic, of.partition).log
-            # Below the start of the log there is nothing to read any more: it goes on at the start.
-            written_ms = log.timestamp_at(max(of.offset, log.log_start_offset))
-        except KafkaError:
-            return None  # the topic was deleted just now, or its disk has failed
-        return None if written_ms is None else max(0, self._services.clock.time_ms() - written_ms) / 1000
+    def _committed(self, group_id: str, topic: str, index: int, offset: int) -> CommittedGauges:
+        assert self._group_lag is not None
+        lag = self._lag(topic, index, offset)
+        seconds = self._group_lag.seconds(group_id, topic, index) if lag else 0.0
+        return CommittedGauges(topic, index, offset, lag, None if lag is None else seconds)
 
     def _lag(self, topic: str, index: int, offset: int) -> int | None:
         assert self._services is not None

@@ -252,12 +252,16 @@ class PartitionGauges(NamedTuple):
 
 
 class CommittedGauges(NamedTuple):
-    """What a group has committed for a partition. `lag` is None if another broker leads, which knows the end."""
+    """What a group has committed for a partition. `lag` is None if another broker leads, which knows the end.
+
+    `lag_seconds` is how long ago the batch was written that it reads next; 0 if it has read all, None if not known.
+    """
 
     topic: str
     partition: int
     offset: int
     lag: int | None
+    lag_seconds: float | None
 
 
 class GroupGauges(NamedTuple):

@@ -17,14 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from broker.clock import Clock
 from broker.histogram import DurationHistogram
 from broker.metrics import ApiMetrics, CleanerGauges, Gauges, Metrics, PartitionGauges, TopicMetrics
-from broker.process_io import ProcessIoCollector
 from protocol.errors import ErrorCode
 
 # The percentiles of Kafka's beans, under the label values that jmx_exporter makes of them.
@@ -299,16 +297,6 @@ def _cleaner(gauges: CleanerGauges) -> Iterator[Metric]:
         count.add_metric([path], logs)
         size.add_metric([path], bytes_)
     yield from (count, size)
-
-
-def registry(*collectors: Collector) -> CollectorRegistry:
-    """A registry of one broker's own, with what is known of this process beside it."""
-    registry = CollectorRegistry()
-    for collector in (*collectors, ProcessIoCollector()):
-        registry.register(collector)
-    ProcessCollector(registry=registry)
-    GCCollector(registry=registry)
-    return registry
 
 
 def _with_all_fetches(apis: dict[str, ApiMetrics]) -> list[ApiMetrics]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
 
 from protocol.errors import ErrorCode
 from protocol.records import BatchBuilder, write_crc
@@ -73,6 +74,28 @@ def test_traffic_is_counted_by_topic(endpoint: str, server: Server, topic: str) 
 @pytest.mark.parametrize("path", ["healthz", "readyz"])
 def test_a_serving_broker_is_healthy_and_ready(endpoint: str, path: str) -> None:
     assert get(f"{endpoint}/{path}")[0] == 200
+
+
+def test_a_consumer_group_has_members_offsets_and_lag(endpoint: str, server: Server, topic: str) -> None:
+    Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"v")] * 5)
+    settings = {"bootstrap.servers": server.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings | {"enable.auto.commit": False})
+    try:
+        consumer.subscribe([topic])
+        [first, second] = consumer.consume(2, timeout=30)
+        assert (first.error(), second.error()) == (None, None)
+        consumer.commit(second, asynchronous=False)
+        samples = read(server)
+    finally:
+        consumer.close()
+
+    where = {"consumergroup": topic, "topic": topic, "partition": "0"}
+    assert value(samples, "kafka_consumergroup_members", consumergroup=topic) == 1
+    assert value(samples, "kafka_consumergroup_current_offset", **where) == 2
+    assert value(samples, "kafka_consumergroup_lag", **where) == 3
+    assert value(samples, "kafka_consumergroup_lag_sum", consumergroup=topic, topic=topic) == 3
+    assert value(samples, "kafka_coordinator_group_groupmetadatamanager_numgroupsstable") >= 1
+    assert value(samples, "kafka_coordinator_group_groupmetadatamanager_numoffsets") >= 1
 
 
 def damaged(records: bytes) -> bytes:

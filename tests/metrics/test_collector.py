@@ -9,7 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from broker.exporter_collector import ExporterCollector
 from broker.metrics import ClusterGauges, Gauges, Metrics, PartitionGauges
-from broker.metrics_collector import MetricsCollector, registry
+from broker.metrics_collector import MetricsCollector
+from broker.metrics_dialects import registry
 from broker.process_io import ProcessIoCollector
 from broker.server.exposition import exposition
 from broker.testing.clock import ManualClock

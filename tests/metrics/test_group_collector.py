@@ -13,7 +13,7 @@ from tests.handlers.group_members import GroupMember, find_coordinator
 from tests.handlers.requests import NOW, batch, create, produce
 from tests.wire import Wire
 
-LABELS = ("consumergroup", "group", "topic", "partition")
+LABELS = ("consumergroup", "group", "topic", "partition", "protocol", "state")
 Samples = dict[tuple[str, ...], float]
 
 
@@ -30,7 +30,7 @@ async def broker(clock: ManualClock, request: pytest.FixtureRequest) -> AsyncIte
 
 
 async def scrape(broker: Broker) -> Samples:
-    """The values of what a scrape gives by name, group, topic and partition."""
+    """The values of what a scrape gives by name and labels."""
     async with Wire("127.0.0.1", broker.metrics_port) as connection:
         connection.writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         _, _, body = (await connection.reader.read()).partition(b"\r\n\r\n")
@@ -53,6 +53,7 @@ async def a_group_that_lags(broker: Broker, clock: ManualClock) -> None:
         await member.become_only_member()
         await member.commit("t", 2)
     clock.advance(10_000)
+    await broker.group_lag.refresh()
 
 
 async def test_groups_are_counted_by_state(broker: Broker, clock: ManualClock) -> None:
@@ -64,6 +65,10 @@ async def test_groups_are_counted_by_state(broker: Broker, clock: ManualClock) -
     assert samples[manager + "numgroups",] == samples[manager + "numgroupsstable",] == 1
     assert samples[manager + "numgroupsempty",] == samples[manager + "numgroupspreparingrebalance",] == 0
     assert samples[manager + "numoffsets",] == 1
+    coordinator = "kafka_server_group_coordinator_metrics_"
+    assert samples[coordinator + "group_count", "classic"] == 1
+    assert samples[coordinator + "group_count", "consumer"] == 0
+    assert samples[coordinator + "consumer_group_count", "stable"] == 0
 
 
 async def test_offsets_and_lag_are_told_under_the_exporters_names(broker: Broker, clock: ManualClock) -> None:
@@ -75,7 +80,10 @@ async def test_offsets_and_lag_are_told_under_the_exporters_names(broker: Broker
     assert samples["kafka_consumergroup_current_offset", "g", "t", "0"] == 2
     assert samples["kafka_consumergroup_current_offset_sum", "g", "t"] == 2
     assert samples["kafka_consumergroup_lag", "g", "t", "0"] == samples["kafka_consumergroup_lag_sum", "g", "t"] == 3
+    assert samples["kafka_consumergroup_group_lag", "g", "t", "0"] == 3
+    assert samples["kafka_consumergroup_group_max_lag", "g"] == 3
     assert samples["kafka_consumergroup_group_lag_seconds", "g", "t", "0"] == 10
+    assert samples["kafka_consumergroup_group_max_lag_seconds", "g"] == 10
 
 
 async def test_a_group_that_has_read_all_lags_by_nothing(broker: Broker, clock: ManualClock) -> None:
@@ -97,4 +105,5 @@ async def test_above_the_limit_there_are_sums_alone(broker: Broker, clock: Manua
     samples = await scrape(broker)
 
     assert samples["kafka_consumergroup_lag_sum", "g", "t"] == 3
-    assert not any(name.endswith(("_lag", "_current_offset", "_lag_seconds")) for name, *_ in samples)
+    assert samples["kafka_consumergroup_group_max_lag", "g"] == 3
+    assert not any(name.endswith(("_lag", "_current_offset", "_lag_seconds")) for name, *at in samples if len(at) == 3)

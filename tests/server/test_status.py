@@ -7,7 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from broker.metrics import Gauges, Metrics
-from broker.metrics_collector import MetricsCollector, registry
+from broker.metrics_collector import MetricsCollector
+from broker.metrics_dialects import registry
 from broker.server.http import HttpServer
 from broker.server.status import status_server
 from broker.testing.clock import ManualClock
