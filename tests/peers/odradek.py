@@ -18,6 +18,7 @@ def prepare(directory: Path, properties: Mapping[str, str] = {}, *, port: int | 
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": str(directory / "log"),
         "metrics.port": str(metrics_port),
+        "group.initial.rebalance.delay.ms": "0",
     }
     directory.mkdir(parents=True, exist_ok=True)
     write_properties(directory / "server.properties", written | TOPIC_DEFAULTS | dict(properties))

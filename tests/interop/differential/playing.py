@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.schema import ZERO_UUID, Message
 from tests.wire import Wire
 
@@ -31,6 +32,8 @@ PAUSE = 0.05
 
 _UNPREDICTABLE = frozenset({"throttle_time_ms", "cluster_id", "host", "port", "usable_bytes"})
 _TEXT = "error_message"
+_UUID_LENGTH = 36
+"""Of what ends an id of a member that a server gave out, and no id that a script makes up."""
 
 
 class Seen:
@@ -39,12 +42,19 @@ class Seen:
     def __init__(self, log_dir: str) -> None:
         self.log_dir = log_dir
         self.topic_ids: dict[str, bytes] = {}
+        self.member_ids: list[str] = []  # of classic groups, as they were given out
 
     def note(self, answer: Any) -> None:
         for structure in _structures(answer):
             name, topic_id = getattr(structure, "name", None), getattr(structure, "topic_id", ZERO_UUID)
             if name and topic_id != ZERO_UUID:
                 self.topic_ids[name] = topic_id
+        if isinstance(answer, JoinGroupResponse):
+            self._note_member(answer.member_id)
+
+    def _note_member(self, member_id: str) -> None:
+        if len(member_id) > _UUID_LENGTH and member_id not in self.member_ids:
+            self.member_ids.append(member_id)
 
 
 class Step(NamedTuple):
@@ -120,6 +130,8 @@ def plain(value: Any, seen: Seen) -> Any:
 def _plain_field(name: str, value: Any, seen: Seen) -> Any:
     if isinstance(value, str) and seen.log_dir in value:
         return value.replace(seen.log_dir, "LOG_DIR")
+    if isinstance(value, str) and value in seen.member_ids:
+        return f"id of member {seen.member_ids.index(value)}"
     return plain(value, seen)
 
 

@@ -1,4 +1,4 @@
-"""The same administrative requests to Apache Kafka and to Odradek, and their answers field by field.
+"""The same requests of administrators and groups to Apache Kafka and to Odradek, and their answers field by field.
 
 The scripts are in `differential`; an accepted difference stands there beside its request, with the reason. With
 `--server apache` two Apache Kafkas are compared: what differs then is not to be compared.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.interop.differential import cluster, configs, partitions
+from tests.interop.differential import cluster, configs, groups, partitions
 from tests.interop.differential.playing import Server, Step, play
 from tests.peers import server as peers
 
@@ -22,6 +22,9 @@ SCRIPTS = {
     "security": cluster.SECURITY,
     "configs of topics": configs.OF_TOPICS,
     "configs of brokers": configs.OF_BROKERS,
+    "members": groups.MEMBERS,
+    "static members": groups.STATIC_MEMBERS,
+    "outsiders": groups.OUTSIDERS,
 }
 
 

@@ -1,0 +1,237 @@
+"""Groups of the classic protocol: members join, sync, live, commit and leave; administrators look and delete.
+
+One connection asks everything, so that at most one member of a group is ever parked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.handlers.group_members import SUBSCRIPTION
+from tests.interop.differential.partitions import create, offsets
+from tests.interop.differential.playing import Seen, Step
+
+GROUP, STATIC, OUTSIDE = "script", "script-static", "script-outside"
+Id = int | str
+"""A member: the number of the id among those that were given out, or an id as it is."""
+
+
+def _id(seen: Seen, member: Id) -> str:
+    return seen.member_ids[member] if isinstance(member, int) else member
+
+
+def _asked(request: Callable[[Seen], Any], version: int) -> Step:
+    return Step(request, version)
+
+
+def join(group: str, member: Id = "", version: int = 5, protocols: str = "range", **fields: Any) -> Step:
+    asked = {"session_timeout_ms": 30_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer", **fields}
+    named = [JoinGroupRequestProtocol(name, SUBSCRIPTION) for name in protocols.split()]
+    return _asked(lambda seen: JoinGroupRequest(group, member_id=_id(seen, member), protocols=named, **asked), version)
+
+
+def sync(group: str, member: Id, generation: int, version: int = 3, **fields: Any) -> Step:
+    def request(seen: Seen) -> SyncGroupRequest:
+        assignments = [SyncGroupRequestAssignment(_id(seen, member), b"all")]
+        return SyncGroupRequest(group, generation, _id(seen, member), assignments=assignments, **fields)
+
+    return _asked(request, version)
+
+
+def heartbeat(group: str, member: Id, generation: int, version: int = 3, **fields: Any) -> Step:
+    return _asked(lambda seen: HeartbeatRequest(group, generation, _id(seen, member), **fields), version)
+
+
+def leave(group: str, *members: tuple[Id, str | None], version: int = 5) -> Step:
+    def request(seen: Seen) -> LeaveGroupRequest:
+        rows = [MemberIdentity(_id(seen, member), instance) for member, instance in members]
+        if version < 3:
+            return LeaveGroupRequest(group, rows[0].member_id)
+        return LeaveGroupRequest(group, members=rows)
+
+    return _asked(request, version)
+
+
+def commit(group: str, member: Id, generation: int, *topics: str, version: int = 8, **partition: Any) -> Step:
+    rows = [OffsetCommitRequestPartition(index, 5 + index, **partition) for index in range(2)]
+    named = [OffsetCommitRequestTopic(topic, partitions=rows) for topic in topics]
+    return _asked(lambda seen: OffsetCommitRequest(group, generation, _id(seen, member), topics=named), version)
+
+
+def commit_by_id(group: str, topic: str) -> Step:
+    def request(seen: Seen) -> OffsetCommitRequest:
+        topic_id = seen.topic_ids.get(topic, bytes(range(16)))
+        rows = [OffsetCommitRequestPartition(0, 9)]
+        return OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic_id=topic_id, partitions=rows)])
+
+    return _asked(request, 10)
+
+
+def fetch(group: str, topics: tuple[str, ...] | None, version: int) -> Step:
+    if version < 8:
+        old = None if topics is None else [OffsetFetchRequestTopic(topic, [0, 1, 7]) for topic in topics]
+        return Step(OffsetFetchRequest(group, old), version)
+    named = None if topics is None else [OffsetFetchRequestTopics(topic, partition_indexes=[0, 7]) for topic in topics]
+    groups = [OffsetFetchRequestGroup(each, topics=named) for each in (group, "nobody")]
+    return Step(OffsetFetchRequest(groups=groups, require_stable=version == 9), version)
+
+
+def fetch_by_id(group: str, topic: str | None) -> Step:
+    def request(seen: Seen) -> OffsetFetchRequest:
+        if topic is None:
+            return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, topics=None)])
+        topic_id = seen.topic_ids.get(topic, bytes(range(16)))
+        wanted = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0, 7])]
+        return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, topics=wanted)])
+
+    return _asked(request, 10)
+
+
+def delete_offsets(group: str, *topics: str) -> Step:
+    rows = [OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(0)]) for topic in topics]
+    return Step(OffsetDeleteRequest(group, rows), 0)
+
+
+def describe(*groups: str, version: int = 6, operations: bool = False) -> Step:
+    return Step(DescribeGroupsRequest(list(groups), operations), version)
+
+
+def delete(*groups: str) -> Step:
+    return Step(DeleteGroupsRequest(list(groups)), 2)
+
+
+def find(version: int, key: str = GROUP, key_type: int = 0) -> Step:
+    if version < 4:
+        return Step(FindCoordinatorRequest(key, key_type), version, reads=True)
+    return Step(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key, "other"]), version, reads=True)
+
+
+MEMBERS = [
+    create("script-t", 2),
+    create("script-u", 2),
+    offsets("script-t", 2, -1),
+    offsets("script-u", 2, -1),
+    *(find(version) for version in range(7)),
+    find(3, key_type=7),
+    Step(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, topics=None)]), 8, reads=True),
+    join(""),
+    join(GROUP, session_timeout_ms=10),
+    join(GROUP, session_timeout_ms=10_000_000, version=9),
+    join(GROUP, "stranger"),
+    join(GROUP, "stranger", version=9),
+    sync(GROUP, "stranger", 1),
+    heartbeat(GROUP, "stranger", 1),
+    heartbeat("", "stranger", 1),
+    leave(GROUP, ("stranger", None)),
+    leave(GROUP, ("stranger", None), version=1),
+    join(GROUP, protocols=""),
+    join(GROUP, protocol_type=""),
+    describe(GROUP),
+    join(GROUP),  # member 0 is told its id
+    describe(GROUP, version=5),
+    join(GROUP, 0, version=9, protocols="range roundrobin"),
+    heartbeat(GROUP, 0, 1),
+    heartbeat(GROUP, 0, 0, version=0),
+    commit(GROUP, 0, 1, "script-t"),
+    describe(GROUP),
+    sync(GROUP, 0, 2),
+    sync(GROUP, 0, 1, version=5),
+    sync(GROUP, 0, 1, version=5, protocol_type="consumer", protocol_name="sticky"),
+    sync(GROUP, 0, 1, version=5, protocol_type="connect", protocol_name="range"),
+    sync(GROUP, 0, 1, version=5, protocol_type="consumer", protocol_name="range"),
+    sync(GROUP, 0, 1, version=0),
+    *(describe(GROUP, "nobody", version=version) for version in range(7)),
+    describe(GROUP, operations=True),
+    join(GROUP, protocols="sticky"),
+    join(GROUP, protocol_type="connect"),
+    *(heartbeat(GROUP, 0, 1, version=version) for version in range(5)),
+    *(commit(GROUP, 0, 1, "script-t", "missing", version=version) for version in range(2, 10)),
+    commit(GROUP, 0, 0, "script-t"),
+    commit(GROUP, "stranger", 1, "script-t"),
+    commit(GROUP, "", -1, "script-t"),
+    commit(GROUP, 0, 1, "script-t", committed_metadata="x" * 5000),
+    commit(GROUP, 0, 1, "script-u", committed_metadata="note", committed_leader_epoch=3),
+    delete_offsets(GROUP, "script-t", "script-u", "missing"),
+    delete_offsets("nobody", "script-t"),
+    delete(GROUP, "nobody"),
+    join(GROUP, 0, version=5, protocols="range roundrobin"),  # the leader: another generation
+    commit(GROUP, 0, 1, "script-t"),
+    sync(GROUP, 0, 2),
+    leave(GROUP, (0, None), ("stranger", None)),
+    describe(GROUP),
+    heartbeat(GROUP, 0, 2),
+    commit(GROUP, 0, 2, "script-t"),
+    delete(GROUP, ""),
+    describe(GROUP),
+    fetch(GROUP, None, 8),
+]
+
+STATIC_MEMBERS = [
+    Step(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(STATIC, topics=None)]), 8, reads=True),
+    join(STATIC, version=9, group_instance_id="i"),
+    sync(STATIC, 0, 1, group_instance_id="i"),
+    heartbeat(STATIC, 0, 1, group_instance_id="i"),
+    heartbeat(STATIC, 0, 1, group_instance_id="another"),
+    join(STATIC, version=9, group_instance_id="i"),  # it comes back, and leads
+    heartbeat(STATIC, 0, 1, group_instance_id="i"),
+    sync(STATIC, 0, 1, group_instance_id="i"),
+    sync(STATIC, 1, 1, group_instance_id="i"),
+    describe(STATIC),
+    join(STATIC, version=6, group_instance_id="i"),  # again, with a version that must be told another leader
+    leave(STATIC, (0, "i")),
+    leave(STATIC, ("", "nobody")),
+    leave(STATIC, ("", "i")),
+    describe(STATIC),
+    delete(STATIC),
+]
+
+OUTSIDERS = [
+    create("script-o", 2),
+    offsets("script-o", 2, -1),
+    Step(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(OUTSIDE, topics=None)]), 8, reads=True),
+    commit(OUTSIDE, "x", 4, "script-o", version=8),
+    commit(OUTSIDE, "x", 4, "script-o", version=9),
+    commit(OUTSIDE, "", -1, "missing"),
+    commit(OUTSIDE, "", -1),
+    describe(OUTSIDE),
+    commit(OUTSIDE, "", -1, "script-o", "missing", committed_leader_epoch=2, committed_metadata="m"),
+    describe(OUTSIDE, version=5),
+    *(fetch(OUTSIDE, ("script-o", "missing"), version) for version in range(1, 10)),
+    *(fetch(OUTSIDE, None, version) for version in range(2, 10)),
+    commit_by_id(OUTSIDE, "script-o"),
+    commit_by_id(OUTSIDE, "missing"),
+    fetch_by_id(OUTSIDE, "script-o"),
+    fetch_by_id(OUTSIDE, "missing"),
+    fetch_by_id(OUTSIDE, None),
+    delete_offsets(OUTSIDE, "script-o", "missing"),
+    fetch(OUTSIDE, None, 8),
+    commit("", "", -1, "script-o"),
+    fetch("", None, 8),
+    describe(""),
+    delete("", OUTSIDE),
+    fetch(OUTSIDE, ("script-o",), 8),
+]
