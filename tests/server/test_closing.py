@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,26 +105,17 @@ async def test_an_unknown_version_of_api_versions_is_told_the_known_ones_and_may
     assert (await client.ask("ApiVersions", 4, ApiVersionsRequest("x", "1"))).error_code == 0
 
 
-async def test_a_disconnect_cancels_a_parked_fetch_and_lets_everything_go(serve: Serve) -> None:
+@pytest.mark.parametrize("leave", [Client.close, Client.reset])
+async def test_a_client_that_goes_cancels_its_parked_fetch_and_lets_everything_go(
+    serve: Serve, leave: Callable[[Client], None]
+) -> None:
     handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
     handlers.on("Fetch", lambda context, request: parked)
     serving = await serve(handlers)
     client = await serving.connect()
     await client.send_request("Fetch", FETCH_VERSION, FetchRequest())
     await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
-    client.close()
-    await serving.until(parked.cancelled)
-    assert len(serving.connections) == 0
-
-
-async def test_a_reset_cancels_a_parked_fetch(serve: Serve) -> None:
-    handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
-    handlers.on("Fetch", lambda context, request: parked)
-    serving = await serve(handlers)
-    client = await serving.connect()
-    await client.send_request("Fetch", FETCH_VERSION, FetchRequest())
-    await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
-    client.reset()
+    leave(client)
     await serving.until(parked.cancelled)
     assert len(serving.connections) == 0
 
