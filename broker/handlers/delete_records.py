@@ -68,6 +68,7 @@ async def _delete(services: Services, topic: str, index: int, offset: int) -> De
 
 
 def _partition(services: Services, topic: str, index: int) -> Partition:
+    partition = services.partitions.get(topic, index)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
-    return services.partitions.get(topic, index)
+    return partition

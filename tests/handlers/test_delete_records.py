@@ -12,6 +12,7 @@ from protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.handlers.requests import batch, create, fetch, new_producer_id, produce, produce_request, values_in
 from tests.wire import Wire
@@ -85,7 +86,7 @@ async def test_everything_up_to_the_high_watermark_can_go(wire: Wire) -> None:
         ("compacted", 0, 0, ErrorCode.POLICY_VIOLATION),
         ("both", 0, 0, ErrorCode.NONE),
         ("kept", 0, 0, ErrorCode.NONE),
-        ("__consumer_offsets", 0, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("__consumer_offsets", 0, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
 async def test_what_cannot_be_deleted(wire: Wire, topic: str, partition: int, offset: int, code: ErrorCode) -> None:
@@ -97,6 +98,17 @@ async def test_what_cannot_be_deleted(wire: Wire, topic: str, partition: int, of
 
     assert row.error_code == code
     assert row.low_watermark == (-1 if code else 0)
+
+
+async def test_internal_topics_keep_their_records(wire: Wire) -> None:
+    await wire.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)  # which creates the topic of groups
+
+    while True:  # on Apache Kafka some milliseconds later
+        row = await delete(wire, "__consumer_offsets", 0)
+        if row.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            break
+
+    assert row.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 async def test_the_last_mention_of_a_partition_counts(wire: Wire) -> None:
