@@ -20,6 +20,7 @@ T = TypeVar("T")
 class TypeCode(IntEnum):
     """How DescribeConfigs names a property's type, from version 3 on."""
 
+    UNKNOWN = 0  # of what is not in the tables: the levels of loggers
     BOOLEAN = 1
     STRING = 2
     INT = 3

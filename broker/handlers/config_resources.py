@@ -4,6 +4,7 @@
 |---|---|---|
 | topic (2) | a topic | `metadata.configs.alter_topic_configs` |
 | broker (4) | this broker's id, or empty for all brokers | `metadata.configs.alter_broker_configs` |
+| broker logger (8) | this broker's id | `broker_loggers.alter_loggers`, one by one only |
 
 INVALID_REQUEST: a resource or a property that is named more than once, a value that is null, another broker's id, and
 any other type of resource. Differs from Kafka: what it keeps for client metrics (16), because no client is asked for
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
+from broker.handlers.broker_loggers import alter_loggers, check_node
 from broker.handlers.services import Services
 from broker.metadata.config_changes import Change, Operation
 from broker.metadata.configs import alter_broker_configs, alter_topic_configs
@@ -62,20 +64,11 @@ async def alter(
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         await alter_topic_configs(services.metadata, name, changes, replace=replace, validate_only=validate_only)
     elif resource.resource_type == BROKER:
-        node_id = _check_node(services, name) if name else None
+        node_id = check_node(services, name) if name else None
         await alter_broker_configs(services.metadata, node_id, changes, replace=replace, validate_only=validate_only)
+    elif resource.resource_type == BROKER_LOGGER and not replace:
+        alter_loggers(services, name, changes, validate_only=validate_only)
     else:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"there are no properties to change of resource type {resource.resource_type}"
         )
-
-
-def _check_node(services: Services, name: str) -> int:
-    node_id = services.config.node_id
-    try:
-        named = int(name)
-    except ValueError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
-    if named != node_id:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
-    return node_id

@@ -5,7 +5,8 @@
 | topic (2) | a topic | every topic property; UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION |
 | broker (4) | this broker's id | every broker property; another id is INVALID_REQUEST: ask that broker |
 | broker (4) | empty | what was set for all brokers at run time |
-| broker logger (8) and others | | INVALID_REQUEST: there is nothing of the kind here |
+| broker logger (8) | this broker's id | the level of every logger (KIP-412) |
+| others | | INVALID_REQUEST: there is nothing of the kind here |
 
 An empty or null list of keys asks for all. Synonyms (KIP-226) and documentation (KIP-569) only where asked for. Each
 resource fails for itself. The value of a sensitive property is null.
@@ -14,6 +15,8 @@ resource fails for itself. The value of a sensitive property is null.
 from __future__ import annotations
 
 from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults
+from broker.handlers.broker_loggers import describe_loggers
+from broker.handlers.config_resources import BROKER, BROKER_LOGGER, TOPIC
 from broker.handlers.services import Services
 from broker.metadata.image import TopicImage
 from broker.metadata.topic_names import check_name
@@ -28,9 +31,6 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-
-_TOPIC = 2
-_BROKER = 4
 
 
 def handle(services: Services, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -77,13 +77,13 @@ def _describe(
 
 def _rows(services: Services, resource: DescribeConfigsResource) -> list[ConfigRow]:
     name = resource.resource_name
-    if resource.resource_type == _TOPIC:
+    if resource.resource_type == TOPIC:
         check_name(name)
         topic = services.metadata.image.topics.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
         return describe_topic(services, topic)
-    if resource.resource_type == _BROKER:
+    if resource.resource_type == BROKER:
         if not name:
             return describe_broker_defaults(_set_at_run_time(services, None))
         node_id = services.config.node_id
@@ -93,6 +93,8 @@ def _rows(services: Services, resource: DescribeConfigsResource) -> list[ConfigR
                 f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
             )
         return describe_broker(services.config, _set_at_run_time(services, node_id), _set_at_run_time(services, None))
+    if resource.resource_type == BROKER_LOGGER:
+        return describe_loggers(services, name)
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} are not supported")
 
 
@@ -106,5 +108,5 @@ def _config(row: ConfigRow, request: DescribeConfigsRequest) -> DescribeConfigsR
         row.sensitive,
         synonyms,
         row.type,
-        row.documentation if request.include_documentation else None,
+        row.documentation if request.include_documentation or not row.documentation else None,
     )

@@ -19,7 +19,6 @@ Operation = tuple[str, int, str | None]
 NO_SUCH_OPERATION = (
     "UNKNOWN_SERVER_ERROR there, as if the server had failed; INVALID_REQUEST here, as there for brokers"
 )
-NO_LOGGERS = "there are no levels of single loggers to be set at run time"
 CONTRADICTORY = "stored there, although the broker's own file may not say so; INVALID_REQUEST here"
 
 
@@ -190,12 +189,21 @@ OF_BROKERS = [
     change(0, "x", ("a", SET, "1")),
     change(LOGGER, "2", ("root", SET, "INFO")),
     change(LOGGER, "one", ("root", SET, "INFO")),
-    accepted(change(LOGGER, "1", ("no.such.logger", SET, "INFO")), NO_LOGGERS),
-    accepted(change(LOGGER, "1", ("root", SET, "LOUD")), NO_LOGGERS),
+    change(LOGGER, "1", ("no.such.logger", SET, "INFO")),
+    change(LOGGER, "1", ("root", SET, "LOUD")),
     change(LOGGER, "1", ("root", APPEND, "INFO")),
     change(LOGGER, "1", ("root", DELETE, None)),
     change(LOGGER, "", ("root", SET, "INFO")),
     replace(LOGGER, "1", {"root": "INFO"}),
+    change(LOGGER, "1", ("root", SET, "TRACE"), validate_only=True),
+    change(LOGGER, "1", ("root", SET, "ERROR")),
+    describe(LOGGER, "1", "root"),
+    change(LOGGER, "1", ("root", SET, "WARN"), ("no.such.logger", SET, "INFO")),
+    change(LOGGER, "1", ("root", SUBTRACT, "ERROR")),
+    change(LOGGER, "1", ("no.such.logger", DELETE, None)),
+    accepted(change(LOGGER, "1", ("root", 9, "ERROR")), NO_SUCH_OPERATION),
+    describe(LOGGER, "1", "root"),
+    change(LOGGER, "1", ("root", SET, "INFO")),
     replace(3, "x", {"a": "1"}),
     replace(BROKER, "1", {"log.roll.ms": "77777"}),
     describe(BROKER, "1", "log.roll.ms", "max.connections.per.ip"),
@@ -215,7 +223,7 @@ OF_BROKERS = [
     describe(LOGGER, ""),
     describe(LOGGER, "2"),
     describe(LOGGER, "one"),
-    accepted(describe(LOGGER, "1", "no.such.logger"), NO_LOGGERS),
+    describe(LOGGER, "1", "no.such.logger"),
     describe(CLIENT_METRICS, ""),
     describe(GROUP, ""),
 ]
