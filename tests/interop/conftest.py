@@ -46,12 +46,8 @@ def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """An Apache Kafka to compare with, whatever `--server` says.
-
-    Without eligible leader replicas, for which it would keep a property of all brokers that nobody set.
-    """
-    directory = tmp_path_factory.mktemp("reference")
-    server = apache.prepare(directory, features=["eligible.leader.replicas.version=0"]).start()
+    """An Apache Kafka to compare with, whatever `--server` says."""
+    server = apache.prepare(tmp_path_factory.mktemp("reference")).start()
     yield server
     server.stop()
 

@@ -22,11 +22,10 @@ def prepare(
     *,
     port: int | None = None,
     options: Sequence[str] = OPTIONS,
-    features: Sequence[str] = (),
 ) -> Server:
-    """A broker on a free port with its log under `directory`, not started yet.
+    """A broker on a free port with its log under `directory`, not started yet. `options` are those of the JVM.
 
-    `options` are those of the JVM; `features` are `name=level`, of those that are to have another level than usual.
+    Without eligible leader replicas, for which it would keep a property of all brokers that nobody set.
     """
     port = port or free_port()
     controller_port, jmx_port = free_port(), free_port()
@@ -49,8 +48,8 @@ def prepare(
     configuration = directory / "server.properties"
     write_properties(configuration, written | TOPIC_DEFAULTS | dict(properties))
     if not (directory / "log" / "meta.properties").exists():
-        chosen = [argument for feature in features for argument in ("--feature", feature)]
-        java.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(configuration), *chosen)
+        feature = "eligible.leader.replicas.version=0"
+        java.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(configuration), "--feature", feature)
     return Server(
         kind="apache",
         command=java.command("kafka.Kafka", str(configuration), options=(*options, *_jmx_options(jmx_port))),
