@@ -21,6 +21,9 @@ Acks = Literal[0, 1, -1, "all"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
+COMPRESSION_LEVELS: dict[str, range] = {"gzip": range(1, 10), "lz4": range(1, 18), "zstd": range(-131072, 23)}
+"""The levels of the codecs that have any; those of Kafka's compression.gzip.level and its like."""
+
 DEFAULT_PORT = 9092
 MAX_IN_FLIGHT_OF_IDEMPOTENCE = 5
 """A leader remembers the last five batches of a producer, so that many may be sent again without being doubled."""
@@ -115,6 +118,7 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
         super().__post_init__()
         _one_of(self, "acks", (0, 1, -1, "all"))
         _one_of(self, "compression_type", ("none", "gzip", "snappy", "lz4", "zstd"))
+        self._check_compression_level()
         if not callable(self.partitioner):
             _one_of(self, "partitioner", PARTITIONER_NAMES)
         _at_least(self, 0, ("linger_ms", "max_block_ms", "batch_size"))
@@ -128,6 +132,13 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
                 raise _wrong("acks", self.acks, 'idempotence needs acks="all"')
             if self.max_in_flight > MAX_IN_FLIGHT_OF_IDEMPOTENCE:
                 raise _wrong("max_in_flight", self.max_in_flight, "idempotence allows at most 5")
+
+    def _check_compression_level(self) -> None:
+        level, levels = self.compression_level, COMPRESSION_LEVELS.get(self.compression_type)
+        if level is not None and levels is not None and (isinstance(level, bool) or level not in levels):
+            raise _wrong(
+                "compression_level", level, f"{self.compression_type} has the levels {levels[0]} to {levels[-1]}"
+            )
 
     @property
     def required_acks(self) -> int:

@@ -51,12 +51,16 @@ class UsageError(Exception):
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status; argparse exits by itself on `--help` and on mistakes."""
     try:
-        return _run(_with_signed_values(arguments))
+        status = _run(_with_signed_values(arguments))
+        sys.stdout.flush()  # what cannot be printed any more is told here, not by the interpreter at its exit
+        return status
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it once more at exit
         return PIPE_CLOSED
+    except OSError as error:  # out of the flush: the disk is full
+        return fail(error)
 
 
 def _run(arguments: Sequence[str]) -> int:

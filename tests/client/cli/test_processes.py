@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from client import Producer
-from client.cli import INTERRUPTED, PIPE_CLOSED
+from client.cli import FAILED, INTERRUPTED, PIPE_CLOSED
 from tests.client.cli.commands import run, start
 from tests.client.conftest import MakeTopic
 from tests.client.doctor.listeners import Silent
@@ -46,7 +46,7 @@ async def test_lines_of_a_file_come_out_again(
     topic = await make_topic()
     file = tmp_path / "lines"
     file.write_bytes(b"\r\n".join([*lines(100), b"", b"last"]))
-    await run(*produce(bootstrap, topic, "--file", str(file), "--compression-type", codec, "--acks", "1"))
+    await run(*produce(bootstrap, topic, "--file", str(file), "--compression-type", codec, "--compression-level", "5"))
     out, _ = await run(*consume(bootstrap, topic, "--from-beginning", "--timeout-ms", "1000"))
     assert out == [*lines(100), b"", b"last"]
 
@@ -114,6 +114,20 @@ async def test_ctrl_c_does_not_lose_lines_that_were_read(bootstrap: str, make_to
     assert (writer.returncode, err) == (INTERRUPTED, b"")
 
 
+async def test_a_table_whose_reader_has_left_or_whose_disk_is_full_is_no_traceback(bootstrap: str) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    process = await start("cluster", "describe", "--bootstrap-server", bootstrap, stdout=write_end)
+    os.close(write_end)
+    assert (await process.communicate())[1] == b""
+    assert process.returncode == PIPE_CLOSED
+    full = os.open("/dev/full", os.O_WRONLY)
+    process = await start("cluster", "describe", "--bootstrap-server", bootstrap, stdout=full)
+    os.close(full)
+    assert b"Traceback" not in (await process.communicate())[1]
+    assert process.returncode == FAILED
+
+
 async def test_a_reader_of_the_output_may_leave(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     await run(*produce(bootstrap, topic), stdin=b"\n".join(lines(20000)))
@@ -129,13 +143,17 @@ async def test_a_reader_of_the_output_may_leave(bootstrap: str, make_topic: Make
 async def test_what_cannot_be_done_is_told_in_one_line(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     _, err = await run(*consume(bootstrap, "nowhere"), status=1)
-    assert err.startswith("error: find a topic on nowhere: UNKNOWN_TOPIC_OR_PARTITION. Create the topic")
+    assert err.startswith(f"error: find a topic on nowhere at {bootstrap} (broker ")
+    assert ": UNKNOWN_TOPIC_OR_PARTITION. Create the topic" in err
     _, err = await run(*consume(bootstrap, topic, "--partition", "7"), status=1)
     assert err == f"error: topic {topic} has no partition 7\n"
     _, err = await run(*produce(bootstrap, topic, "--file", "/no/such/file"), status=1)
     assert err == "error: [Errno 2] No such file or directory: '/no/such/file'\n"
     _, err = await run(*consume("127.0.0.1:1", topic), status=1)
     assert err.startswith("error: find the cluster: 127.0.0.1:1: connection refused. Check bootstrap_servers")
+    zstd = ("--compression-type", "zstd", "--compression-level", "99")
+    _, err = await run(*produce(bootstrap, topic, *zstd), stdin=b"x", status=1)
+    assert "compression_level is 99. zstd has the levels -131072 to 22" in err
     _, err = await run(*consume("nowhere:x", topic), status=1)
     assert err.startswith("error: configure the client: bootstrap_servers is 'nowhere:x'")
 
