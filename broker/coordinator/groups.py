@@ -72,6 +72,7 @@ class Groups:
         self._loading: dict[int, int] = {}  # leader epochs by partition
         self._loads: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
+        self._creations = 0  # of the topic, under way
         self._is_stopped = False
 
     # --------------------------------------------------------------------------------------------- for handlers
@@ -109,15 +110,19 @@ class Groups:
 
     @property
     def has_topic(self) -> bool:
-        """Whether `__consumer_offsets` exists."""
-        return CONSUMER_OFFSETS in self._metadata.image.topics
+        """Whether `__consumer_offsets` exists, and is not just being created."""
+        return not self._creations and CONSUMER_OFFSETS in self._metadata.image.topics
 
     async def create_topic(self) -> None:
         """Create `__consumer_offsets`, and return when groups can be coordinated. Raises KafkaError."""
-        await ensure_topic(self._metadata)
-        await self._partitions.settled()
-        while self._loads:
-            await asyncio.wait(tuple(self._loads))
+        self._creations += 1
+        try:
+            await ensure_topic(self._metadata)
+            await self._partitions.settled()
+            while self._loads:
+                await asyncio.wait(tuple(self._loads))
+        finally:
+            self._creations -= 1
 
     def coordinator_of(self, group_id: str) -> int:
         """The node that coordinates the group, -1 if there is none now."""

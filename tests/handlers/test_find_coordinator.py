@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import pytest
 
 from broker.broker import Broker
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.wire import Wire
 
 
@@ -26,6 +30,25 @@ async def test_several_groups_are_found_at_once(wire: Wire, version: int) -> Non
 
     found = [(each.key, each.error_code, each.error_message, each.node_id) for each in response.coordinators]
     assert found == [(key, ErrorCode.NONE, "", 1) for key in ("a", "b")]
+
+
+@pytest.mark.usefixtures("only_here")  # Apache Kafka answers before groups can be coordinated
+async def test_whoever_is_told_of_the_coordinator_finds_it_at_work(broker: Broker, wire: Wire) -> None:
+    blocked = threading.Event()
+    blocking = [broker.services.partitions._threads.run(blocked.wait) for _ in range(4)]
+    async with Wire(wire.host, wire.port) as first, Wire(wire.host, wire.port) as second:
+        asking = [asyncio.create_task(first.ask(FindCoordinatorRequest(key="g"), 3))]
+        while not any(topic.is_internal for topic in (await wire.ask(MetadataRequest(None), 9)).topics):
+            pass
+        asking.append(asyncio.create_task(second.ask(FindCoordinatorRequest(key="g"), 3)))
+        await wire.ask(MetadataRequest(None), 9)
+        assert not any(task.done() for task in asking)  # the partitions have no logs yet
+
+        blocked.set()
+        await asyncio.gather(*asking, *blocking)
+
+    [group] = (await wire.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)]), 8)).groups
+    assert group.error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("version", [1, 3])
