@@ -1,4 +1,4 @@
-"""`python -m client configs describe|alter`: configs of topics, brokers and groups, with the flags of ConfigCommand."""
+"""`python -m client configs describe|alter`: configs of topics, brokers, their loggers, and groups."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _OWN_SOURCES = {
     ("TOPIC", True): "DYNAMIC_TOPIC_CONFIG",
     ("BROKER", True): "DYNAMIC_BROKER_CONFIG",
     ("BROKER", False): "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    ("BROKER_LOGGER", True): "DYNAMIC_BROKER_LOGGER_CONFIG",
     ("GROUP", True): "DYNAMIC_GROUP_CONFIG",
 }
 """The source of what was set for a resource itself, by its type and whether it has a name."""
@@ -55,6 +56,7 @@ def _add_entity_arguments(parser: argparse.ArgumentParser) -> None:
     entity.add_argument("--topic", metavar="NAME", help="of a topic")
     entity.add_argument("--broker", type=int, metavar="ID", help="of one broker")
     entity.add_argument("--broker-defaults", action="store_true", help="of all brokers together")
+    entity.add_argument("--broker-logger", type=int, metavar="ID", help="log levels of one broker")
     entity.add_argument("--group", metavar="ID", help="of a group")
 
 
@@ -121,12 +123,14 @@ def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
 
 
 def _resource(arguments: argparse.Namespace) -> ConfigResource:
-    from client.admin.wishes import ConfigResource
+    from client.admin.wishes import ConfigResource, ResourceType
 
     if arguments.topic is not None:
         return ConfigResource.topic(arguments.topic)
     if arguments.group is not None:
         return ConfigResource.group(arguments.group)
+    if arguments.broker_logger is not None:
+        return ConfigResource(ResourceType.BROKER_LOGGER, str(arguments.broker_logger))
     return ConfigResource.broker(arguments.broker)
 
 

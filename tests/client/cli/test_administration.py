@@ -116,6 +116,21 @@ async def test_configs_of_a_topic_and_of_brokers(bootstrap: str, make_topic: Mak
     assert "log.retention.ms" not in await described(*defaults)
 
 
+async def test_log_levels_of_a_running_broker(bootstrap: str) -> None:
+    [broker] = (await run_json("cluster", "describe", "--bootstrap-server", bootstrap))["brokers"]
+    its = ("--bootstrap-server", bootstrap, "--broker-logger", str(broker["broker"]))
+
+    async def levels() -> dict[str, str]:
+        return {row["name"]: row["value"] for row in await run_json("configs", "describe", *its)}
+
+    before = await levels()
+    name = next(name for name, level in before.items() if level != "DEBUG")
+    await run("configs", "alter", *its, "--add-config", f"{name}=DEBUG")
+    assert (await levels())[name] == "DEBUG"
+    await run("configs", "alter", *its, "--add-config", f"{name}={before[name]}")
+    assert (await levels())[name] == before[name]
+
+
 async def test_offsets_of_times_and_ends(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(2)
     async with Producer(bootstrap) as producer:
