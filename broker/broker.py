@@ -1,15 +1,15 @@
 """The composition root: builds every part of a broker, and starts and stops them in order. No behaviour of its own.
 
 ```
-start   threads ─► status pages ─► log directory (lock, identity, recovery) ─► metadata store ─► sockets bound
+start   threads ─► status pages ─► log directories (lock, identity, recovery) ─► metadata store ─► sockets bound
         ─► joined the cluster: image, controller ─► partitions led ─► upkeep ─► accepting
 stop    not accepting ─► parked requests answered ─► received requests answered, connections closed ─► upkeep ended
         ─► appends ended, logs flushed ─► left the cluster ─► store closed ─► logs closed, clean marker, unlocked
 ```
 
-A part that fails to start takes those before it down again, in reverse. When the log directory or the metadata fail
-later, `failed` is set: whoever runs the broker stops it, as Kafka halts when its last directory is gone; nothing is
-then marked clean.
+A part that fails to start takes those before it down again, in reverse. When the metadata fail later, or the log
+directory that holds them, `failed` is set: whoever runs the broker stops it, as Kafka halts then; nothing is marked
+clean. Without another of its directories it goes on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -52,6 +53,7 @@ from broker.server.server import Server
 from broker.storage.files import OsFiles
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
+from broker.storage.log_dirs import LogDirs
 from broker.storage.read_only_files import ReadOnlyFiles
 from broker.tasks import BackgroundTasks
 from broker.topic_config import log_config
@@ -103,7 +105,7 @@ class Broker:
         self.failed = asyncio.Event()
         self.metrics_port = -1
         self.services: Services  # these while it runs
-        self.log_dir: LogDir
+        self.log_dirs: LogDirs
         self.upkeep: Upkeep
         self.group_lag: GroupLag
         self._clock = clock or SystemClock()
@@ -123,6 +125,11 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+    @property
+    def log_dir(self) -> LogDir:
+        """The first of the log directories."""
+        return self.log_dirs.first
 
     @property
     def port(self) -> int:
@@ -166,15 +173,15 @@ class Broker:
         if config.metrics_port >= 0:
             await self._start_status_server()
         self._gauges.state = RECOVERY
-        self.log_dir = log_dir = await self._open_log_dir(threads)
-        stack.push_async_callback(self._close_log_dir, log_dir, threads)
-        store = await SqliteStore.open(await self._metadata_path(log_dir, threads))
+        self.log_dirs = log_dirs = await self._open_log_dirs(threads)
+        stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
+        store = await SqliteStore.open(await self._metadata_path(log_dirs.first, threads))
         stack.push_async_callback(store.close)
         metadata = Metadata(
             config,
             store,
-            cluster_id=log_dir.meta.cluster_id,
-            log_dir_id=log_dir.meta.directory_id,
+            cluster_id=log_dirs.first.meta.cluster_id,
+            log_dir_id=log_dirs.first.meta.directory_id,
             boot_id=boot_id(),
             clock=self._clock,
             randomness=self._randomness,
@@ -186,7 +193,7 @@ class Broker:
         group_purgatory: Purgatory[ErrorCode] = Purgatory("Groups", loop)
         self._partitions = partitions = Partitions(
             node_id=config.node_id,
-            log_dir=log_dir,
+            log_dirs=log_dirs,
             log_config_of=self._log_config_of,
             purgatories=(produce_purgatory, group_purgatory, fetch_purgatory),
             threads=threads,
@@ -195,7 +202,7 @@ class Broker:
             clock=self._clock,
         )
         self.upkeep = upkeep = Upkeep(
-            log_dir, partitions, threads, self._clock, lambda: metadata.image.dynamic_configs(config.node_id)
+            log_dirs, partitions, threads, self._clock, lambda: metadata.image.dynamic_configs(config.node_id)
         )
         metadata.on_change(lambda _, image: partitions.apply(image))
         groups = self._group_coordinator(metadata, partitions, threads, tasks, group_purgatory)
@@ -216,7 +223,7 @@ class Broker:
         )
         self.services = services
         self.group_lag = GroupLag(groups, partitions, threads, self._clock, config.metrics_partition_limit)
-        self._gauges.attach(services, log_dir, upkeep.compaction.cleaner, self.group_lag)
+        self._gauges.attach(services, log_dirs, upkeep.compaction.cleaner, self.group_lag)
         handlers = ReadOnlyTable() if self._read_only else HandlerTable()
         self._server = Server(config, handlers, services, self.metrics, self._clock, threads.run)
         metadata.on_change(self._configure_server)
@@ -227,11 +234,10 @@ class Broker:
         stack.push_async_callback(self._stop_serving, self._server, groups, purgatories)
         await self._server.bind()
         await metadata.start(self._listeners(self._server))
-        if await must_adopt(metadata):
-            await adopt_topics(metadata, log_dir.logs.values(), await threads.run(log_dir.kraft_topics))
+        await self._adopt_topics(metadata, log_dirs, threads)
         await partitions.settled()
         partitions.warn_of_strays()
-        log_dir.broker_epoch = metadata.broker_epoch
+        log_dirs.set_broker_epoch(metadata.broker_epoch)
         if not self._read_only:
             upkeep.start(tasks, config)
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, groups.expire)
@@ -282,14 +288,9 @@ class Broker:
             return "it failed"
         return None if self._gauges.state == RUNNING else "it is starting or stopping"
 
-    async def _open_log_dir(self, threads: DiskThreads) -> LogDir:
-        loop = asyncio.get_running_loop()
+    async def _open_log_dirs(self, threads: DiskThreads) -> LogDirs:
         config = self.config
         defaults = log_config(config)
-
-        def failed(error: OSError) -> None:  # on whatever thread saw it
-            loop.call_soon_threadsafe(self._log_dir_failed, error)
-
         given_up = False
 
         def progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:
@@ -297,20 +298,9 @@ class Broker:
                 raise StartGivenUpError
             _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done=done, total=total)
 
-        path = config.log_dirs[0]
-        files = ReadOnlyFiles() if self._read_only else OsFiles()
-        if self._read_only:
-            files.scan(path)  # raises if it is not there; a log directory that is opened is made
-        log_dir = LogDir(
-            path,
-            clock=self._clock,
-            randomness=self._randomness,
-            files=files,
-            on_failure=failed,
-            on_flush=self.metrics.log_flush.note,
-        )
+        log_dirs = self._log_dirs()
         opening = threads.run(
-            log_dir.open,
+            log_dirs.open,
             lambda _: defaults,
             node_id=config.node_id,
             cluster_id=config.cluster_id,
@@ -322,9 +312,33 @@ class Broker:
             given_up = True
             await asyncio.wait({opening})
             if opening.exception() is None:
-                await threads.run(log_dir.close)
+                await threads.run(log_dirs.close)
             raise
-        return log_dir
+        return log_dirs
+
+    def _log_dirs(self) -> LogDirs:
+        loop = asyncio.get_running_loop()
+
+        def failed(index: int, error: OSError) -> None:  # on whatever thread saw it
+            loop.call_soon_threadsafe(self._log_dir_failed, log_dirs, index, error)
+
+        directories = []
+        for index, path in enumerate(self.config.log_dirs):
+            files = ReadOnlyFiles() if self._read_only else OsFiles()
+            if self._read_only:
+                files.scan(path)  # raises if it is not there; a log directory that is opened is made
+            directories.append(
+                LogDir(
+                    path,
+                    clock=self._clock,
+                    randomness=self._randomness,
+                    files=files,
+                    on_failure=partial(failed, index),
+                    on_flush=self.metrics.log_flush.note,
+                )
+            )
+        log_dirs = LogDirs(directories)
+        return log_dirs
 
     async def _metadata_path(self, log_dir: LogDir, threads: DiskThreads) -> Path:
         """Where the metadata are: in the log directory, or in a copy that may change."""
@@ -335,8 +349,16 @@ class Broker:
         await threads.run(copy_store, path, self._temporary)
         return self._temporary / FILE_NAME
 
-    async def _close_log_dir(self, log_dir: LogDir, threads: DiskThreads) -> None:
-        await threads.run(log_dir.close, clean=self._is_clean)
+    async def _close_log_dirs(self, log_dirs: LogDirs, threads: DiskThreads) -> None:
+        await threads.run(log_dirs.close, clean=self._is_clean)
+
+    async def _adopt_topics(self, metadata: Metadata, log_dirs: LogDirs, threads: DiskThreads) -> None:
+        if not await must_adopt(metadata):
+            return
+        if log_dirs.offline:
+            _LOG.warning("topics are not looked for while a log directory is offline", first=log_dirs.offline[0].path)
+        else:
+            await adopt_topics(metadata, log_dirs.logs.values(), await threads.run(log_dirs.kraft_topics))
 
     async def _leave(self, metadata: Metadata, partitions: Partitions, upkeep: Upkeep) -> None:
         await partitions.drained()
@@ -345,7 +367,7 @@ class Broker:
         except KafkaError as error:
             self._is_clean = False
             _LOG.error("logs could not be flushed", error=str(error))
-        await metadata.stop(clean=self._is_clean and self._has_started)
+        await metadata.stop(clean=self._is_clean and self._has_started and not self.log_dirs.offline)
 
     @staticmethod
     async def _stop_serving(server: Server, groups: Groups, purgatories: tuple[Purgatory[Any], ...]) -> None:
@@ -361,10 +383,11 @@ class Broker:
             _LOG.exception("broker failed", error, part=what)
             self.failed.set()
 
-    def _log_dir_failed(self, error: OSError) -> None:
+    def _log_dir_failed(self, log_dirs: LogDirs, index: int, error: OSError) -> None:
         if self._partitions is not None:
-            self._partitions.log_dir_failed()
-        self._fail("log directory", error)
+            self._partitions.log_dir_failed(log_dirs.directories[index])
+        if index == 0 or not log_dirs.online:  # the first holds the metadata
+            self._fail("log directory", error)
 
     def _configure_server(self, before: MetadataImage, after: MetadataImage) -> None:
         if after.broker_configs != before.broker_configs:

@@ -11,7 +11,7 @@ from broker.metrics import CleanerGauges, ClusterGauges, CommittedGauges, Gauges
 from broker.replication.isr import effective_min_insync
 from broker.replication.partition import Partition
 from broker.storage.cleaner import Cleaner
-from broker.storage.log_dir import LogDir
+from broker.storage.log_dirs import LogDirs
 from protocol.errors import KafkaError
 
 STARTING = 1
@@ -27,28 +27,29 @@ class BrokerGauges:
     def __init__(self) -> None:
         self.state = STARTING
         self._services: Services | None = None
-        self._log_dir: LogDir | None = None
+        self._log_dirs: LogDirs | None = None
         self._cleaner: Cleaner | None = None
         self._group_lag: GroupLag | None = None
 
-    def attach(self, services: Services, log_dir: LogDir, cleaner: Cleaner, group_lag: GroupLag) -> None:
+    def attach(self, services: Services, log_dirs: LogDirs, cleaner: Cleaner, group_lag: GroupLag) -> None:
         """From now on there is something to look at."""
         self._services = services
-        self._log_dir = log_dir
+        self._log_dirs = log_dirs
         self._cleaner = cleaner
         self._group_lag = group_lag
 
     def read(self) -> Gauges:
         """Look at everything; for a thousand partitions this takes a few milliseconds."""
-        services, log_dir = self._services, self._log_dir
-        if services is None or log_dir is None or self._cleaner is None:
+        services, log_dirs = self._services, self._log_dirs
+        if services is None or log_dirs is None or self._cleaner is None:
             return Gauges(broker_state=self.state)
         image = services.metadata.image
         node_id = services.config.node_id
         gauges = Gauges(
             broker_state=self.state,
             partition_count=len(services.partitions),
-            offline_log_directories=int(log_dir.failure.error is not None),
+            offline_log_directories=len(log_dirs.offline),
+            log_directories={str(each.path): each.failure.error is not None for each in log_dirs.directories},
             is_active_controller=image.controller_id == node_id,
             active_brokers=len(image.brokers),
             fenced_brokers=len(image.registered) - len(image.brokers),
@@ -56,7 +57,7 @@ class BrokerGauges:
             fetch_sessions=len(services.fetch_sessions),
             fetch_session_partitions=services.fetch_sessions.partitions_count,
             fetch_session_evictions=services.fetch_sessions.evictions,
-            cleaner=_read_cleaner(self._cleaner, log_dir),
+            cleaner=_read_cleaner(self._cleaner, log_dirs),
             purgatory_sizes={each.name: len(each) for each in (services.produce_purgatory, services.fetch_purgatory)},
         )
         for partition in services.partitions:
@@ -133,7 +134,7 @@ class BrokerGauges:
         return max(partition.high_watermark - offset, 0)
 
 
-def _read_cleaner(cleaner: Cleaner, log_dir: LogDir) -> CleanerGauges:
+def _read_cleaner(cleaner: Cleaner, log_dirs: LogDirs) -> CleanerGauges:
     report = cleaner.report
     return CleanerGauges(
         max_dirty_percent=report.max_dirty_percent,
@@ -143,7 +144,7 @@ def _read_cleaner(cleaner: Cleaner, log_dir: LogDir) -> CleanerGauges:
         max_buffer_utilization_percent=100 * report.last.buffer_utilization,
         max_compaction_delay_seconds=report.max_compaction_delay_seconds,
         dead_workers=report.dead_workers,
-        uncleanable={str(log_dir.path): cleaner.uncleanable(log_dir)},
+        uncleanable={str(each.path): cleaner.uncleanable(each) for each in log_dirs.directories},
     )
 
 

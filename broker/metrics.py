@@ -211,6 +211,7 @@ class Gauges(msgspec.Struct):
     at_min_isr_partitions: int = 0
     offline_replicas: int = 0
     offline_log_directories: int = 0
+    log_directories: dict[str, bool] = {}  # by path: whether it failed
     producer_ids: int = 0
     is_active_controller: bool = False
     offline_partitions: int = 0

@@ -199,6 +199,12 @@ class MetricsCollector(Collector):
         for operation, size in gauges.purgatory_sizes.items():
             purgatories.add_metric([operation], size)
         yield purgatories
+        directories = GaugeMetricFamily(
+            "kafka_log_logmanager_logdirectoryoffline", "1 if the log directory failed.", labels=["logDirectory"]
+        )
+        for path, has_failed in gauges.log_directories.items():
+            directories.add_metric([path], has_failed)
+        yield directories
         idle = self._metrics.loop_idle
         text = "Fraction of time in which the event loop was idle."
         yield GaugeMetricFamily("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", text, idle)

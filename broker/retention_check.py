@@ -27,7 +27,7 @@ from broker.replication.disk_threads import DiskThreads
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.storage.log import Log
-from broker.storage.log_dir import LogDir
+from broker.storage.log_dirs import LogDirs
 from broker.storage.segment import Segment
 from protocol.errors import KafkaError
 
@@ -50,8 +50,8 @@ class Expired(NamedTuple):
 class RetentionCheck:
     """Looks at the partitions of one broker. One `run` at a time for any partition."""
 
-    def __init__(self, log_dir: LogDir, partitions: Partitions, threads: DiskThreads) -> None:
-        self._log_dir = log_dir
+    def __init__(self, log_dirs: LogDirs, partitions: Partitions, threads: DiskThreads) -> None:
+        self._log_dirs = log_dirs
         self._partitions = partitions
         self._threads = threads
 
@@ -70,7 +70,7 @@ class RetentionCheck:
         started = [each for each in expired if not each.includes_active and _start_behind(each)]
         if not started:
             return 0
-        self._log_dir.checkpoint_log_start_offsets()
+        self._log_dirs.checkpoint_log_start_offsets()
         for partition, segments in started:
             log = partition.log
             log.delete_segments(segments)

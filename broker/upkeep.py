@@ -26,7 +26,7 @@ from broker.config import BrokerConfig
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partitions import Partitions
 from broker.retention_check import RetentionCheck
-from broker.storage.log_dir import LogDir
+from broker.storage.log_dirs import LogDirs
 from broker.tasks import BackgroundTasks
 
 _FLUSH_CHECK_MS = 1_000
@@ -35,39 +35,39 @@ _PRODUCER_CHECK_MS = 600_000
 
 
 class Upkeep:
-    """The chores of one log directory. `dynamic` tells which properties were set for this broker at run time."""
+    """The chores of the log directories. `dynamic` tells which properties were set for this broker at run time."""
 
     def __init__(
         self,
-        log_dir: LogDir,
+        log_dirs: LogDirs,
         partitions: Partitions,
         threads: DiskThreads,
         clock: Clock,
         dynamic: Callable[[], Mapping[str, str]],
     ) -> None:
-        self._log_dir = log_dir
+        self._log_dirs = log_dirs
         self._partitions = partitions
         self._threads = threads
-        self.retention = RetentionCheck(log_dir, partitions, threads)
-        self.compaction = CompactionRounds([log_dir], self.retention, clock, dynamic)
+        self.retention = RetentionCheck(log_dirs, partitions, threads)
+        self.compaction = CompactionRounds(log_dirs.directories, self.retention, clock, dynamic)
 
     def start(self, tasks: BackgroundTasks, config: BrokerConfig) -> None:
         """Begin, until `tasks` are stopped."""
-        log_dir, run = self._log_dir, self._threads.run
+        log_dirs, run = self._log_dirs, self._threads.run
         tasks.every(
             "high watermark checkpoint",
             config.replica_high_watermark_checkpoint_interval_ms,
-            lambda: run(log_dir.checkpoint_high_watermarks),
+            lambda: run(log_dirs.checkpoint_high_watermarks),
         )
         tasks.every(
             "recovery point checkpoint",
             config.log_flush_offset_checkpoint_interval_ms,
-            lambda: run(log_dir.checkpoint_recovery_points),
+            lambda: run(log_dirs.checkpoint_recovery_points),
         )
         tasks.every(
             "log start offset checkpoint",
             config.log_flush_start_offset_checkpoint_interval_ms,
-            lambda: run(log_dir.checkpoint_log_start_offsets),
+            lambda: run(log_dirs.checkpoint_log_start_offsets),
         )
         tasks.every("flush", min(_FLUSH_CHECK_MS, config.log_flush_scheduler_interval_ms), self.flush_due)
         tasks.every(
@@ -87,12 +87,11 @@ class Upkeep:
 
     async def flush_all(self) -> None:
         """Flush everything; raises KafkaError if the disk fails."""
-        unsynced = [log for log in self._log_dir.logs.values() if log.recovery_point < log.log_end_offset]
-        await asyncio.gather(*(self._threads.run(log.flush) for log in unsynced))
+        await asyncio.gather(*(self._threads.run(log.flush) for log in self._log_dirs.unsynced()))
 
     def delete_due(self) -> Awaitable[object] | None:
         """Remove the files whose time has come."""
-        return self._threads.run(self._log_dir.deletions.run_due) if len(self._log_dir.deletions) else None
+        return self._threads.run(self._log_dirs.delete_due) if self._log_dirs.has_deletions else None
 
     def forget_producers(self) -> None:
         """Forget idempotent producers that have not written for producer.id.expiration.ms."""

@@ -43,7 +43,8 @@ class LogDirProperties(Table):
 
     log_dirs = Property(
         "log.dirs", LIST, None, fallback=(Fallback("log.dir"),),
-        doc="The directory for logs and metadata; an empty one is formatted at the first start.",
+        doc="The directories for logs, with commas between them; a new partition goes where the fewest are. Metadata "
+        "are in the first. An empty one is formatted at the first start.",
     )
     log_dir = Property("log.dir", LIST, ["/tmp/kafka-logs"], doc="Used if log.dirs is not set.")  # noqa: S108
     log_flush_scheduler_interval_ms = Property(

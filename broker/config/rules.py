@@ -62,9 +62,6 @@ def _log_dirs(values: Mapping[str, Any]) -> Iterator[str]:
     directories = values["log.dirs"]
     if not directories or "" in directories:
         yield "log.dirs names no directory"
-    elif len(directories) > 1:
-        # Differs from Kafka: one directory, because partitions are not spread over several yet.
-        yield f"log.dirs names {len(directories)} directories; so far one is supported"
 
 
 def _listeners(values: Mapping[str, Any]) -> Iterator[str]:

@@ -35,6 +35,7 @@ from broker.storage.files import Volume
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
+from broker.storage.log_dirs import LogDirs
 from broker.storage.log_opening import ZERO_TOPIC_ID
 from broker.tasks import BackgroundTasks
 from protocol.errors import ErrorCode, KafkaError
@@ -56,7 +57,7 @@ class Partitions:
         self,
         *,
         node_id: int,
-        log_dir: LogDir,
+        log_dirs: LogDirs,
         log_config_of: Callable[[MetadataImage, TopicImage], LogConfig],
         purgatories: Sequence[Purgatory[Any]],
         threads: DiskThreads,
@@ -65,7 +66,7 @@ class Partitions:
         clock: Clock,
     ) -> None:
         self._node_id = node_id
-        self._log_dir = log_dir
+        self._log_dirs = log_dirs
         self._log_config_of = log_config_of
         self._purgatories = purgatories
         self._threads = threads
@@ -90,7 +91,7 @@ class Partitions:
     @property
     def log_dirs(self) -> Sequence[LogDir]:
         """The log directories that the partitions' logs are in."""
-        return (self._log_dir,)
+        return self._log_dirs.directories
 
     async def volume_of(self, log_dir: LogDir) -> Volume:
         """The file system that a log directory is on. Raises KafkaError KAFKA_STORAGE_ERROR."""
@@ -144,16 +145,17 @@ class Partitions:
 
     def warn_of_strays(self) -> None:
         """Say which logs no topic owns, once all has been applied: they are left alone and serve nobody."""
-        logs = tuple(self._log_dir.logs)  # a copy, because threads add logs
+        logs = tuple(self._log_dirs.logs)  # a copy, because threads add logs
         strays = [f"{topic}-{index}" for topic, index in logs if index not in self._by_name.get(topic, ())]
         if strays:
             _LOG.warning("logs without a topic", count=len(strays), first=strays[0])
 
-    def log_dir_failed(self) -> None:
-        """Refuse everything from now on with KAFKA_STORAGE_ERROR: the directory under the logs cannot be trusted."""
+    def log_dir_failed(self, log_dir: LogDir) -> None:
+        """Refuse everything from now on with KAFKA_STORAGE_ERROR that concerns the logs in a directory that failed."""
         for partition in self:
-            partition.offline = True
-            self._release(partition)
+            if self._log_dirs.directory_of(partition.topic, partition.index) is log_dir:
+                partition.offline = True
+                self._release(partition)
 
     async def drained(self) -> None:
         """Wait until no append is on its way to any log; for the end, when no request comes any more."""
@@ -163,7 +165,7 @@ class Partitions:
     def _why_not_here(self, topic: TopicImage | None, name: str, index: int) -> KafkaError:
         if topic is None or not 0 <= index < len(topic.partitions):
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
-        if self._node_id in topic.partitions[index].replicas and self._log_dir.failure.error is not None:
+        if self._node_id in topic.partitions[index].replicas and self._log_dirs.offline:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is in a log directory that has failed")
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is led by {topic.partitions[index].leader}")
 
@@ -187,7 +189,7 @@ class Partitions:
             known = old.partitions if old is not None else []
             for index, image in enumerate(new.partitions):
                 if self._node_id in image.replicas and (index >= len(known) or image is not known[index]):
-                    yield partial(self._update, new, index, image)
+                    yield partial(self._update, new, index, image, is_first=before.revision == 0)
 
     def _run_steps(self) -> None:
         """Run steps until they are done, take too long, or must be waited for; then go on later."""
@@ -226,26 +228,30 @@ class Partitions:
             else:
                 future.set_exception(error)
 
-    def _update(self, topic: TopicImage, index: int, image: PartitionImage) -> Coroutine[Any, Any, None] | None:
+    def _update(
+        self, topic: TopicImage, index: int, image: PartitionImage, *, is_first: bool
+    ) -> Coroutine[Any, Any, None] | None:
         partition = self._by_id.get(topic.topic_id, {}).get(index)
         if partition is not None:
             if partition.apply(image):
                 self._release(partition)
             return None
-        log = self._log_dir.logs.get((topic.name, index))
+        log = self._log_dirs.logs.get((topic.name, index))
+        if log is None and is_first and self._log_dirs.offline:
+            return None  # it may be in a directory that failed; `get` says so
         if log is None or log.topic_id != topic.topic_id:
             return self._create(topic, index, image)
         self._add(topic, index, image, log)
         return None
 
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
-        existing = self._log_dir.logs.get((topic.name, index))
+        existing = self._log_dirs.logs.get((topic.name, index))
         if existing is not None and existing.topic_id != ZERO_TOPIC_ID:
             # Deleted, perhaps while this broker was down, and created again under the same name.
             _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
-            await self._threads.run(self._log_dir.delete_log, topic.name, index)
+            await self._threads.run(self._log_dirs.delete_log, topic.name, index)
         config = self._log_config_of(self._image, topic)
-        log = await self._threads.run(self._log_dir.create_log, topic.name, index, topic.topic_id, config)
+        log = await self._threads.run(self._log_dirs.create_log, topic.name, index, topic.topic_id, config)
         self._add(topic, index, image, log)
 
     def _add(self, topic: TopicImage, index: int, image: PartitionImage, log: Log) -> None:
@@ -286,7 +292,7 @@ class Partitions:
 
     async def _delete_log(self, partition: Partition) -> None:
         await partition.drained()
-        await self._threads.run(self._log_dir.delete_log, partition.topic, partition.index)
+        await self._threads.run(self._log_dirs.delete_log, partition.topic, partition.index)
 
     def _touch(self, partition: Partition) -> None:
         for purgatory in self._purgatories:

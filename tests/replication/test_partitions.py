@@ -15,6 +15,7 @@ from broker.replication.log_appender import LARGE_APPEND_BYTES
 from broker.replication.partitions import Partitions
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
+from broker.storage.log_dirs import LogDirs
 from broker.tasks import BackgroundTasks
 from protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import NOW, batch
@@ -42,7 +43,7 @@ class Registry(Partitions):
         self.tasks = BackgroundTasks(self._failed)
         super().__init__(
             node_id=SELF,
-            log_dir=log_dir,
+            log_dirs=LogDirs([log_dir]),
             log_config_of=_config,
             purgatories=[self.purgatory],
             threads=threads,
@@ -199,7 +200,7 @@ async def test_many_partitions_are_made_some_at_a_time(partitions: Registry) -> 
 
 
 async def test_partitions_whose_logs_are_there_are_led_at_once(partitions: Registry, log_dir: LogDir) -> None:
-    log_dir.create_log("t", 0, AN_ID, LogConfig())
+    partitions._log_dirs.create_log("t", 0, AN_ID, LogConfig())
 
     partitions.apply(image(topic()))
 
@@ -207,7 +208,7 @@ async def test_partitions_whose_logs_are_there_are_led_at_once(partitions: Regis
 
 
 async def test_a_log_of_an_older_topic_of_the_name_goes_first(partitions: Registry, log_dir: LogDir) -> None:
-    log_dir.create_log("t", 0, ANOTHER_ID, LogConfig())
+    partitions._log_dirs.create_log("t", 0, ANOTHER_ID, LogConfig())
 
     await applied(partitions, image(topic()))
 
@@ -218,7 +219,7 @@ async def test_a_log_of_an_older_topic_of_the_name_goes_first(partitions: Regist
 async def test_after_the_disk_failed_the_others_are_refused_too(partitions: Registry, log_dir: LogDir) -> None:
     await applied(partitions, image(topic()))
     log_dir.failure.fail("testing", OSError(5, "Input/output error"))
-    partitions.log_dir_failed()
+    partitions.log_dir_failed(log_dir)
 
     await applied(partitions, image(topic(), topic("u", ANOTHER_ID)))
 

@@ -1,0 +1,97 @@
+"""A broker with several log directories, of which one fails: the others go on, and a restart brings it back."""
+
+from __future__ import annotations
+
+import urllib.request
+from pathlib import Path
+
+from broker.broker import Broker
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.handlers.requests import batch, create, produce, values_in
+from tests.handlers.requests import fetch as fetch_row
+from tests.wire import Wire
+
+FAILURE = OSError(5, "Input/output error")
+
+
+def properties(path: Path) -> dict[str, str]:
+    return {"log.dirs": f"{path}/a,{path}/b", "metrics.port": "0"}
+
+
+async def fetch_code(wire: Wire, partition: int) -> ErrorCode:
+    return ErrorCode((await fetch_row(wire, "t", partition=partition)).error_code)
+
+
+async def scraped(broker: Broker) -> str:
+    def scrape() -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{broker.metrics_port}/metrics") as response:
+            return str(response.read().decode())
+
+    import asyncio
+
+    return await asyncio.to_thread(scrape)
+
+
+async def test_a_directory_that_fails_takes_its_partitions_and_nothing_else(tmp_path: Path) -> None:
+    async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t", partitions=4)
+        for partition in range(4):
+            assert (await produce(wire, "t", batch(b"%d" % partition), partition)).error_code == ErrorCode.NONE
+        second = broker.log_dirs.directories[1]
+        lost = sorted(index for _, index in second.logs)
+        kept = sorted(index for _, index in broker.log_dirs.first.logs)
+        assert len(lost) == len(kept) == 2
+        assert "kafka_log_logmanager_offlinelogdirectorycount 0.0" in await scraped(broker)
+
+        second.failure.fail("testing", FAILURE)
+        for partition in lost:
+            row = await produce(wire, "t", batch(b"no"), partition)
+            assert row.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert await fetch_code(wire, partition) == ErrorCode.KAFKA_STORAGE_ERROR
+        for partition in kept:
+            assert (await produce(wire, "t", batch(b"more"), partition)).base_offset == 1
+            assert await fetch_code(wire, partition) == ErrorCode.NONE
+        metrics = await scraped(broker)
+        assert "kafka_log_logmanager_offlinelogdirectorycount 1.0" in metrics
+        assert f'kafka_log_logmanager_logdirectoryoffline{{logDirectory="{tmp_path}/b"}} 1.0' in metrics
+        assert f'kafka_log_logmanager_logdirectoryoffline{{logDirectory="{tmp_path}/a"}} 0.0' in metrics
+        await create(wire, "made-now", partitions=3)
+        assert {log.directory.parent.name for (name, _), log in broker.log_dirs.logs.items() if name == "made-now"} == {
+            "a"
+        }
+        assert not broker.failed.is_set()
+
+    async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        for partition in lost:
+            row = await fetch_row(wire, "t", partition=partition)
+            assert values_in(row) == [b"%d" % partition], "what was acknowledged is found again"
+            assert (await produce(wire, "t", batch(b"again"), partition)).base_offset == 1
+
+
+async def test_what_may_be_in_a_directory_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
+    async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t", partitions=2)
+        for partition in range(2):
+            await produce(wire, "t", batch(b"kept"), partition)
+        (lost,) = (index for _, index in broker.log_dirs.directories[1].logs)
+    (tmp_path / "b").rename(tmp_path / "elsewhere")
+    (tmp_path / "b").write_text("not a directory")
+
+    async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        assert (await produce(wire, "t", batch(b"no"), lost)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        asked = [ListOffsetsTopic("t", [ListOffsetsPartition(lost, timestamp=-1)])]
+        (topic,) = (await wire.ask(ListOffsetsRequest(-1, topics=asked), 4)).topics
+        assert topic.partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert (await produce(wire, "t", batch(b"more"), 1 - lost)).base_offset == 1
+    (tmp_path / "b").unlink()
+    (tmp_path / "elsewhere").rename(tmp_path / "b")
+
+    async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        assert values_in(await fetch_row(wire, "t", partition=lost)) == [b"kept"]
+
+
+async def test_without_the_first_directory_the_broker_ends(tmp_path: Path) -> None:
+    async with Broker(properties(tmp_path)) as broker:
+        broker.log_dirs.first.failure.fail("testing", FAILURE)
+        await broker.failed.wait()
