@@ -191,12 +191,17 @@ class DecoderWriter(SourceWriter):
         self.flush(depth + 1)
         self.line(depth + 1, f"{value}.append({item})")
 
-    def nested(self, field: LayoutField, part: Layout, depth: int) -> str:
+    def nested(self, field: LayoutField, part: Layout, depth: int, *, is_tagged: bool = False) -> str:
         if not field.is_nullable:
             return self.structure(part, depth)
-        value = self.take("b", "v", f"{field.name}: -1 is null")
+        if is_tagged:
+            value = self.take("B", "v", f"{field.name}: 0 is null")
+            is_null = f"not {value}"
+        else:
+            value = self.take("b", "v", f"{field.name}: -1 is null")
+            is_null = f"{value} < 0"
         self.flush(depth)
-        self.line(depth, f"if {value} < 0: {value} = None")
+        self.line(depth, f"if {is_null}: {value} = None")
         self.line(depth, "else:")
         item = self.structure(part, depth + 1)
         self.flush(depth + 1)
@@ -222,7 +227,10 @@ class DecoderWriter(SourceWriter):
         self.line(depth, f"{number}, o, {stop} = {self.refer('read_tag', parts.read_tag)}(b, o)")
         for index, (wanted, field) in enumerate(of.tagged):
             self.line(depth, f"{'elif' if index else 'if'} {number} == {wanted}:")
-            item = self.field(field, True, depth + 1)
+            if field.part is not None and not field.is_array:
+                item = self.nested(field, field.part, depth + 1, is_tagged=True)
+            else:
+                item = self.field(field, True, depth + 1)
             self.flush(depth + 1)
             self.line(depth + 1, f"{values[field.name]} = {item}")
             bad_tag = self.refer("bad_tag", parts.bad_tag)

@@ -142,12 +142,15 @@ class EncoderWriter(SourceWriter):
         if len(self.lines) == before:
             self.line(depth + 1, "pass")
 
-    def nested(self, field: LayoutField, part: Layout, x: str, out: str, depth: int) -> None:
+    def nested(
+        self, field: LayoutField, part: Layout, x: str, out: str, depth: int, *, is_tagged: bool = False
+    ) -> None:
         if not field.is_nullable:
             self.structure(part, x, out, depth)
             return
         self.flush(out, depth)
-        self.line(depth, f"if {x} is None: {out}.append(255)  # -1: null")
+        null = "0)  # a varint" if is_tagged else "255)  # -1"
+        self.line(depth, f"if {x} is None: {out}.append({null}: null")
         self.line(depth, "else:")
         self._run.append(("B", "1"))
         self.structure(part, x, out, depth + 1)
@@ -167,7 +170,10 @@ class EncoderWriter(SourceWriter):
             tag = self.fresh("tag")
             self.line(depth + 1, f"if {differs}:")
             self.line(depth + 2, f"{tag} = bytearray()")
-            self.field(field, True, f"{m}.{field.name}", tag, depth + 2)
+            if field.part is not None and not field.is_array:
+                self.nested(field, field.part, f"{m}.{field.name}", tag, depth + 2, is_tagged=True)
+            else:
+                self.field(field, True, f"{m}.{field.name}", tag, depth + 2)
             self.flush(tag, depth + 2)
             self.line(depth + 2, f"{count} += 1; {tags} += {varint}({number}) + {varint}(len({tag})) + {tag}")
         self.line(depth + 1, f"{out} += {varint}({count}) + {tags}")

@@ -104,14 +104,14 @@ class Explainer:
             values |= self._tagged_fields(of.tagged, depth)
         return of.cls(**values)
 
-    def _field(self, field: LayoutField, flexible: bool, depth: int) -> Any:
+    def _field(self, field: LayoutField, flexible: bool, depth: int, *, is_tagged: bool = False) -> Any:
         self._path.append(field.name)
         start = self.offset
         value: Any
         if field.is_array:
             value = self._array(field, flexible, depth)
         elif field.part is not None:
-            value = self._nested(field, field.part, depth)
+            value = self._nested(field, field.part, depth, is_tagged=is_tagged)
         else:
             value = self._scalar(field, flexible)
             self._row(start, depth, field.name, value_text(field, value))
@@ -147,10 +147,11 @@ class Explainer:
         element = field._replace(is_array=False, is_nullable=False)
         return [self._field(element._replace(name=f"[{index}]"), flexible, depth + 1) for index in range(count)]
 
-    def _nested(self, field: LayoutField, part: Layout, depth: int) -> Structure | None:
+    def _nested(self, field: LayoutField, part: Layout, depth: int, *, is_tagged: bool) -> Structure | None:
         if field.is_nullable:
             start = self.offset
-            is_null = self._take(1)[0] > 127
+            first = self._take(1)[0]
+            is_null = first == 0 if is_tagged else first > 127
             self._row(start, depth, field.name, "null" if is_null else part.cls.__name__)
             if is_null:
                 return None
@@ -179,7 +180,7 @@ class Explainer:
                 self._row(start, depth + 2, "unknown", bytes_text(self._take(size)))
                 continue
             field = fields[number]
-            values[field.name] = self._field(field, True, depth + 2)
+            values[field.name] = self._field(field, True, depth + 2, is_tagged=True)
             if self.offset != stop:
                 raise self._error(f"{field.name} takes {self.offset - start} of the {size} bytes of its tag", start)
         self._path.pop()

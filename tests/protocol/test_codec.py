@@ -22,6 +22,7 @@ from protocol.messages.fetch import (
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.schema import Layout, LayoutField, Message, layout, spec
+from protocol.stored_records.consumer_group import ConsumerGroupMemberMetadataValue
 
 EVERY_VERSION = [
     (cls, version)
@@ -220,3 +221,11 @@ def test_a_traceback_shows_the_compiled_source() -> None:
     shown = "".join(traceback.format_exception(caught.value.__cause__))
     assert "unpack_" in shown
     assert "# replica_id" in shown
+
+
+def test_a_null_structure_in_a_tag_is_a_zero() -> None:
+    # As Apache Kafka 4.3.1 wrote it of a member of the consumer protocol.
+    stored = bytes.fromhex("000005776972650b2f3132372e302e302e31020763672d74776f010000ea600001000100")
+    member = codec.decode(ConsumerGroupMemberMetadataValue, 0, stored, 0)
+    assert member.classic_member_metadata is None
+    assert codec.encode(member, 0) == stored
