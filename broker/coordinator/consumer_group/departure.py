@@ -83,7 +83,9 @@ def _orphaned(state: GroupState, members: Sequence[ConsumerMember]) -> list[str]
 
 
 def _put_aside(member: ConsumerMember) -> ConsumerMember:
-    return msgspec.structs.replace(member, member_epoch=STATIC_LEAVE_EPOCH, pending_revocation={})
+    # Who comes back begins with epoch 0, and may commit for these partitions in whatever epoch it is told first.
+    assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
+    return msgspec.structs.replace(member, member_epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation={})
 
 
 def _is_revoking(member: ConsumerMember) -> bool:

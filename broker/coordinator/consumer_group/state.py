@@ -72,7 +72,7 @@ class GroupState:
         self.group_id = group_id
         self.group_epoch = _FIRST_EPOCH
         self.metadata_hash = 0
-        self.target_epoch = 0
+        self.target_epoch = _FIRST_EPOCH
         self.target_timestamp = 0
         self.targets: dict[str, Assignment] = {}
         self.members: dict[str, ConsumerMember] = {}
@@ -124,14 +124,16 @@ class GroupState:
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """Return the records that take back all that was written of the group, members included."""
-        taken_back: list[CoordinatorRecord] = []
-        for member_id in self.members:
-            taken_back += records.member_deleted(self.group_id, member_id)
-        taken_back += [records.expression_deleted(self.group_id, pattern) for pattern in self.expressions]
-        taken_back.append(records.target_deleted(self.group_id))
-        taken_back.append(records.subscription_metadata_deleted(self.group_id))
-        taken_back.append(records.group_deleted(self.group_id))
-        return taken_back
+        by_member = [records.member_deleted(self.group_id, member_id) for member_id in self.members]
+        return [
+            *(current for current, _, _ in by_member),
+            *(target for _, target, _ in by_member),
+            records.target_deleted(self.group_id),
+            *(subscription for _, _, subscription in by_member),
+            *(records.expression_deleted(self.group_id, pattern) for pattern in self.expressions),
+            records.subscription_metadata_deleted(self.group_id),
+            records.group_deleted(self.group_id),
+        ]
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Take in one record of the group: of types 3 to 8 or 16."""

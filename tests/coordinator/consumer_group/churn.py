@@ -185,6 +185,8 @@ class Churn:
             name = member.instance_id or member.member_id
             for topic_id, epochs in member.assigned.items():
                 for number, epoch in epochs.items():
+                    if epoch == 0:
+                        continue  # put aside for a static member that was given it before
                     owner = self.given.setdefault(((topic_id, number), epoch), name)
                     assert owner == name, f"{topic_id!r}-{number} was given to {owner} and {name} in epoch {epoch}"
         believers: dict[Partition, str] = {}
