@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from broker.broker import Broker
+from broker.config.property import attribute_name
+from broker.topic_config import TOPIC_PROPERTIES, TopicProperty
 from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -152,6 +155,39 @@ async def test_each_resource_succeeds_for_itself_and_is_named_once(wire: Wire) -
 
 
 # What holds without a restart. Each property is changed at all the levels that it has.
+
+
+CHANGED = {
+    "cleanup.policy": "compact",
+    "compression.type": "zstd",
+    "compression.gzip.level": "5",
+    "compression.lz4.level": "5",
+    "compression.zstd.level": "5",
+    "message.timestamp.type": "LogAppendTime",
+    "min.cleanable.dirty.ratio": "0.25",
+    "min.insync.replicas": "3",
+    "preallocate": "true",
+    "unclean.leader.election.enable": "true",
+}
+ANY_NUMBER = "12345"
+
+
+@pytest.mark.parametrize("row", [row for row in TOPIC_PROPERTIES.values() if row.broker], ids=lambda row: row.name)
+async def test_every_property_reaches_logs_that_are_in_use(broker: Broker, wire: Wire, row: TopicProperty) -> None:
+    await create(wire, "t")
+    log = broker.log_dir.logs["t", 0]
+    before = log.config
+    text = CHANGED.get(row.name, ANY_NUMBER)
+    value = row.parse(text)
+    expected = replace(before, **{attribute_name(row.name): frozenset(value) if isinstance(value, list) else value})
+    assert row.broker is not None
+    assert expected != before
+
+    for kind, resource, name in ((TOPIC, "t", row.name), (BROKER, "1", row.broker.name), (BROKER, "", row.broker.name)):
+        assert (await change(wire, kind, resource, (name, SET, text))).error_code == ErrorCode.NONE
+        assert log.config == expected
+        assert (await change(wire, kind, resource, (name, DELETE, None))).error_code == ErrorCode.NONE
+        assert log.config == before
 
 
 async def refuses_big_batches(wire: Wire) -> bool:
