@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         CorruptRecordsError,
         DeliveryTimeoutError,
         LogTruncationError,
+        MembershipError,
         NoOffsetError,
         NotKafkaError,
         OffsetOutOfRangeError,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         UnknownTopicError,
         UnsupportedVersionError,
     )
+    from client.group.listener import RebalanceListener
     from client.partitioner import Partitioner
     from client.producer import Producer
     from client.record import ConsumerRecord, OffsetAndTimestamp, RecordMetadata, TopicPartition
@@ -104,6 +106,7 @@ __all__ = [
     "LogDirDescription",
     "LogTruncationError",
     "MemberDescription",
+    "MembershipError",
     "NewPartitions",
     "NewTopic",
     "NoOffsetError",
@@ -115,6 +118,7 @@ __all__ = [
     "PartitionLag",
     "Partitioner",
     "Producer",
+    "RebalanceListener",
     "RecordMetadata",
     "RecordTooLargeError",
     "ReplicaDescription",
@@ -160,6 +164,7 @@ _MODULES = {
     "PartitionLag": "client.admin.results",
     "Partitioner": "client.partitioner",
     "Producer": "client.producer",
+    "RebalanceListener": "client.group.listener",
     "RecordMetadata": "client.record",
     "ReplicaDescription": "client.admin.results",
     "ResourceType": "client.admin.wishes",

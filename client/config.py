@@ -25,6 +25,7 @@ COMPRESSION_LEVELS: dict[str, range] = {"gzip": range(1, 10), "lz4": range(1, 18
 """The levels of the codecs that have any; those of Kafka's compression.gzip.level and its like."""
 
 DEFAULT_PORT = 9092
+ASSIGNOR_NAMES = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 MAX_IN_FLIGHT_OF_IDEMPOTENCE = 5
 """A leader remembers the last five batches of a producer, so that many may be sent again without being doubled."""
 
@@ -168,9 +169,30 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     max_partition_fetch_bytes: int  # of one partition in one response; likewise
     max_poll_records: int  # that poll() returns at once
     default_api_timeout_ms: int  # for calls about offsets that have no timeout of their own
+    group_id: str | None  # needed to subscribe and to commit
+    group_instance_id: str | None  # a name of its own makes the consumer a static member, which restarts unnoticed
+    partition_assignment_strategy: Sequence[str]  # assignors of the group, by preference (`client.group.assignors`)
+    enable_auto_commit: bool  # commit what was handed out and is done, at intervals and when partitions go
+    auto_commit_interval_ms: int
+    session_timeout_ms: int  # a member that is not heard of for so long is out
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int  # a member that asks for no records for so long leaves
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _at_least(
+            self,
+            1,
+            ("auto_commit_interval_ms", "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms"),
+        )
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise _wrong("heartbeat_interval_ms", self.heartbeat_interval_ms, "make it less than session_timeout_ms")
+        if not self.partition_assignment_strategy or not set(self.partition_assignment_strategy) <= ASSIGNOR_NAMES:
+            raise _wrong(
+                "partition_assignment_strategy",
+                self.partition_assignment_strategy,
+                f"choose of {', '.join(sorted(ASSIGNOR_NAMES))}",
+            )
         if not is_policy(str(self.auto_offset_reset)):
             raise _wrong(
                 "auto_offset_reset", self.auto_offset_reset, "choose one of earliest, latest, none, by_duration:PT1H30M"

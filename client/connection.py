@@ -150,6 +150,12 @@ class Connection(asyncio.BufferedProtocol):
         self._write(frame)
         return future
 
+    def version_of(self, request: Message, at_most: int) -> int:
+        """The highest version up to `at_most` of a request that both sides know. Raises UnsupportedVersionError."""
+        key = spec(request.__class__).key
+        assert key is not None, "a request has an API key"
+        return self.versions.highest(key, at_most)
+
     def send_unanswered(self, request: Message, *, version: int | None = None) -> None:
         """Send a request that the broker does not answer: Produce with acks=0. Raises ConnectionLostError."""
         if not self.is_open:

@@ -1,7 +1,8 @@
 """The connections of one client: at most one to a node and purpose, made when first asked for and kept.
 
 A broker answers one connection in order, so a parked Fetch would hold back everything behind it: long polls go by a
-connection of their own, `Purpose.FETCH`, everything else by `Purpose.REQUESTS`.
+connection of their own, `Purpose.FETCH`, and joining a group, which waits for all members, by another, `Purpose.GROUP`.
+Everything else goes by `Purpose.REQUESTS`.
 
 After a failed attempt the next one to that node waits (`reconnect_backoff_ms`, growing). Callers that ask while an
 attempt is under way share it.
@@ -24,6 +25,7 @@ class Purpose(Enum):
 
     REQUESTS = "requests"
     FETCH = "fetch"
+    GROUP = "group"
 
 
 class Connections:

@@ -14,15 +14,19 @@ The position of a partition moves with each record that is handed out, and past 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
+from client.admin.results import CommittedOffset
 from client.cluster import Cluster
 from client.config import ClientSettings, ConsumerConfig, IsolationLevel, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork
 from client.errors import ClientError, ClosedError, ConfigurationError
 from client.fetcher import Fetcher
+from client.group.group import Group
+from client.group.listener import RebalanceListener
 from client.offset_lookup import OffsetLookup
 from client.offset_places import EARLIEST, LATEST
 from client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
@@ -48,6 +52,14 @@ class Consumer:
         max_partition_fetch_bytes: int = 1048576,
         max_poll_records: int = 500,
         default_api_timeout_ms: int = 60000,
+        group_id: str | None = None,
+        group_instance_id: str | None = None,
+        partition_assignment_strategy: Sequence[str] = ("range", "cooperative-sticky"),
+        enable_auto_commit: bool = True,
+        auto_commit_interval_ms: int = 5000,
+        session_timeout_ms: int = 45000,
+        heartbeat_interval_ms: int = 3000,
+        max_poll_interval_ms: int = 300000,
         network: Network | None = None,
         **client: Unpack[ClientSettings],
     ) -> None:
@@ -62,6 +74,14 @@ class Consumer:
             max_partition_fetch_bytes=max_partition_fetch_bytes,
             max_poll_records=max_poll_records,
             default_api_timeout_ms=default_api_timeout_ms,
+            group_id=group_id,
+            group_instance_id=group_instance_id,
+            partition_assignment_strategy=tuple(partition_assignment_strategy),
+            enable_auto_commit=enable_auto_commit,
+            auto_commit_interval_ms=auto_commit_interval_ms,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            max_poll_interval_ms=max_poll_interval_ms,
             **client,
         )
         self._network = network or TcpNetwork()
@@ -72,6 +92,7 @@ class Consumer:
         self._cluster: Cluster
         self._lookup: OffsetLookup
         self._fetcher: Fetcher
+        self._group: Group | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -80,7 +101,7 @@ class Consumer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.close()
+        await self._close(commits=kind is None)
 
     async def start(self) -> None:
         """Find the cluster; again, it does nothing. Raises ClientError."""
@@ -95,13 +116,27 @@ class Consumer:
             raise
         self._lookup = OffsetLookup(self._config, self._cluster)
         self._fetcher = Fetcher(self._config, self._cluster, self._subscription, self._lookup)
+        if self._config.group_id is not None:
+            self._group = Group(self._config, self._cluster, self._subscription, self._reassigned, self._interrupt)
         self._is_closed = False
 
     async def close(self) -> None:
-        """Stop fetching and disconnect. `async for` ends, a waiting poll raises ClosedError."""
-        if not self._is_closed:
-            self._is_closed = True
+        """Stop fetching, commit what was handed out (`enable_auto_commit`), leave the group and disconnect.
+
+        `async for` ends, a waiting poll raises ClosedError. An exception that leaves `async with` commits nothing:
+        the records of the last poll may not have been dealt with.
+        """
+        await self._close(commits=True)
+
+    async def _close(self, *, commits: bool) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
             await self._fetcher.close()
+            if self._group is not None:
+                await self._group.close(commits=commits)
+        finally:
             await self._cluster.close()
 
     # What is read.
@@ -109,10 +144,58 @@ class Consumer:
     def assign(self, partitions: Iterable[Partition]) -> None:
         """Read these partitions and no others; those that were assigned before keep their positions."""
         self._check_open()
+        if self._group is not None and self._group.is_subscribed:
+            raise ConfigurationError("assign partitions", "the group assigns them", "Call unsubscribe() first")
         self._subscription.assign(TopicPartition(*partition) for partition in partitions)
         self._cluster.track(self._subscription.topics())
-        self._current = None
-        self._fetcher.arrange()
+        self._reassigned()
+
+    async def subscribe(
+        self, topics: str | Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
+    ) -> None:
+        """Read what the group gives to this member, of these topics or of those whose whole names match a pattern.
+
+        The group is joined at the next poll; `listener` is told when partitions come and go. Consumers of one group
+        share the partitions, each group gets all of them. Raises ConfigurationError without `group_id`.
+        """
+        group = self._need_group("subscribe")
+        pattern = topics if isinstance(topics, re.Pattern) else None
+        names = [] if isinstance(topics, re.Pattern) else [topics] if isinstance(topics, str) else list(topics)
+        if not group.is_subscribed:
+            self._subscription.assign(())
+            self._reassigned()
+        await group.subscribe(names, pattern, listener)
+
+    async def unsubscribe(self) -> None:
+        """Give everything up and leave the group at once."""
+        await self._need_group("unsubscribe").subscribe((), None, None)
+
+    async def commit(self, offsets: Mapping[AnyPartition, int | CommittedOffset] | None = None) -> None:
+        """Commit these offsets (of the next record to read), or how far every assigned partition was handed out.
+
+        Raises MembershipError if the group went on without this member, other BrokerErrors, TransportErrors and
+        TimeLimitError after `default_api_timeout_ms`.
+        """
+        group = self._need_group("commit")
+        wanted = group.positions(self._subscription.states)
+        if offsets is not None:
+            wanted = {
+                TopicPartition(*partition): CommittedOffset(at) if isinstance(at, int) else at
+                for partition, at in offsets.items()
+            }
+        await group.offsets.commit(wanted, self._timeout_ms)
+
+    async def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, CommittedOffset | None]:
+        """What the group committed for these partitions, None for nothing. Raises ClientError."""
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        return await self._need_group("read committed offsets").offsets.committed(wanted, self._timeout_ms)
+
+    def lag(self, partition: Partition) -> int | None:
+        """How many offsets an assigned partition is behind its end, as of the last fetch; None before."""
+        state = self._subscription.state(TopicPartition(*partition))
+        if state.position is None or state.high_watermark < 0:
+            return None
+        return max(0, state.high_watermark - state.position)
 
     def assignment(self) -> list[TopicPartition]:
         """The assigned partitions, sorted."""
@@ -193,12 +276,13 @@ class Consumer:
         arrived = self._fetcher.arrived
         deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
         while True:
-            arrived.clear()
-            if records := self._take(limit):
-                return records
-            self._raise_error()
             try:
                 async with asyncio.timeout_at(deadline):
+                    await self._tend()
+                    arrived.clear()
+                    if records := self._take(limit):
+                        return records
+                    self._raise_error()
                     await arrived.wait()
             except TimeoutError:
                 return []
@@ -222,6 +306,7 @@ class Consumer:
         while True:
             if self._current is not None:
                 self._fetcher.drained(self._current)
+            await self._tend()
             arrived.clear()
             state = self._current = self._subscription.with_records()
             if state is None:
@@ -250,6 +335,28 @@ class Consumer:
             if not state.buffered or len(taken) < limit - len(records):
                 self._fetcher.drained(state)
         return records
+
+    async def _tend(self) -> None:
+        """What the group needs between records."""
+        if self._group is not None and self._group.is_subscribed:
+            await self._group.tend()
+            self._check_open()
+
+    def _reassigned(self) -> None:
+        """Partitions have come or gone."""
+        self._current = None
+        self._fetcher.arrange()
+
+    def _interrupt(self) -> None:
+        """Have the group tended before the next record."""
+        self._current = None
+        self._fetcher.arrived.set()
+
+    def _need_group(self, tried: str) -> Group:
+        self._check_open()
+        if self._group is None:
+            raise ConfigurationError(tried, "there is no group_id", "Give the consumer one")
+        return self._group
 
     def _start_fetching(self) -> None:
         self._check_open()

@@ -16,6 +16,7 @@ ClientError                            .retriable: whether the same call may suc
 │   ├── TopicExistsError                    TOPIC_ALREADY_EXISTS
 │   ├── AuthorizationError                  *_AUTHORIZATION_FAILED
 │   ├── RecordTooLargeError                 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE; also before sending
+│   ├── MembershipError                     ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_*: the group went on
 │   └── OffsetOutOfRangeError               OFFSET_OUT_OF_RANGE
 ├── TimeLimitError                     yes  the client gave up waiting (also a TimeoutError)
 │   ├── BufferFullError                yes  send() found no room within max_block_ms
@@ -171,6 +172,10 @@ class RecordTooLargeError(BrokerError):
     """A record, or the smallest batch that holds it, is larger than client, topic or broker allow."""
 
 
+class MembershipError(BrokerError):
+    """The group does not count on this member any more, or not as it was; its partitions may be another's."""
+
+
 class OffsetOutOfRangeError(BrokerError):
     """The offset is before the start of the log or after its end."""
 
@@ -209,6 +214,10 @@ _CLASSES: dict[ErrorCode, type[BrokerError]] = {
     ErrorCode.MESSAGE_TOO_LARGE: RecordTooLargeError,
     ErrorCode.RECORD_LIST_TOO_LARGE: RecordTooLargeError,
     ErrorCode.OFFSET_OUT_OF_RANGE: OffsetOutOfRangeError,
+    ErrorCode.ILLEGAL_GENERATION: MembershipError,
+    ErrorCode.UNKNOWN_MEMBER_ID: MembershipError,
+    ErrorCode.FENCED_INSTANCE_ID: MembershipError,
+    ErrorCode.FENCED_MEMBER_EPOCH: MembershipError,
 }
 
 _CURES: dict[ErrorCode, str] = {
@@ -222,6 +231,10 @@ _CURES: dict[ErrorCode, str] = {
     ),
     ErrorCode.RECORD_LIST_TOO_LARGE: "Lower batch_size, or raise the topic's segment.bytes",
     ErrorCode.OFFSET_OUT_OF_RANGE: "Seek to an offset between the beginning and the end of the partition",
+    ErrorCode.ILLEGAL_GENERATION: "The group was rebalanced; poll again, and go on with what is assigned then",
+    ErrorCode.UNKNOWN_MEMBER_ID: "Poll more often, or raise session_timeout_ms and max_poll_interval_ms",
+    ErrorCode.FENCED_INSTANCE_ID: "Another consumer has the same group_instance_id: give each its own",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Ask for an ACL on the group",
     ErrorCode.NOT_ENOUGH_REPLICAS: "Wait until replicas are back in sync, or lower min.insync.replicas of the topic",
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "Wait until replicas are back in sync",
     ErrorCode.LEADER_NOT_AVAILABLE: "The partition has no leader: is a broker down?",

@@ -66,7 +66,8 @@ class Positions:
 
     async def _look_up(self, topic: str, states: list[PartitionState]) -> None:
         try:
-            await self.reset(states)
+            if missing := [state for state in states if state.position is None]:  # the user may have sought meanwhile
+                await self.reset(missing)
         except ClientError as error:
             for state in states:
                 if state.position is None:

@@ -15,18 +15,17 @@ from client.admin.calls import Calls, Outcomes
 from client.admin.results import GroupDescription, GroupListing, MemberDescription, Results
 from client.connection import Connection
 from client.errors import BrokerError, ClientError, UnsupportedVersionError, broker_error
+from client.group.coordinator import find_coordinators
 from client.group.embedded import assigned, decode_embedded
 from client.record import TopicPartition
 from protocol.errors import ErrorCode, RemoteProtocolError
 from protocol.messages import consumer_group_describe as newer
 from protocol.messages import describe_groups as classic
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-_FIND_COORDINATOR_KEY, _LIST_GROUPS_KEY = 10, 16
-_FIRST_OF_MANY_KEYS = 4
+_LIST_GROUPS_KEY = 16
 _FIRST_WITH_STATES, _FIRST_WITH_TYPES = 4, 5
 _UNKNOWN_NODE = -1
 
@@ -103,14 +102,11 @@ async def delete_groups(calls: Calls, groups: Iterable[str], *, timeout_ms: int 
 async def coordinators(calls: Calls, tried: str, groups: Sequence[str]) -> dict[str, int | ClientError | None]:
     """The coordinator of each group, for `Calls.at_brokers`; or why there is none."""
     connection = await calls.cluster.any_connection()
-    version = connection.versions.highest(_FIND_COORDINATOR_KEY, at_least=_FIRST_OF_MANY_KEYS)
-    request = FindCoordinatorRequest(coordinator_keys=list(groups))
-    answer = await connection.send(request, FindCoordinatorResponse, version=version)
     return {
         told.key: group_error(told.error_code, tried, told.key, connection, told.error_message)
         if told.error_code
         else told.node_id
-        for told in answer.coordinators
+        for told in await find_coordinators(connection, groups)
     }
 
 

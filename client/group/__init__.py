@@ -1,6 +1,12 @@
-"""Consumer groups, as seen by a member.
+"""Consumer groups, as a member sees them.
 
 | module | what is there |
 |---|---|
-| `embedded` | what members of a classic group tell each other through the broker |
+| `group` | the life of a subscribed consumer: joining, giving up and taking over partitions, committing |
+| `classic_member` | the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup |
+| `assignors`, `sticky` | who gets which partitions; pure functions that the leader of a group computes |
+| `embedded` | what members tell each other through the broker |
+| `coordinator` | the broker that coordinates a group |
+| `offsets` | committing offsets and reading them back |
+| `listener` | what the user is told of rebalances |
 """

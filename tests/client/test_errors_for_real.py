@@ -43,6 +43,7 @@ from client import (
     CorruptRecordsError,
     DeliveryTimeoutError,
     LogTruncationError,
+    MembershipError,
     NewTopic,
     NoOffsetError,
     NotKafkaError,
@@ -342,6 +343,23 @@ async def test_what_is_refused(bootstrap: str, make_topic: MakeTopic) -> None:
         consumer.seek((topic, 0), 7)
         with pytest.raises(OffsetOutOfRangeError, match=rf"^fetch on {topic}-0 at {at}: OFFSET_OUT_OF_RANGE\. Seek to"):
             await consumer.poll()
+
+
+@pytest.mark.servers("apache")
+@provokes(MembershipError)
+async def test_a_commit_for_a_group_by_one_who_is_no_member(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    group = f"group-{topic}"
+    async with Consumer(bootstrap, group_id=group) as member, Consumer(bootstrap, group_id=group) as other:
+        await member.subscribe(topic)
+        while not member.assignment():
+            await member.poll(timeout_ms=100)
+        with pytest.raises(MembershipError) as told:
+            await other.commit({(topic, 0): 1})
+    assert str(told.value) == (
+        f"commit offsets of group {group} on {topic}-0 at {bootstrap} (broker 1): UNKNOWN_MEMBER_ID. "
+        "Poll more often, or raise session_timeout_ms and max_poll_interval_ms"
+    )
 
 
 async def send_for_ever(producer: Producer, topic: str) -> None:

@@ -1,0 +1,239 @@
+"""A member of a classic group: what it says to the coordinator, and what the answers make of it.
+
+```
+            join()                        sync              heartbeat()
+outside ------------> waiting for all ------------> member ------------+
+   ^                        ^                          |               |
+   |                        +---- REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION (rejoin, same id)
+   +---- UNKNOWN_MEMBER_ID (the id is forgotten), leave()
+```
+| error | what happens |
+|---|---|
+| MEMBER_ID_REQUIRED | the id that comes along is taken, and the request repeated (KIP-394) |
+| REBALANCE_IN_PROGRESS | another rebalance: join again |
+| ILLEGAL_GENERATION | the group went on: join again, with the same id |
+| UNKNOWN_MEMBER_ID | the group forgot this member: join as a new one |
+| NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, no answer | look for the coordinator, and repeat |
+| COORDINATOR_LOAD_IN_PROGRESS and other retriable ones | repeat, after a pause |
+| FENCED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED and all others | raised |
+
+Every member joins with the assignors that it supports, and with what it owns. The one that the coordinator made the
+leader computes the assignment for all and hands it in with SyncGroup.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from client.backoff import Backoff
+from client.config import ConsumerConfig
+from client.connections import Purpose
+from client.errors import BrokerError, ClientError, ClosedError, broker_error
+from client.group.assignors import ASSIGNORS, Assignor
+from client.group.coordinator import ELSEWHERE, Coordinator
+from client.group.embedded import assigned, by_topic, decode_embedded, encode_embedded, owned
+from client.group.sticky_data import decode_sticky_data, encode_sticky_data
+from client.group.subscriber import Subscriber
+from client.record import TopicPartition
+from protocol.errors import ErrorCode, RemoteProtocolError
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+_LOG = logging.getLogger(__name__)
+
+_GENERATION = struct.Struct(">i")
+_PROTOCOL_TYPE = "consumer"
+_SUBSCRIPTION_VERSION, _ASSIGNMENT_VERSION = 3, 3
+_JOIN_GRACE = 5.0  # seconds beyond the rebalance timeout after which an answer to JoinGroup is not to be expected
+_GROUP = Purpose.GROUP
+NO_GENERATION = -1
+
+CountPartitions = Callable[[Collection[str]], Awaitable[Mapping[str, int]]]
+
+
+class Verdict(Enum):
+    """What an error of the coordinator means for a member."""
+
+    AGAIN = "repeat the request"
+    REJOIN = "join again"
+    NEW_MEMBER = "join again, as another"
+    FATAL = "raise it"
+
+
+def judge(code: ErrorCode) -> Verdict:
+    """The table above, but for MEMBER_ID_REQUIRED."""
+    if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+        return Verdict.REJOIN
+    if code is ErrorCode.UNKNOWN_MEMBER_ID:
+        return Verdict.NEW_MEMBER
+    return Verdict.AGAIN if code.retriable else Verdict.FATAL
+
+
+class Joined(NamedTuple):
+    """What a member has after joining."""
+
+    assignor: Assignor
+    partitions: list[TopicPartition]
+
+
+class ClassicMember:
+    """A member; one call at a time. `generation` is NO_GENERATION while it is outside."""
+
+    def __init__(self, config: ConsumerConfig, coordinator: Coordinator, count_partitions: CountPartitions) -> None:
+        self.member_id = ""
+        self.generation = NO_GENERATION
+        self._config = config
+        self._coordinator = coordinator
+        self._count_partitions = count_partitions
+        self._last: list[TopicPartition] = []  # the last assignment, for sticky assignors
+        self._last_generation = NO_GENERATION
+
+    async def join(self, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> Joined:
+        """Join, or join again, and return the assignment. Raises what lasts, as ClientError."""
+        config = self._config
+        backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        while True:
+            try:
+                answer = await self._join_group(topics, owned_now)
+                self.member_id, self.generation = answer.member_id, answer.generation_id
+                joined = await self._sync_group(answer)
+            except ClosedError:
+                raise
+            except ClientError as error:
+                if self.take(error) is Verdict.FATAL:
+                    raise
+                _LOG.info("%s", error)
+                if not isinstance(error, BrokerError) or error.retriable:
+                    await asyncio.sleep(backoff.next())
+            else:
+                self._last, self._last_generation = joined.partitions, self.generation
+                return joined
+
+    async def heartbeat(self) -> None:
+        """Tell the coordinator that this member lives. Raises ClientError; `take` says what that means."""
+        request = HeartbeatRequest(
+            self._coordinator.group_id, self.generation, self.member_id, self._config.group_instance_id
+        )
+        answer, broker = await self._coordinator.send(request, HeartbeatResponse, purpose=_GROUP)
+        if answer.error_code:
+            raise self._error(answer.error_code, "stay in", broker)
+
+    async def leave(self, reason: str) -> None:
+        """Leave the group at once; a static member stays a member until its session ends. Raises ClientError."""
+        if not self.member_id or self._config.group_instance_id is not None:
+            return
+        member = MemberIdentity(self.member_id, None, reason)
+        self.forget()
+        request = LeaveGroupRequest(self._coordinator.group_id, members=[member])
+        answer, broker = await self._coordinator.send(request, LeaveGroupResponse)
+        code = answer.error_code or next((told.error_code for told in answer.members if told.error_code), 0)
+        if code:
+            raise self._error(code, "leave", broker)
+
+    def take(self, error: ClientError) -> Verdict:
+        """What an error means for this member; what has to be forgotten, is."""
+        if not isinstance(error, BrokerError):
+            return Verdict.AGAIN if error.retriable else Verdict.FATAL
+        if error.code in ELSEWHERE:
+            self._coordinator.moved()
+        verdict = judge(error.code)
+        if verdict is Verdict.NEW_MEMBER:
+            self.forget()
+        elif error.code is ErrorCode.ILLEGAL_GENERATION:
+            self.generation = NO_GENERATION
+        return verdict
+
+    def forget(self) -> None:
+        """Be a member no more."""
+        self.member_id, self.generation = "", NO_GENERATION
+
+    async def _join_group(self, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> JoinGroupResponse:
+        config = self._config
+        request = JoinGroupRequest(
+            self._coordinator.group_id,
+            config.session_timeout_ms,
+            config.max_poll_interval_ms,
+            self.member_id,
+            config.group_instance_id,
+            _PROTOCOL_TYPE,
+            [
+                JoinGroupRequestProtocol(name, self._subscription(ASSIGNORS[name], topics, owned_now))
+                for name in config.partition_assignment_strategy
+            ],
+        )
+        patience = max(config.request_timeout_ms, config.max_poll_interval_ms) / 1000 + _JOIN_GRACE
+        answer, broker = await self._coordinator.send(request, JoinGroupResponse, patience=patience, purpose=_GROUP)
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            request.member_id = self.member_id = answer.member_id
+            answer, broker = await self._coordinator.send(request, JoinGroupResponse, patience=patience, purpose=_GROUP)
+        if answer.error_code:
+            raise self._error(answer.error_code, "join", broker)
+        return answer
+
+    def _subscription(self, assignor: Assignor, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> bytes:
+        user_data = encode_sticky_data(self._last, self._last_generation) if assignor.name == "sticky" else None
+        subscription = ConsumerProtocolSubscription(
+            sorted(topics), user_data, by_topic(sorted(owned_now)), self._last_generation
+        )
+        return encode_embedded(subscription, _SUBSCRIPTION_VERSION)
+
+    async def _sync_group(self, joined: JoinGroupResponse) -> Joined:
+        assignor = ASSIGNORS[joined.protocol_name or ""]
+        request = SyncGroupRequest(
+            self._coordinator.group_id,
+            joined.generation_id,
+            joined.member_id,
+            self._config.group_instance_id,
+            _PROTOCOL_TYPE,
+            assignor.name,
+        )
+        if joined.leader == joined.member_id and not joined.skip_assignment:
+            request.assignments = await self._assign(assignor, joined.members)
+        answer, broker = await self._coordinator.send(request, SyncGroupResponse, purpose=_GROUP)
+        if answer.error_code:
+            raise self._error(answer.error_code, "get an assignment in", broker)
+        return Joined(assignor, assigned(decode_embedded(ConsumerProtocolAssignment, answer.assignment)))
+
+    async def _assign(
+        self, assignor: Assignor, members: Sequence[JoinGroupResponseMember]
+    ) -> list[SyncGroupRequestAssignment]:
+        try:
+            subscribers = [_subscriber(assignor, member) for member in members]
+        except RemoteProtocolError as error:
+            tried = f"assign partitions in group {self._coordinator.group_id}"
+            raise ClientError(tried, f"the subscription of a member cannot be read: {error}") from error
+        counts = await self._count_partitions({topic for one in subscribers for topic in one.topics})
+        return [
+            SyncGroupRequestAssignment(
+                member_id, encode_embedded(ConsumerProtocolAssignment(by_topic(partitions)), _ASSIGNMENT_VERSION)
+            )
+            for member_id, partitions in assignor.assign(subscribers, counts).items()
+        ]
+
+    def _error(self, code: int, doing: str, broker: str) -> BrokerError:
+        return broker_error(code, f"{doing} group {self._coordinator.group_id}", broker=broker)
+
+
+def _subscriber(assignor: Assignor, member: JoinGroupResponseMember) -> Subscriber:
+    subscription = decode_embedded(ConsumerProtocolSubscription, member.metadata)
+    owns, generation = owned(subscription), subscription.generation_id
+    if assignor.name == "sticky" and subscription.user_data:
+        owns, generation = decode_sticky_data(subscription.user_data)
+    elif assignor.is_cooperative and generation < 0 and len(subscription.user_data or b"") >= _GENERATION.size:
+        (generation,) = _GENERATION.unpack_from(subscription.user_data or b"")  # as told before KIP-792
+    return Subscriber(
+        member.member_id, frozenset(subscription.topics), tuple(owns), generation, member.group_instance_id
+    )

@@ -1,0 +1,85 @@
+"""The broker that coordinates a group: found when it is first needed, and again when it is another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from client.cluster import Cluster
+from client.connection import Connection
+from client.connections import Purpose
+from client.errors import ClientError, TransportError, broker_error
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import Coordinator as Found
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.schema import Message
+
+R = TypeVar("R", bound=Message)
+
+ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+"""What a broker answers that is not the coordinator."""
+
+_FIND_COORDINATOR_KEY = 10
+_FIRST_OF_MANY_KEYS = 4
+
+
+async def find_coordinators(connection: Connection, groups: Sequence[str]) -> list[Found]:
+    """What a broker says of the coordinators of these groups, an error code each. Raises ClientError."""
+    version = connection.versions.highest(_FIND_COORDINATOR_KEY, at_least=_FIRST_OF_MANY_KEYS)
+    request = FindCoordinatorRequest(coordinator_keys=list(groups))
+    return (await connection.send(request, FindCoordinatorResponse, version=version)).coordinators
+
+
+class Coordinator:
+    """Sends requests to the coordinator of one group.
+
+    A JoinGroup is parked at the broker until all members have come, so it goes by a connection of its own.
+    """
+
+    def __init__(self, cluster: Cluster, group_id: str) -> None:
+        self.group_id = group_id
+        self._cluster = cluster
+        self._node_id: int | None = None
+
+    async def _connection(self, purpose: Purpose) -> Connection:
+        if self._node_id is None:
+            self._node_id = await self._find()
+        try:
+            return await self._cluster.connection(self._node_id, purpose)
+        except TransportError:
+            self.moved()
+            raise
+
+    async def send(
+        self,
+        request: Message,
+        response: type[R],
+        *,
+        at_most: int | None = None,
+        patience: float | None = None,
+        purpose: Purpose = Purpose.REQUESTS,
+    ) -> tuple[R, str]:
+        """Send a request and return the answer and the broker's name, for errors. Raises ClientError.
+
+        `at_most` bounds its version; `patience` (s) is how long to wait, by default `request_timeout_ms`.
+        """
+        connection = await self._connection(purpose)
+        version = None if at_most is None else connection.version_of(request, at_most)
+        try:
+            return await connection.send(request, response, version=version, timeout=patience), connection.name
+        except TransportError:
+            self.moved()
+            raise
+
+    def moved(self) -> None:
+        """Look for the coordinator again before the next request."""
+        self._node_id = None
+
+    async def _find(self) -> int:
+        connection = await self._cluster.any_connection()
+        for found in await find_coordinators(connection, [self.group_id]):
+            if found.error_code:
+                tried = f"find the coordinator of group {self.group_id}"
+                raise broker_error(found.error_code, tried, found.error_message, broker=connection.name)
+            return found.node_id
+        raise ClientError("find a coordinator", "the broker's answer names none", broker=connection.name)

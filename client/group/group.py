@@ -1,0 +1,341 @@
+"""A subscribed consumer: it joins its group, takes partitions over and gives them up, and commits how far it has read.
+
+```
+ subscribe()          tend(): joined         heartbeat: rebalance, or topics changed
+----------> wants to join ----------> member -----------------------------------------> wants to join
+                  ^                     |
+                  +---------------------+ lost: the group went on without it, or it did not poll in time
+```
+What takes partitions away happens in `tend` alone, which the consumer calls between records: no record is in the user's
+hands then, so everything handed out before counts as done and may be committed. In the background there are only
+heartbeats; what they learn asks the user's next poll for a `tend`. Whoever does not poll for `max_poll_interval_ms`
+leaves the group.
+
+| rebalancing | before joining | after |
+|---|---|---|
+| eager | everything is committed and given up | what is assigned is taken over |
+| cooperative (KIP-429) | nothing | what goes to others is committed and given up, what is new is taken over |
+
+Cooperative members that gave something up join again at once, for it is free only now.
+
+Positions of new partitions are the committed offsets; where there are none, `auto_offset_reset` says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from client.admin.results import CommittedOffset
+from client.cluster import Cluster
+from client.config import ConsumerConfig
+from client.errors import ClientError
+from client.group.assignors import ASSIGNORS
+from client.group.classic_member import NO_GENERATION, ClassicMember, Verdict
+from client.group.coordinator import Coordinator
+from client.group.listener import RebalanceListener
+from client.group.offsets import Committer, GroupOffsets
+from client.record import TopicPartition
+from client.subscription import Subscription
+from protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+_LOG = logging.getLogger(__name__)
+
+
+class Group:
+    """The group side of one consumer.
+
+    `on_assignment` is called when partitions came or went, `on_news` when `tend` has something to do.
+    """
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        cluster: Cluster,
+        subscription: Subscription,
+        on_assignment: Callable[[], None],
+        on_news: Callable[[], None],
+    ) -> None:
+        assert config.group_id is not None
+        self._config = config
+        self._cluster = cluster
+        self._subscription = subscription
+        self._on_assignment = on_assignment
+        self._on_news = on_news
+        self._loop = asyncio.get_running_loop()
+        coordinator = Coordinator(cluster, config.group_id)
+        self._member = ClassicMember(config, coordinator, self._count_partitions)
+        self.offsets = GroupOffsets(config, coordinator, self._committer)
+        self._topics: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
+        self._listener = RebalanceListener()
+        self._is_eager = not all(ASSIGNORS[name].is_cooperative for name in config.partition_assignment_strategy)
+        self._wants_join = False
+        self._is_lost = False
+        self._failure: ClientError | None = None
+        self._counts: Mapping[str, int] = {}  # partitions of the topics that were assigned from, where it is known
+        self._joining: asyncio.Task[None] | None = None
+        self._heart: asyncio.Task[None] | None = None
+        self._committing: asyncio.Task[None] | None = None
+        self._polled_at = self._loop.time()
+        self._committed_at = self._loop.time()
+        self._listed_at = float("-inf")
+        cluster.on_change.append(self._look_at_topics)
+
+    @property
+    def is_subscribed(self) -> bool:
+        return bool(self._topics) or self._pattern is not None
+
+    async def subscribe(
+        self, topics: Collection[str], pattern: re.Pattern[str] | None, listener: RebalanceListener | None
+    ) -> None:
+        """Want these topics, or those whose whole names match; for neither, leave. The next `tend` joins."""
+        is_wanted = bool(topics) or pattern is not None
+        if not is_wanted:
+            await self._give_up(self._owned())
+            await self._leave("the consumer unsubscribed")
+        self._topics, self._pattern = frozenset(topics), pattern
+        self._listener = listener or RebalanceListener()
+        self._wants_join = is_wanted
+
+    async def tend(self) -> None:
+        """Between records: join if need be, and commit if it is time. Raises what the user has to know.
+
+        A join that takes longer than the caller waits goes on, and the next call waits for it again.
+        """
+        self._polled_at = self._loop.time()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        while self._wants_join or self._joining is not None:
+            joining = self._joining
+            if joining is None:
+                joining = self._joining = asyncio.create_task(self._join())
+                joining.add_done_callback(_look_at)
+            try:
+                await asyncio.shield(joining)
+            finally:
+                if joining.done():
+                    self._joining = None
+        if self._config.enable_auto_commit and self._is_time_to_commit():
+            self._commit_soon()
+
+    def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        """How far these were handed out."""
+        found = {}
+        for partition in partitions:
+            state = self._subscription.states.get(partition)
+            if state is not None and state.position is not None:
+                found[partition] = CommittedOffset(state.position, state.position_epoch)
+        return found
+
+    async def close(self, *, commits: bool) -> None:
+        """Commit, if wanted and automatic, and leave the group at once."""
+        for task in (self._joining, self._heart, self._committing):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if self.is_subscribed:
+            if commits and not self._wants_join:
+                await self._commit_given_up(self._owned())
+            await self._leave("the consumer was closed")
+
+    # Joining.
+
+    async def _join(self) -> None:
+        while self._wants_join:
+            self._wants_join = False
+            try:
+                await self._rejoin()
+            except BaseException:
+                self._wants_join = True
+                raise
+        if self._heart is None or self._heart.done():
+            self._heart = asyncio.create_task(self._beat())
+
+    async def _rejoin(self) -> None:
+        owned = self._owned()
+        self._counts = {}
+        if self._is_lost:
+            self._is_lost = False
+            await self._lose(owned)
+        elif self._is_eager:
+            await self._give_up(owned)
+        topics = await self._wanted_topics()
+        joined = await self._member.join(topics, self._owned())
+        await self._take_over(joined.partitions)
+
+    async def _take_over(self, assigned: Sequence[TopicPartition]) -> None:
+        owned = self._owned()
+        given_up = [partition for partition in owned if partition not in set(assigned)]
+        if given_up:
+            await self._give_up(given_up)
+            self._wants_join = True  # now they are free for others
+        new = [partition for partition in assigned if partition not in set(owned)]
+        offsets = await self.offsets.committed(new, self._config.default_api_timeout_ms)
+        self._assign([*self._owned(), *new], offsets)
+        await self._listener.on_assigned(new)
+        _LOG.info("member %s of group %s: %d partitions", self._member.member_id, self._config.group_id, len(assigned))
+
+    async def _give_up(self, partitions: Sequence[TopicPartition]) -> None:
+        if partitions:
+            await self._commit_given_up(partitions)
+            await self._listener.on_revoked(partitions)
+            self._drop(partitions)
+
+    async def _lose(self, partitions: Sequence[TopicPartition]) -> None:
+        if partitions:
+            await self._listener.on_lost(partitions)
+            self._drop(partitions)
+
+    def _drop(self, partitions: Collection[TopicPartition]) -> None:
+        self._assign([partition for partition in self._owned() if partition not in partitions])
+
+    def _assign(
+        self, partitions: Sequence[TopicPartition], offsets: Mapping[TopicPartition, CommittedOffset | None] = {}
+    ) -> None:
+        self._subscription.assign(partitions)
+        for partition, at in offsets.items():
+            if at is not None:
+                self._subscription.states[partition].seek(at.offset, at.leader_epoch)
+        self._cluster.track(self._subscription.topics())
+        self._on_assignment()
+
+    def _owned(self) -> list[TopicPartition]:
+        return sorted(self._subscription.states)
+
+    # Topics.
+
+    async def _wanted_topics(self) -> frozenset[str]:
+        if self._pattern is not None:
+            self._topics = await self._matching(self._pattern)
+        return self._topics
+
+    async def _matching(self, pattern: re.Pattern[str]) -> frozenset[str]:
+        connection = await self._cluster.any_connection()
+        answer = await connection.send(MetadataRequest(None, False), MetadataResponse)
+        self._listed_at = self._loop.time()
+        names = (topic.name for topic in answer.topics if topic.name and not topic.is_internal)
+        return frozenset(name for name in names if pattern.fullmatch(name))
+
+    async def _count_partitions(self, topics: Collection[str]) -> Mapping[str, int]:
+        """The partitions of topics, for the leader of the group; those that do not exist are left out."""
+        self._cluster.track(topics)
+        if not set(topics) <= self._cluster.image.topics.keys():
+            await self._cluster.refresh()
+        self._counts = self._counted(topics)
+        return {topic: count for topic, count in self._counts.items() if count}
+
+    def _counted(self, topics: Collection[str]) -> dict[str, int]:
+        known = self._cluster.image.topics
+        return {topic: len(known[topic].partitions) if topic in known else 0 for topic in topics}
+
+    def _look_at_topics(self) -> None:
+        """After new metadata: the leader has the group assigned again when topics came, went or grew."""
+        if self._counts and self._counted(self._counts) != self._counts:
+            self._counts = {}
+            self._want_join()
+
+    # In the background.
+
+    async def _beat(self) -> None:
+        """Tell the coordinator again and again that this member lives."""
+        interval = self._config.heartbeat_interval_ms / 1000
+        heard_at = self._loop.time()
+        while self._member.generation != NO_GENERATION:
+            await asyncio.sleep(interval)
+            if self._joining is not None:
+                heard_at = self._loop.time()
+                continue
+            if self._loop.time() - self._polled_at > self._config.max_poll_interval_ms / 1000:
+                await self._leave_for_want_of_polls()
+                return
+            self._on_news()  # the consumer comes by `tend`, if only between two records
+            try:
+                await self._member.heartbeat()
+                heard_at = self._loop.time()
+                await self._look_for_new_topics()
+            except ClientError as error:
+                self._take(error)
+                if self._loop.time() - heard_at > self._config.session_timeout_ms / 1000:
+                    self._lost()
+
+    def _take(self, error: ClientError) -> None:
+        """A heartbeat was refused, or not answered."""
+        _LOG.info("%s", error)
+        match self._member.take(error):
+            case Verdict.REJOIN:
+                self._is_lost |= self._member.generation == NO_GENERATION
+                self._want_join()
+            case Verdict.NEW_MEMBER:
+                self._lost()
+            case Verdict.FATAL:
+                self._failure = error
+                self._lost()
+
+    def _lost(self) -> None:
+        """The coordinator does not count on this member any more: what it owned is another's."""
+        self._member.forget()
+        self._is_lost = True
+        self._want_join()
+
+    async def _leave_for_want_of_polls(self) -> None:
+        _LOG.warning(
+            "group %s is left: no poll within max_poll_interval_ms of %d. "
+            "Take fewer records at once, or allow for more time",
+            self._config.group_id,
+            self._config.max_poll_interval_ms,
+        )
+        await self._leave("it did not poll in time")
+        self._lost()
+
+    async def _look_for_new_topics(self) -> None:
+        age = self._loop.time() - self._listed_at
+        if self._pattern is None or age <= self._config.metadata_max_age_ms / 1000:
+            return
+        if await self._matching(self._pattern) != self._topics:
+            self._want_join()
+
+    def _want_join(self) -> None:
+        self._wants_join = True
+        self._on_news()
+
+    async def _leave(self, reason: str) -> None:
+        try:
+            await self._member.leave(reason)
+        except ClientError as error:
+            _LOG.warning("%s", error)  # the session's time-out does it too, later
+
+    # Committing.
+
+    def _committer(self) -> Committer:
+        if not self.is_subscribed:
+            return Committer(NO_GENERATION, "", None)
+        return Committer(self._member.generation, self._member.member_id, self._config.group_instance_id)
+
+    def _is_time_to_commit(self) -> bool:
+        return self._loop.time() - self._committed_at >= self._config.auto_commit_interval_ms / 1000
+
+    def _commit_soon(self) -> None:
+        """Commit what was handed out, which is done by now, in the background; one commit at a time."""
+        if self._committing is None or self._committing.done():
+            self._committed_at = self._loop.time()
+            self._committing = asyncio.create_task(self._commit_automatically(self.positions(self._owned())))
+
+    async def _commit_given_up(self, partitions: Collection[TopicPartition]) -> None:
+        if self._config.enable_auto_commit and self._member.generation != NO_GENERATION:
+            await self._commit_automatically(self.positions(partitions))
+
+    async def _commit_automatically(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        try:
+            await self.offsets.commit(offsets, self._config.request_timeout_ms)
+        except ClientError as error:
+            _LOG.warning("%s", error)  # the records are read again by whoever gets the partitions
+
+
+def _look_at(task: asyncio.Task[None]) -> None:
+    """Whoever waits for it has its error; nobody may be left."""
+    if not task.cancelled():
+        task.exception()

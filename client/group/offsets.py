@@ -1,0 +1,125 @@
+"""Committing how far a group has read, and reading it back (OffsetCommit, OffsetFetch)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import NamedTuple
+
+from client.admin.results import CommittedOffset
+from client.backoff import Backoff
+from client.config import ConsumerConfig
+from client.errors import BrokerError, ClientError, ClosedError, TimeLimitError, broker_error
+from client.group.coordinator import ELSEWHERE, Coordinator
+from client.record import TopicPartition
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+Offsets = Mapping[TopicPartition, CommittedOffset]
+
+_LAST_BY_NAME = 9  # later versions want topic ids
+
+
+class Committer(NamedTuple):
+    """Who commits: a member in its generation, or (-1, "") who is none."""
+
+    generation: int
+    member_id: str
+    instance_id: str | None
+
+
+class GroupOffsets:
+    """The offsets of one group. `committer` says in whose name they are committed."""
+
+    def __init__(self, config: ConsumerConfig, coordinator: Coordinator, committer: Callable[[], Committer]) -> None:
+        self._config = config
+        self._coordinator = coordinator
+        self._committer = committer
+
+    async def commit(self, offsets: Offsets, timeout_ms: int) -> None:
+        """Commit all these, and repeat what may pass until `timeout_ms` is over. Raises ClientError."""
+        if offsets:
+            await self._until(lambda: self._commit(offsets), "commit offsets", timeout_ms)
+
+    async def committed(
+        self, partitions: Collection[TopicPartition], timeout_ms: int
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """What is committed for each of these, None for nothing. Raises ClientError."""
+        found: dict[TopicPartition, CommittedOffset | None] = dict.fromkeys(partitions)
+        if found:
+            await self._until(lambda: self._fetch(found), "read committed offsets", timeout_ms)
+        return found
+
+    async def _until(self, attempt: Callable[[], Awaitable[None]], tried: str, timeout_ms: int) -> None:
+        config = self._config
+        backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        failure: ClientError | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while True:
+                    try:
+                        return await attempt()
+                    except ClosedError:
+                        raise
+                    except ClientError as error:
+                        failure = error
+                    if isinstance(failure, BrokerError) and failure.code in ELSEWHERE:
+                        self._coordinator.moved()
+                    if not failure.retriable:
+                        raise failure
+                    await asyncio.sleep(backoff.next())
+        except TimeoutError:
+            raise failure or TimeLimitError(tried, f"no answer within {timeout_ms} ms") from None
+
+    async def _commit(self, offsets: Offsets) -> None:
+        who = self._committer()
+        topics: dict[str, OffsetCommitRequestTopic] = {}
+        for (name, index), at in offsets.items():
+            topic = topics.setdefault(name, OffsetCommitRequestTopic(name, partitions=[]))
+            topic.partitions.append(OffsetCommitRequestPartition(index, at.offset, at.leader_epoch, at.metadata))
+        request = OffsetCommitRequest(
+            self._coordinator.group_id, who.generation, who.member_id, who.instance_id, topics=list(topics.values())
+        )
+        answer, broker = await self._coordinator.send(request, OffsetCommitResponse, at_most=_LAST_BY_NAME)
+        for told in answer.topics:
+            for row in told.partitions:
+                if row.error_code:
+                    raise self._error(row.error_code, "commit offsets of", broker, told.name, row.partition_index)
+
+    async def _fetch(self, found: dict[TopicPartition, CommittedOffset | None]) -> None:
+        topics: dict[str, OffsetFetchRequestTopics] = {}
+        for name, index in found:
+            topic = topics.setdefault(name, OffsetFetchRequestTopics(name, partition_indexes=[]))
+            topic.partition_indexes.append(index)
+        group = OffsetFetchRequestGroup(self._coordinator.group_id, topics=list(topics.values()))
+        request = OffsetFetchRequest(groups=[group], require_stable=self._config.reads_committed)
+        answer, broker = await self._coordinator.send(request, OffsetFetchResponse, at_most=_LAST_BY_NAME)
+        for told in answer.groups:
+            if told.error_code:
+                raise self._error(told.error_code, "read committed offsets of", broker)
+            for of_topic in told.topics:
+                for row in of_topic.partitions:
+                    if row.error_code:
+                        raise self._error(
+                            row.error_code, "read committed offsets of", broker, of_topic.name, row.partition_index
+                        )
+                    if row.committed_offset >= 0:
+                        found[TopicPartition(of_topic.name, row.partition_index)] = CommittedOffset(
+                            row.committed_offset, row.committed_leader_epoch, row.metadata or ""
+                        )
+
+    def _error(
+        self, code: int, doing: str, broker: str, topic: str | None = None, partition: int | None = None
+    ) -> BrokerError:
+        tried = f"{doing} group {self._coordinator.group_id}"
+        return broker_error(code, tried, broker=broker, topic=topic, partition=partition)

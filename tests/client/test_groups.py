@@ -1,0 +1,308 @@
+"""Consumers of a group against a real broker: they share partitions, commit, take over, and go on where others left."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from client import (
+    Admin,
+    BrokerError,
+    CommittedOffset,
+    ConfigurationError,
+    Consumer,
+    ConsumerRecord,
+    MembershipError,
+    NewTopic,
+    Producer,
+    RebalanceListener,
+    TopicPartition,
+)
+from tests.client.conftest import MakeTopic
+
+pytestmark = pytest.mark.servers("apache")
+
+STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
+
+
+def consumer_of(bootstrap: str, topic: str, *strategies: str, **settings: object) -> Consumer:
+    chosen = {"partition_assignment_strategy": strategies or ("range",)} | settings
+    return Consumer(
+        bootstrap,
+        group_id=f"group-{topic}",
+        auto_offset_reset="earliest",
+        heartbeat_interval_ms=100,
+        session_timeout_ms=6000,
+        **chosen,  # type: ignore[arg-type]
+    )
+
+
+async def write(bootstrap: str, topic: str, values: Sequence[bytes], partitions: int) -> None:
+    async with Producer(bootstrap) as producer:
+        for number, value in enumerate(values):
+            await producer.send(topic, value, partition=number % partitions)
+
+
+async def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
+    records: list[ConsumerRecord] = []
+    while len(records) < count:
+        records += await consumer.poll()
+    return records
+
+
+async def share(*consumers: Consumer, partitions: int) -> None:
+    """Poll until the consumers share the partitions evenly."""
+    even = partitions // len(consumers)
+    while any(len(consumer.assignment()) != even for consumer in consumers):
+        for consumer in consumers:
+            await consumer.poll(timeout_ms=50)
+    owned = [partition for consumer in consumers for partition in consumer.assignment()]
+    assert len(set(owned)) == len(owned) == partitions
+
+
+async def poll_for_ever(consumer: Consumer) -> None:
+    while True:
+        await consumer.poll(timeout_ms=50)
+
+
+class Told(RebalanceListener):
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[int]]] = []
+
+    async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self.calls.append(("assigned", [partition.partition for partition in partitions]))
+
+    async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        self.calls.append(("revoked", [partition.partition for partition in partitions]))
+
+    async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        self.calls.append(("lost", [partition.partition for partition in partitions]))
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+async def test_a_lone_member_reads_everything_and_the_next_goes_on_behind_it(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic(2)
+    await write(bootstrap, topic, numbers(20), 2)
+    async with consumer_of(bootstrap, topic) as consumer:
+        await consumer.subscribe(topic)
+        assert sorted(record.value or b"" for record in await read(consumer, 20)) == sorted(numbers(20))
+        assert consumer.lag((topic, 0)) == 0
+    await write(bootstrap, topic, [b"new"], 1)
+    async with consumer_of(bootstrap, topic) as consumer:
+        assert await consumer.committed([(topic, 0), (topic, 1), (topic, 7)]) == {
+            (topic, 0): CommittedOffset(10, 0),
+            (topic, 1): CommittedOffset(10, 0),
+            (topic, 7): None,
+        }
+        await consumer.subscribe([topic])
+        assert [record.value for record in await read(consumer, 1)] == [b"new"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_two_members_share_and_one_that_leaves_is_gone_at_once(
+    bootstrap: str, make_topic: MakeTopic, strategy: str
+) -> None:
+    topic = await make_topic(4)
+    await write(bootstrap, topic, numbers(40), 4)
+    async with consumer_of(bootstrap, topic, strategy) as first:
+        await first.subscribe(topic)
+        seen = await read(first, 40)
+        async with consumer_of(bootstrap, topic, strategy) as second:
+            await second.subscribe(topic)
+            await share(first, second, partitions=4)
+            await write(bootstrap, topic, numbers(40), 4)
+            for consumer in (first, second):
+                seen += await read(consumer, 20)
+        await share(first, partitions=4)
+        await write(bootstrap, topic, numbers(40), 4)
+        seen += await read(first, 40)
+    assert len({(record.partition, record.offset) for record in seen}) == len(seen) == 120
+
+
+async def test_eager_members_give_everything_up_and_cooperative_ones_what_moves(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic(4)
+    for strategy, revoked in (("range", [0, 1, 2, 3]), ("cooperative-sticky", None)):
+        told = Told()
+        async with consumer_of(bootstrap, f"{topic}-{strategy}", strategy) as first:
+            await first.subscribe(topic, told)
+            await share(first, partitions=4)
+            async with consumer_of(bootstrap, f"{topic}-{strategy}", strategy) as second:
+                await second.subscribe(topic)
+                await share(first, second, partitions=4)
+        assert told.calls[0] == ("assigned", [0, 1, 2, 3])
+        _, partitions = next(call for call in told.calls[1:] if call[0] == "revoked")
+        assert partitions == revoked if revoked else len(partitions) == 2
+
+
+async def test_what_was_not_committed_is_read_again_by_another(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    await write(bootstrap, topic, numbers(10), 1)
+    consumer = consumer_of(bootstrap, topic, enable_auto_commit=False)
+    await consumer.start()
+    await consumer.subscribe(topic)
+    await read(consumer, 10)
+    await consumer.commit({(topic, 0): 4})
+    await consumer.close()
+    async with consumer_of(bootstrap, topic) as another:
+        await another.subscribe(topic)
+        assert [record.value for record in await read(another, 6)] == numbers(10)[4:]
+
+
+async def test_an_exception_commits_nothing_of_what_it_interrupts(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    await write(bootstrap, topic, numbers(10), 1)
+
+    async def fail_at_the_first_record() -> None:
+        async with consumer_of(bootstrap, topic) as consumer:
+            await consumer.subscribe(topic)
+            async for record in consumer:
+                raise LookupError(record.offset)
+
+    with pytest.raises(LookupError):
+        await fail_at_the_first_record()
+    async with consumer_of(bootstrap, topic) as consumer:
+        assert await consumer.committed([(topic, 0)]) == {(topic, 0): None}
+
+
+async def test_positions_are_committed_at_intervals_between_records(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    await write(bootstrap, topic, numbers(10), 1)
+    async with consumer_of(bootstrap, topic, auto_commit_interval_ms=1) as consumer, Admin(bootstrap) as admin:
+        await consumer.subscribe(topic)
+        await read(consumer, 10)
+        offsets = (await admin.list_group_offsets({f"group-{topic}": None})).value(f"group-{topic}")
+        while offsets.get(TopicPartition(topic, 0)) != CommittedOffset(10, 0):
+            await consumer.poll(timeout_ms=20)
+            offsets = (await admin.list_group_offsets({f"group-{topic}": None})).value(f"group-{topic}")
+
+
+async def test_a_pattern_takes_topics_that_come_later(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    await write(bootstrap, topic, [b"first"], 1)
+    async with consumer_of(bootstrap, topic, metadata_max_age_ms=200) as consumer, Admin(bootstrap) as admin:
+        await consumer.subscribe(re.compile(re.escape(topic) + "(-later)?"))
+        assert [record.value for record in await read(consumer, 1)] == [b"first"]
+        (await admin.create_topics([NewTopic(f"{topic}-later", 1), NewTopic(f"x-{topic}", 1)])).values_or_raise()
+        await write(bootstrap, f"{topic}-later", [b"second"], 1)
+        assert [record.value for record in await read(consumer, 1)] == [b"second"]
+        assert consumer.assignment() == [(topic, 0), (f"{topic}-later", 0)]
+
+
+async def test_partitions_that_are_added_are_read(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    async with consumer_of(bootstrap, topic, metadata_max_age_ms=200) as consumer, Admin(bootstrap) as admin:
+        await consumer.subscribe(topic)
+        await share(consumer, partitions=1)
+        (await admin.create_partitions({topic: 3})).value(topic)
+        await share(consumer, partitions=3)
+
+
+async def test_a_static_member_returns_unnoticed(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    told = Told()
+    async with consumer_of(bootstrap, topic, group_instance_id="first") as first:
+        await first.subscribe(topic, told)
+        async with consumer_of(bootstrap, topic, group_instance_id="second") as second:
+            await second.subscribe(topic)
+            await share(first, second, partitions=2)
+            owned = second.assignment()
+        before = list(told.calls)
+        async with consumer_of(bootstrap, topic, group_instance_id="second") as second:
+            await second.subscribe(topic)
+            while second.assignment() != owned:
+                await second.poll(timeout_ms=50)
+                await first.poll(timeout_ms=50)
+        assert told.calls == before
+
+
+async def test_two_of_one_instance_id_do_not_both_stay(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    async with (
+        consumer_of(bootstrap, topic, group_instance_id="same") as first,
+        consumer_of(bootstrap, topic, group_instance_id="same") as second,
+    ):
+        await first.subscribe(topic)
+        await share(first, partitions=1)
+        await second.subscribe(topic)
+        await share(second, partitions=1)
+        with pytest.raises(MembershipError, match=r"group-.* at .*: FENCED_INSTANCE_ID.*give each its own"):
+            await poll_for_ever(first)
+
+
+async def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    told = Told()
+    async with (
+        consumer_of(bootstrap, topic, max_poll_interval_ms=300) as slow,
+        consumer_of(bootstrap, topic, enable_auto_commit=False) as other,
+    ):
+        await slow.subscribe(topic, told)
+        await share(slow, partitions=1)
+        await other.subscribe(topic)
+        await share(other, partitions=1)
+        with pytest.raises(BrokerError):
+            await slow.commit({(topic, 0): 0})
+        await slow.poll(timeout_ms=2000)
+    assert ("lost", [0]) in told.calls
+
+
+async def test_unsubscribing_gives_everything_up(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    told = Told()
+    async with consumer_of(bootstrap, topic) as consumer, Admin(bootstrap) as admin:
+        await consumer.subscribe(topic, told)
+        await share(consumer, partitions=2)
+        with pytest.raises(ConfigurationError, match="the group assigns them"):
+            consumer.assign([(topic, 0)])
+        await consumer.unsubscribe()
+        assert told.calls == [("assigned", [0, 1]), ("revoked", [0, 1])]
+        assert (await admin.describe_groups([f"group-{topic}"])).value(f"group-{topic}").members == ()
+        consumer.assign([(topic, 0)])
+        await consumer.commit({(topic, 0): 3})
+        assert await consumer.committed([(topic, 0)]) == {(topic, 0): CommittedOffset(3)}
+
+
+async def test_one_group_gives_unicast_and_a_group_each_broadcast(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    await write(bootstrap, topic, numbers(10), 2)
+    groups = [Consumer(bootstrap, group_id=f"{topic}-{number}", auto_offset_reset="earliest") for number in range(2)]
+    for consumer in groups:
+        async with consumer:
+            await consumer.subscribe(topic)
+            assert len(await read(consumer, 10)) == 10
+
+
+async def test_without_a_group_id_there_is_no_group(bootstrap: str) -> None:
+    async with Consumer(bootstrap) as consumer:
+        with pytest.raises(ConfigurationError, match=r"subscribe: there is no group_id\. Give the consumer one"):
+            await consumer.subscribe("t")
+        with pytest.raises(ConfigurationError, match="commit: there is no group_id"):
+            await consumer.commit()
+
+
+async def test_members_join_at_the_same_time(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(8)
+    consumers = [consumer_of(bootstrap, topic, "cooperative-sticky") for _ in range(4)]
+    for consumer in consumers:
+        await consumer.start()
+        await consumer.subscribe(topic)
+
+    async def poll(consumer: Consumer) -> None:
+        while any(len(one.assignment()) != 2 for one in consumers):
+            await consumer.poll(timeout_ms=50)
+
+    await asyncio.gather(*map(poll, consumers))
+    for consumer in consumers:
+        await consumer.close()
