@@ -14,7 +14,7 @@ from client import Admin, BrokerError, CommittedOffset, Producer, TopicPartition
 from protocol.errors import ErrorCode
 from tests.client.conftest import MakeTopic
 
-pytestmark = pytest.mark.servers("apache")
+pytestmark = pytest.mark.servers("odradek", "apache")
 
 
 @pytest.fixture

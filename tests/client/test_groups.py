@@ -23,7 +23,7 @@ from client import (
 )
 from tests.client.conftest import MakeTopic
 
-pytestmark = pytest.mark.servers("apache")
+pytestmark = pytest.mark.servers("odradek", "apache")
 
 STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
