@@ -66,7 +66,7 @@ def settings_of_each(arguments: argparse.Namespace, *clients: type) -> list[dict
             raise _unknown(name, clients)
         for of_client, known in zip(settings, types, strict=True):
             if keyword in known:
-                of_client[keyword] = text if known[keyword] == "str" else _value(text)
+                of_client[keyword] = _value(text, known[keyword])
     return settings
 
 
@@ -92,7 +92,12 @@ def _read_properties(path: str | None) -> list[tuple[str, str]]:
     return [(name.strip(), value.strip()) for name, _, value in pairs]
 
 
-def _value(text: str) -> Any:
+def _value(text: str, kind: str) -> Any:
+    """The text of a property as a value; `kind` is the type that the client's signature gives it."""
+    if kind.startswith("str"):
+        return text
+    if kind.startswith("Sequence["):
+        return [part.strip() for part in text.split(",")]
     for read in (int, float):
         try:
             return read(text)

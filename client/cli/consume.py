@@ -1,8 +1,8 @@
 """`python -m client consume`: records of one topic, as text, JSON or by a format string.
 
-All partitions are read, or some; records of one partition come in order. It begins and ends where `reading_range`
-says; it also ends after `--max-messages`, after `--timeout-ms` without a record, or by Ctrl-C. Then it says on standard
-error how many records there were.
+All partitions are read, some of them, or those that a group gives; records of one partition come in order. It begins
+and ends where `reading_range` says; it also ends after `--max-messages`, after `--timeout-ms` without a record, or by
+Ctrl-C. Then it says on standard error how many records there were.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_range_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--partition", type=_partitions, metavar="N[,N]", help="these partitions only (default: all of the topic)"
+    )
+    group.add_argument(
+        "--group",
+        metavar="ID",
+        help="be a member of this group: share the partitions with others, commit what was read",
     )
     begin = group.add_mutually_exclusive_group()
     begin.add_argument("--from-beginning", action="store_true", help="begin with the first record, not with new ones")
@@ -110,12 +115,15 @@ async def run(arguments: argparse.Namespace) -> int:
         "isolation_level": arguments.isolation_level,
         "default_api_timeout_ms": _TOPIC_TIMEOUT_MS,
     }
+    if arguments.group is not None:
+        settings["group_id"] = arguments.group
     try:
         settings |= client_settings(arguments, Consumer)
         async with Consumer(arguments.bootstrap_server, **settings) as consumer:
             partitions = await _chosen(consumer, arguments.topic, arguments.partition)
             reading = Reading(consumer, wanted, conditions, output_format)
-            await reading.run(partitions, arguments.max_messages, arguments.timeout_ms)
+            begin = reading.assign(partitions) if arguments.group is None else reading.subscribe(arguments.topic)
+            await reading.run(begin, arguments.max_messages, arguments.timeout_ms)
     except BrokenPipeError:
         raise
     except (ClientError, OSError, ValueError) as error:
@@ -134,7 +142,19 @@ async def _chosen(consumer: Consumer, topic: str, numbers: list[int] | None) -> 
 
 
 def _wanted(arguments: argparse.Namespace) -> ReadingRange:
+    """Where reading begins and ends. Raises UsageError for what a group decides."""
     has_end = arguments.to_offset is not None or arguments.to_timestamp is not None
+    if arguments.group is not None and (
+        has_end
+        or arguments.partition is not None
+        or arguments.from_timestamp is not None
+        or isinstance(arguments.offset, int)
+        or arguments.follow is False
+    ):
+        raise UsageError(
+            "a group says which partitions are read, and from where: with --group there are --from-beginning,"
+            " --max-messages and --timeout-ms"
+        )
     return ReadingRange(
         "earliest" if arguments.from_beginning else arguments.offset,
         arguments.from_timestamp,

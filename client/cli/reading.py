@@ -1,10 +1,14 @@
-"""Reading partitions from where one begins to where one ends, and printing what passes the filter."""
+"""Reading partitions from where one begins to where one ends, and printing what passes the filter.
+
+Partitions are assigned by hand and have a beginning and perhaps an end; or they are those that a group gives to this
+member, from the offsets that it has committed on, without an end.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 from client.cli.progress import Progress
 from client.cli.reading_range import Bounds, ReadingRange, find_bounds
@@ -31,28 +35,13 @@ class Reading:
         self._conditions = conditions
         self._format = output_format
         self._has_end = not wanted.follows or wanted.to_offset is not None or wanted.to_timestamp is not None
-        self._ends: dict[TopicPartition, int] = {}  # of the partitions that are still read
+        self._ends: dict[TopicPartition, int] = {}  # of the partitions that are still read, by hand
+        self._is_member = False
         self._read = 0  # records, wanted or not
         self._progress = Progress(is_shown=False)
 
-    async def run(self, partitions: Sequence[TopicPartition], max_messages: int | None, timeout_ms: int | None) -> None:
-        """Print records until an end is reached. Raises ClientError, BrokenPipeError."""
-        try:
-            await self._begin(partitions)
-            patience = None if timeout_ms is None else timeout_ms / 1000
-            heard_at = time.monotonic()
-            while self._ends and (max_messages is None or self.count < max_messages):
-                silent_for = time.monotonic() - heard_at
-                if patience is not None and silent_for >= patience:
-                    break
-                left = None if max_messages is None else max_messages - self.count
-                if await self._step(left, None if patience is None else (patience - silent_for) * 1000):
-                    heard_at = time.monotonic()
-        finally:
-            self._progress.clear()
-            print(f"Processed a total of {self.count} messages", file=sys.stderr)
-
-    async def _begin(self, partitions: Sequence[TopicPartition]) -> None:
+    async def assign(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read these partitions. Raises ClientError."""
         bounds = await find_bounds(self._consumer, partitions, self._wanted)
         self._ends = {partition: bound.end for partition, bound in bounds.items() if bound.size != 0}
         self._consumer.assign(self._ends)
@@ -60,11 +49,43 @@ class Reading:
             self._consumer.seek(partition, bounds[partition].start)
         self._progress = _progress(bounds)
 
+    async def subscribe(self, topic: str) -> None:
+        """Read what the consumer's group gives it of a topic. Raises ClientError."""
+        await self._consumer.subscribe([topic])
+        self._is_member = True
+
+    async def run(self, begin: Awaitable[None], max_messages: int | None, timeout_ms: int | None) -> None:
+        """Await `begin`, one of the two above, and print records until an end is reached.
+
+        What was printed is committed at the end, if a group is read, also when Ctrl-C was the end. Raises ClientError,
+        BrokenPipeError.
+        """
+        try:
+            await begin
+            await self._print(max_messages, timeout_ms)
+        finally:
+            self._progress.clear()
+            if self._is_member and self.count:
+                await self._consumer.commit()
+            print(f"Processed a total of {self.count} messages", file=sys.stderr)
+
+    async def _print(self, max_messages: int | None, timeout_ms: int | None) -> None:
+        patience = None if timeout_ms is None else timeout_ms / 1000
+        heard_at = time.monotonic()
+        while (self._ends or self._is_member) and (max_messages is None or self.count < max_messages):
+            silent_for = time.monotonic() - heard_at
+            if patience is not None and silent_for >= patience:
+                break
+            left = None if max_messages is None else max_messages - self.count
+            if await self._step(left, None if patience is None else (patience - silent_for) * 1000):
+                heard_at = time.monotonic()
+
     async def _step(self, left: int | None, patience_ms: float | None) -> bool:
         """Print what comes next, `left` records at most; return whether a record came, wanted or not."""
         if self._has_end:
             patience_ms = _LOOK_MS if patience_ms is None else min(_LOOK_MS, patience_ms)
-        limit = _CHUNK if left is None or self._conditions else min(left, _CHUNK)
+        # A member reads no more than it may print: what is read is committed.
+        limit = _CHUNK if left is None or (self._conditions and not self._is_member) else min(left, _CHUNK)
         records = await self._consumer.poll(patience_ms, limit)
         wanted = await self._within_bounds(records) if self._has_end else records
         if self._conditions:
