@@ -26,11 +26,8 @@ from typing import Any, Self
 
 from broker.clock import Clock, SystemClock, boot_id
 from broker.config import BrokerConfig
-from broker.coordinator.consumer_group.settings import CurrentSettings
-from broker.coordinator.group_rebalance import ClassicSettings
-from broker.coordinator.group_type import CLASSIC, CONSUMER
+from broker.coordinator.group_types import group_factories
 from broker.coordinator.groups import Groups
-from broker.coordinator.migration import Migration
 from broker.event_log import EventLogger
 from broker.gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from broker.group_lag import LAG_REFRESH_MS, GroupLag
@@ -254,21 +251,15 @@ class Broker:
         tasks: BackgroundTasks,
         purgatory: Purgatory[ErrorCode],
     ) -> Groups:
-        config = self.config
-        migration = Migration(
-            CurrentSettings(config, lambda: metadata.image),
-            ClassicSettings(config.group_initial_rebalance_delay_ms, config.group_max_size),
-            lambda: metadata.image,
-        )
         return Groups(
-            config=config,
+            config=self.config,
             clock=self._clock,
             metadata=metadata,
             partitions=partitions,
             threads=threads,
             tasks=tasks,
             purgatory=purgatory,
-            factories={CLASSIC: migration.classic_group, CONSUMER: migration.consumer_group},
+            factories=group_factories(self.config, lambda: metadata.image),
         )
 
     async def _start_status_server(self) -> None:
