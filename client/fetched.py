@@ -114,7 +114,7 @@ class Fetched:
                 rest = self._rest(position, header)
                 for record in self._decode(position, header):
                     if record[0] >= start:
-                        yield new(ConsumerRecord, (*place, *record, *rest))
+                        yield new(ConsumerRecord, place + record + rest)
             except RemoteProtocolError as error:
                 raise self._corrupt(_OFFSET_AND_LENGTH.unpack_from(self._data, position)[0], str(error)) from error
 

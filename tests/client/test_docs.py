@@ -20,7 +20,7 @@ async def test_the_programs_of_the_page_run(bootstrap: str, make_topic: MakeTopi
         program.replace("localhost:9092", bootstrap).replace('"orders"', f'"{topic}"')
         for program in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     ]
-    produce, consume, administer = [
+    produce, consume, share, administer = [
         await asyncio.create_subprocess_exec(
             sys.executable, "-c", program, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -31,6 +31,12 @@ async def test_the_programs_of_the_page_run(bootstrap: str, make_topic: MakeTopi
     assert out.split()[:3] == [topic.encode(), b"0", b"0"]
     assert consume.stdout is not None
     assert b"b'customer 7' b'three socks' [('trace', b'42')]" in await consume.stdout.readline()
+    assert share.stdout is not None
+    shared = sorted([await share.stdout.readline() for _ in range(2)])
+    assert shared[0] == b"audit three 0 b'three socks'\n"
+    assert shared[1] in (b"billing one 0 b'three socks'\n", b"billing two 0 b'three socks'\n")
+    share.send_signal(signal.SIGINT)
+    await share.communicate()
     out, err = await administer.communicate()
     assert administer.returncode == 0, err.decode()
     first, described, lost, end = out.decode().splitlines()
