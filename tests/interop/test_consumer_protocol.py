@@ -20,17 +20,19 @@ TIMEOUT = 60
 """Seconds that members may take to agree."""
 
 
+PROPERTIES = {
+    "group.consumer.min.session.timeout.ms": "3000",
+    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.min.heartbeat.interval.ms": "300",
+    "group.consumer.heartbeat.interval.ms": "300",
+    "group.initial.rebalance.delay.ms": "0",
+}
+"""Of a server whose members are heard of often, and soon missed."""
+
+
 @pytest.fixture(scope="module")
 def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose members are heard of often, and soon missed."""
-    properties = {
-        "group.consumer.min.session.timeout.ms": "3000",
-        "group.consumer.session.timeout.ms": "3000",
-        "group.consumer.min.heartbeat.interval.ms": "300",
-        "group.consumer.heartbeat.interval.ms": "300",
-        "group.initial.rebalance.delay.ms": "0",
-    }
-    server = KINDS[kind](tmp_path_factory.mktemp("consumer-protocol"), properties)
+    server = KINDS[kind](tmp_path_factory.mktemp("consumer-protocol"), PROPERTIES)
     server.start()
     yield server
     server.kill()
@@ -117,6 +119,30 @@ def test_a_group_goes_on_from_what_it_committed(bootstrap: str, topic: str) -> N
     offsets = sorted((each.partition(), each.offset()) for each in read)
     assert offsets == [(partition, offset) for partition in range(4) for offset in range(10)]
     assert sorted((each.partition(), each.offset()) for each in again) == [(partition, 10) for partition in range(4)]
+
+
+def test_members_outlive_a_broker_that_is_killed(start_server: Callable[..., Server], topic_name: str) -> None:
+    server = start_server(PROPERTIES)
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    admin.create_topics([NewTopic(topic_name, PARTITIONS, 1)])[topic_name].result(30)
+    produce(server.bootstrap, topic_name, 5)
+    with (
+        member(server.bootstrap, "outliving", topic_name) as one,
+        member(server.bootstrap, "outliving", topic_name) as other,
+    ):
+        poll_until(lambda: share(one) == share(other) == 2, one, other)
+        server.kill()
+        server.start()
+        produce(server.bootstrap, topic_name, 1)
+        last: dict[int, int] = {}
+
+        def have_read_all() -> bool:
+            for consumer in (one, other):
+                last.update({message.partition(): message.offset() for message in consumer.consume(10, 0.1)})
+            return last == dict.fromkeys(range(PARTITIONS), 5)
+
+        assert any(have_read_all() for _ in range(TIMEOUT * 5)), last
+        poll_until(lambda: share(one) == share(other) == 2, one, other)
 
 
 def test_an_expression_is_resolved_by_the_broker(bootstrap: str, admin: AdminClient, topic: str) -> None:

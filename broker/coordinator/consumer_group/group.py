@@ -40,7 +40,7 @@ from broker.metadata.image import MetadataImage
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_describe import DescribedGroup
 
-_LOOKED_AT_METADATA = "looked at metadata"
+_MARKED = "marked"
 
 
 class ConsumerGroup:
@@ -112,16 +112,18 @@ class ConsumerGroup:
 
     def _marked(self, effects: Effects) -> Effects:
         """Remember what joins and heartbeats do besides: look at the metadata, ask to resolve expressions."""
-        if effects.work is not None:
-            self._state.is_resolving = True
-        if self._state.is_refresh_due:
-            self._state.is_refresh_due = False
-            effects.follow_up = _LOOKED_AT_METADATA
+        state = self._state
+        if effects.work is not None or state.is_refresh_due:
+            state.is_resolving = state.is_resolving or effects.work is not None
+            state.is_refresh_due = False
+            effects.follow_up = _MARKED
         return effects
 
     def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
         if error is not None:
+            # What was seen of the metadata is not stored, and nothing is being resolved: look again.
             self._state.is_refresh_due = True
+            self._state.is_resolving = False
         return Effects()
 
     def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:

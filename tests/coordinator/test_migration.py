@@ -1,0 +1,189 @@
+"""Groups that change their protocol with members in them: what is written, who is told, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from broker.coordinator.classic_events import Join, Leave, Leaving, Sync
+from broker.coordinator.consumer_group.consumer_protocol import write_assignment
+from broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from broker.coordinator.group_rebalance import ClassicSettings
+from broker.coordinator.group_type import Effects, Ticket, TimerExpired
+from broker.coordinator.migration import Migration
+from broker.coordinator.records import CoordinatorRecord
+from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from protocol.codec import encode
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+TOPIC_ID = b"t" * 16
+TOPIC = TopicImage("t", TOPIC_ID, [PartitionImage(1, 0, [1], {1: 1}, 0)] * 4)
+IMAGE = MetadataImage(topics={"t": TOPIC}, topics_by_id={TOPIC_ID: TOPIC})
+SUBSCRIPTION = b"\0\1" + bytes(encode(ConsumerProtocolSubscription(["t"]), 1))
+
+
+class Place:
+    """A group of either type, its log, and the clock."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = ConsumerGroupSettings(assignment_interval_ms=0, **settings)
+        self.migration = Migration(lambda: self.settings, ClassicSettings(initial_rebalance_delay_ms=0), lambda: IMAGE)
+        self.group: Any = self.migration.classic_group("g", 0)
+        self.log: list[CoordinatorRecord] = []
+
+    def take(self, effects: Effects) -> list[Any]:
+        """Carry out what the coordinator would; returns the replies."""
+        self.log += effects.records
+        if not effects.is_applied:
+            for record in effects.records:
+                self.group.replay(record)
+        self.group = effects.become or self.group
+        replies = [reply for _, reply in effects.replies]
+        if effects.follow_up is not None:
+            replies += self.take(self.group.stored(effects.follow_up, None, 0))
+        return replies
+
+    def handle(self, event: Any) -> list[Any]:
+        return self.take(self.group.handle(event, 0))
+
+    def join(self, member_id: str, metadata: bytes = SUBSCRIPTION, protocol_type: str = "consumer") -> list[Any]:
+        protocols = (("range", metadata),)
+        known = "" if member_id not in self.known() else member_id
+        return self.handle(
+            Join(Ticket(), known, member_id, None, "c", "/h", 30_000, 60_000, protocol_type, protocols, "", False, True)
+        )
+
+    def known(self) -> set[str]:
+        members = self.group.members if self.group.group_type == "classic" else self.group._state.members.values()
+        return {member.member_id for member in members}
+
+    def form(self, assignment: bytes, **fields: Any) -> None:
+        """One classic member, `old`, that was assigned this in generation 1."""
+        self.join("old", **fields)
+        self.handle(TimerExpired(("join", "")))
+        self.handle(Sync(Ticket(), 1, "old", None, None, None, {"old": assignment}))
+
+    def heartbeat(self, member_id: str, epoch: int = 0) -> Any:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id=member_id,
+            member_epoch=epoch,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["t"],
+            topic_partitions=[],
+        )
+        return self.handle(ConsumerHeartbeat(Ticket(), request, "", "c", "/h"))
+
+
+ALL_FOUR = write_assignment({TOPIC_ID: range(4)}, IMAGE, SUBSCRIPTION)
+
+
+def test_members_of_an_upgraded_group_keep_what_they_have() -> None:
+    place = Place()
+    place.form(ALL_FOUR)
+    (joined,) = place.heartbeat("new")
+    assert place.group.group_type == "consumer"
+    assert (joined.error_code, joined.member_epoch) == (0, 2)
+    described = {member.member_id: member for member in place.group.described().members}
+    assert described["old"].assignment.topic_partitions[0].partitions == [0, 1, 2, 3]
+    assert described["old"].member_epoch == 1
+    assert [member.member_type for member in described.values()] == [0, 1]
+
+
+def test_a_member_that_waits_for_its_generation_is_told_to_rejoin() -> None:
+    place = Place()
+    place.form(ALL_FOUR)
+    assert place.join("second") == []
+    refused, joined = place.heartbeat("new")
+    assert refused.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert joined.error_code == ErrorCode.NONE
+    assert place.known() == {"old", "second", "new"}
+
+
+def test_the_last_member_of_the_consumer_protocol_takes_the_group_back() -> None:
+    place = Place()
+    place.form(ALL_FOUR)
+    place.heartbeat("new")
+    place.heartbeat("new", -1)
+    assert place.group.group_type == "classic"
+    assert place.group.state == "PreparingRebalance"
+    assert place.known() == {"old"}
+
+
+def test_a_group_is_loaded_as_what_it_last_was() -> None:
+    place = Place()
+    place.form(ALL_FOUR)
+    place.heartbeat("new")
+    reloaded = place.migration.consumer_group("g", 0)
+    for record in place.log:
+        if record.record_type != 2:
+            reloaded.replay(record)
+    assert reloaded.described() == place.group.described()
+    place.heartbeat("new", -1)
+    assert [record.record_type for record in place.log[-2:]] == [3, 2]
+    assert [record.value is None for record in place.log[-2:]] == [True, False]
+
+
+def test_a_group_that_may_not_go_back_stays_what_it_is() -> None:
+    place = Place(migration_policy="UPGRADE")
+    place.form(ALL_FOUR)
+    place.heartbeat("new")
+    place.heartbeat("new", -1)
+    assert place.group.group_type == "consumer"
+    assert place.known() == {"old"}
+
+
+@pytest.mark.parametrize("policy", ["disabled", "Downgrade"])
+def test_an_upgrade_that_is_not_allowed_is_refused(policy: str) -> None:
+    place = Place(migration_policy=policy)
+    place.form(ALL_FOUR)
+    with pytest.raises(KafkaError, match="because online upgrade is disabled") as refusal:
+        place.heartbeat("new")
+    assert refusal.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert place.group.group_type == "classic"
+
+
+def test_only_a_join_upgrades() -> None:
+    place = Place()
+    place.form(ALL_FOUR)
+    with pytest.raises(KafkaError, match="Group g is not a consumer group"):
+        place.heartbeat("new", 3)
+
+
+def test_groups_that_are_too_large_or_of_another_kind_or_unreadable_are_refused() -> None:
+    place = Place()
+    place.form(ALL_FOUR, protocol_type="connect")
+    with pytest.raises(KafkaError, match="does not use the consumer embedded protocol"):
+        place.heartbeat("new")
+    place = Place()
+    place.form(ALL_FOUR, metadata=b"?")
+    with pytest.raises(KafkaError, match="the embedded consumer protocol is malformed"):
+        place.heartbeat("new")
+    place = Place()
+    place.form(ALL_FOUR)
+    place.settings = msgspec.structs.replace(place.settings, max_size=0)
+    with pytest.raises(KafkaError, match="exceeds the consumer group maximum size"):
+        place.heartbeat("new")
+
+
+def test_what_an_assignor_of_the_members_own_wrote_is_not_lost() -> None:
+    place = Place()
+    place.form(b"\0\1" + bytes(encode(ConsumerProtocolAssignment(user_data=b"mine"), 1)))
+    with pytest.raises(KafkaError, match="an unsupported custom assignor is in use"):
+        place.heartbeat("new")
+
+
+def test_members_of_the_classic_protocol_leave_a_consumer_group_one_by_one() -> None:
+    place = Place()
+    place.form(ALL_FOUR)
+    place.heartbeat("new")
+    leaving = (Leaving("old", None, ""), Leaving("new", None, ""), Leaving("nobody", None, ""))
+    (left,) = place.handle(Leave(Ticket(), leaving))
+    codes = [row.error_code for row in left.members]
+    assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID]
+    assert place.known() == {"new"}
