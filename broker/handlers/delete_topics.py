@@ -1,9 +1,9 @@
 """DeleteTopics (20), versions 1–6: delete topics by name, or from version 6 on (KIP-516) by id.
 
 Each topic succeeds or fails for itself: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; one that is named twice, or by
-name and id at once, is INVALID_REQUEST. If delete.topic.enable is false the whole request is TOPIC_DELETION_DISABLED
-(INVALID_REQUEST before version 3). The answer goes out when the partitions are gone from this broker, so that the
-name can be used again at once; the files are removed after file.delete.delay.ms.
+name and id, is INVALID_REQUEST, in one row of the answer. If delete.topic.enable is false the whole request is
+TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3). The answer goes out when the partitions are gone from this
+broker, so that the name can be used again at once; the files are removed after file.delete.delay.ms.
 """
 
 from __future__ import annotations
@@ -25,44 +25,66 @@ from protocol.schema import ZERO_UUID
 
 _FIRST_VERSION_WITH_DISABLED = 3
 
+Naming = tuple[str | None, bytes]
+"""A name and an id, as a request has them: None and zero stand for none."""
+
 
 async def handle(services: Services, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     if not services.config.delete_topic_enable:
         disabled = context.api_version >= _FIRST_VERSION_WITH_DISABLED
         code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
         raise KafkaError(code, "Topic deletion is disabled.")
-    states = _states(request)
     image = services.metadata.image
-    named = Counter(_topic_id(image, state) for state in states)
-    results = []
-    for state in states:
-        topic_id = _topic_id(image, state)
-        if topic_id is None:
-            results.append(_failure(state, _why_unknown(state)))
-        elif named[topic_id] > 1:
-            duplicate = KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
-            results.append(_failure(state, duplicate))
-        else:
-            results.append(await _delete(services, state, topic_id))
+    named = Counter((state.name, state.topic_id) for state in _states(request))
+    results = [
+        await _delete(services, image, named, naming)
+        for naming in named
+        if not (naming[0] is None and _is_named_too(image, named, naming[1]))
+    ]
     await _wait_until_gone(services, results, request.timeout_ms)
     return DeleteTopicsResponse(responses=results)
 
 
 def error_response(request: DeleteTopicsRequest, code: ErrorCode, message: str) -> DeleteTopicsResponse:
     error = KafkaError(code, message)
-    return DeleteTopicsResponse(responses=[_failure(state, error) for state in _states(request)])
+    return DeleteTopicsResponse(responses=[_failure(state.name, state.topic_id, error) for state in _states(request)])
 
 
-async def _delete(services: Services, state: DeleteTopicState, topic_id: bytes) -> DeletableTopicResult:
+async def _delete(
+    services: Services, image: MetadataImage, named: Counter[Naming], naming: Naming
+) -> DeletableTopicResult:
+    name, topic_id = naming
+    topic = image.topics.get(name) if name is not None else None
+    problem = _problem(naming, named[naming])
+    if problem:
+        return _failure(name, topic_id, KafkaError(ErrorCode.INVALID_REQUEST, problem))
+    if topic is not None and (None, topic.topic_id) in named:
+        return _failure(name, topic.topic_id, KafkaError(ErrorCode.INVALID_REQUEST, "It is named by its id as well."))
     try:
-        topic = await delete_topic(services.metadata, topic_id=topic_id)
+        deleted = await delete_topic(services.metadata, name=name, topic_id=topic_id)
     except KafkaError as error:
-        return _failure(state, error)
-    return DeletableTopicResult(topic.name, topic_id)
+        return _failure(name, topic_id, error)
+    return DeletableTopicResult(deleted.name, deleted.topic_id)
 
 
-def _failure(state: DeleteTopicState, error: KafkaError) -> DeletableTopicResult:
-    return DeletableTopicResult(state.name, state.topic_id, error.code, error.detail or None)
+def _problem(naming: Naming, times: int) -> str:
+    """What is wrong with how a topic is named; empty if nothing is."""
+    name, topic_id = naming
+    if name is None and topic_id == ZERO_UUID:
+        return "Neither topic name nor id were specified."
+    if name is not None and topic_id != ZERO_UUID:
+        return "You may not specify both topic name and topic id."
+    return "The topic is named more than once." if times > 1 else ""
+
+
+def _is_named_too(image: MetadataImage, named: Counter[Naming], topic_id: bytes) -> bool:
+    """Whether a topic that is named by its id has its row in the answer under its name."""
+    topic = image.topics_by_id.get(topic_id)
+    return topic is not None and (topic.name, ZERO_UUID) in named
+
+
+def _failure(name: str | None, topic_id: bytes, error: KafkaError) -> DeletableTopicResult:
+    return DeletableTopicResult(name, topic_id, error.code, error.detail or None)
 
 
 async def _wait_until_gone(services: Services, results: list[DeletableTopicResult], timeout_ms: int) -> None:
@@ -74,22 +96,3 @@ async def _wait_until_gone(services: Services, results: list[DeletableTopicResul
 
 def _states(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return request.topics or [DeleteTopicState(name) for name in request.topic_names]
-
-
-def _topic_id(image: MetadataImage, state: DeleteTopicState) -> bytes | None:
-    """The id of the topic that is meant, if there is such a topic and only one way of naming it was used."""
-    if state.name is None:
-        return state.topic_id if state.topic_id in image.topics_by_id else None
-    if state.topic_id != ZERO_UUID or state.name not in image.topics:
-        return None
-    return image.topics[state.name].topic_id
-
-
-def _why_unknown(state: DeleteTopicState) -> KafkaError:
-    if state.name is None:
-        if state.topic_id == ZERO_UUID:
-            return KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-        return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
-    if state.topic_id != ZERO_UUID:
-        return KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")

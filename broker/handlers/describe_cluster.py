@@ -38,4 +38,4 @@ def handle(services: Services, context: RequestContext, request: DescribeCluster
 
 
 def error_response(request: DescribeClusterRequest, code: ErrorCode, message: str) -> DescribeClusterResponse:
-    return DescribeClusterResponse(error_code=code, error_message=message, endpoint_type=request.endpoint_type)
+    return DescribeClusterResponse(error_code=code, error_message=message)

@@ -25,7 +25,7 @@ from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from broker.metadata.metadata import Metadata
 from broker.metadata.placement import DEFAULT, place, place_as_assigned
 from broker.metadata.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
-from broker.metadata.topic_names import check_name, check_new_name
+from broker.metadata.topic_names import check_new_name
 from broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
 from broker.topic_config import log_config, validate
 from protocol.errors import ErrorCode, KafkaError
@@ -116,11 +116,10 @@ async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id:
 
 
 def find_topic(image: MetadataImage, *, name: str | None = None, topic_id: bytes | None = None) -> TopicImage:
-    """Return the topic. Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID or INVALID_TOPIC_EXCEPTION."""
+    """Return the topic. Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID."""
     if name is not None:
         topic = image.topics.get(name)
         if topic is None:
-            check_name(name)
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         return topic
     topic = image.topics_by_id.get(topic_id or b"")

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.interop.differential import cluster, configs, groups, partitions
+from tests.interop.differential import cluster, configs, groups, partitions, topics
 from tests.interop.differential.playing import Server, Step, play
 from tests.peers import server as peers
 
 SCRIPTS = {
+    "creating topics": topics.CREATING,
+    "deleting topics": topics.DELETING,
+    "the cluster": topics.CLUSTER,
     "growing": partitions.GROWING,
     "deleting records": partitions.DELETING_RECORDS,
     "placement": cluster.PLACEMENT,
