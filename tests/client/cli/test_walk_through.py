@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from demo.walk_through import SEGMENT_BYTES, TOPIC, WalkThrough
 from tests.peers.server import Server
 
+REPOSITORY = Path(__file__).resolve().parents[3]
 LINES = 100_000
 INDEX_INTERVAL = 4096  # bytes of batches between two entries, at least
 
@@ -42,6 +44,26 @@ def test_every_number_of_the_walk_through(server: Server, tmp_path: Path) -> Non
     follow_each_other(segments)
     check_indexes(segments, walk)
     check_time(walk, server, lines)
+
+
+@pytest.mark.interop
+def test_the_demo_has_a_broker_and_a_directory_of_its_own(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+
+    def demo(lines: int) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "demo", "--lines", str(lines)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+
+    mine = tmp_path / "data" / "demo-1" / "mine"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("of the user")
+    done = demo(LINES)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n   $ ") == 11
+    assert "All files are in data/demo-2" in done.stdout
+    assert (tmp_path / "data" / "demo-2" / "log" / f"{TOPIC}-0").is_dir()
+    assert list(mine.parent.iterdir()) == [mine]
+    assert "too few to see segments" in demo(10).stderr
 
 
 def follow_each_other(segments: Segments) -> None:

@@ -12,8 +12,8 @@ import pytest
 from broker.broker import Broker
 from client.config import Address
 from client.connection import TcpNetwork
-from client.doctor.finding import Severity
-from client.doctor.listener import Examiner
+from client.doctor.diagnosis import diagnose
+from client.doctor.finding import Finding, Severity
 from protocol.messages.describe_quorum import (
     DescribeQuorumResponse,
     ReplicaState,
@@ -195,21 +195,42 @@ async def test_a_broker_that_advertises_all_addresses(cluster: dict[str, Any]) -
     assert ": that is no address that one can connect to. Set advertised.listeners of broker 1 " in lines[0]
 
 
-async def test_a_name_of_which_one_address_is_dead(cluster: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    async def resolved(host: str, port: int) -> list[Any]:
-        return [(None, None, None, "", (one, port)) for one in ("127.0.0.2", "127.0.0.1")]
+def resolve(monkeypatch: pytest.MonkeyPatch, **addresses: list[str]) -> None:
+    """Have this loop resolve names (with "_" for ".") so; the listeners behind are real."""
 
+    async def resolved(host: str, port: int) -> list[Any]:
+        return [(None, None, None, "", (one, port)) for one in addresses.get(host.replace(".", "_"), [host])]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved, raising=False)
+
+
+async def diagnosed(host: str, address: str) -> list[Finding]:
+    """What is found by way of a name for the host of an address."""
+    server = Address(host, int(address.partition(":")[2]))
+    return [finding async for finding in diagnose([server], TcpNetwork(), 5)]
+
+
+async def test_a_name_of_which_one_address_is_dead(cluster: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve(monkeypatch, both_example=["127.0.0.2", "127.0.0.1"])
     async with listening(broker(answers(cluster))) as address:
-        named = Address("both.example", int(address.partition(":")[2]))
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved, raising=False)
-        findings, connection = await Examiner(TcpNetwork(), 5).examine(named, "here")
-        assert connection is not None
-        connection.close()
-    assert [finding.severity for finding in findings] == [Severity.OK, Severity.WARNING]
-    assert str(findings[1]) == (
-        "here: both.example also stands for 127.0.0.2 (connection refused)."
-        f" Some clients try that first: let the broker listen there too, or give {address}."
-    )
+        answering, half, *_ = await diagnosed("both.example", address)
+    assert (answering.severity, half.severity) == (Severity.OK, Severity.WARNING)
+    assert half.text == "both.example also stands for 127.0.0.2 (connection refused)"
+    assert half.cure == f"Some clients try that first: let the broker listen there too, or give {address}"
+
+
+async def test_a_broker_that_advertises_loopback_to_other_machines(
+    cluster: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve(monkeypatch, kafka_example=["127.0.0.1"], localhost=["127.0.0.1"])
+    cluster["host"] = "localhost"
+    async with listening(broker(answers(cluster))) as address:
+        port = address.partition(":")[2]
+        findings = await diagnosed("kafka.example", address)
+    [warning] = [finding for finding in findings if finding.severity is Severity.WARNING]
+    assert warning.subject == f"broker 1, advertised as localhost:{port}"
+    assert warning.text == "clients on other machines will look for the broker on themselves"
+    assert f"such as kafka.example:{port}, " in warning.cure
 
 
 async def test_a_listener_that_demands_authentication() -> None:
