@@ -51,11 +51,31 @@ class Place:
     def handle(self, event: Any) -> list[Any]:
         return self.take(self.group.handle(event, 0))
 
-    def join(self, member_id: str, metadata: bytes = SUBSCRIPTION, protocol_type: str = "consumer") -> list[Any]:
+    def join(
+        self,
+        member_id: str,
+        metadata: bytes = SUBSCRIPTION,
+        protocol_type: str = "consumer",
+        instance_id: str | None = None,
+    ) -> list[Any]:
         protocols = (("range", metadata),)
         known = "" if member_id not in self.known() else member_id
         return self.handle(
-            Join(Ticket(), known, member_id, None, "c", "/h", 30_000, 60_000, protocol_type, protocols, "", False, True)
+            Join(
+                Ticket(),
+                known,
+                member_id,
+                instance_id,
+                "c",
+                "/h",
+                30_000,
+                60_000,
+                protocol_type,
+                protocols,
+                "",
+                False,
+                True,
+            )
         )
 
     def known(self) -> set[str]:
@@ -68,11 +88,12 @@ class Place:
         self.handle(TimerExpired(("join", "")))
         self.handle(Sync(Ticket(), 1, "old", None, None, None, {"old": assignment}))
 
-    def heartbeat(self, member_id: str, epoch: int = 0) -> Any:
+    def heartbeat(self, member_id: str, epoch: int = 0, instance_id: str | None = None) -> Any:
         request = ConsumerGroupHeartbeatRequest(
             group_id="g",
             member_id=member_id,
             member_epoch=epoch,
+            instance_id=instance_id,
             rebalance_timeout_ms=60_000,
             subscribed_topic_names=["t"],
             topic_partitions=[],
@@ -187,3 +208,17 @@ def test_members_of_the_classic_protocol_leave_a_consumer_group_one_by_one() -> 
     codes = [row.error_code for row in left.members]
     assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID]
     assert place.known() == {"new"}
+
+
+def test_a_static_member_that_comes_back_with_the_classic_protocol_takes_the_group_back() -> None:
+    place = Place()
+    place.form(ALL_FOUR)
+    place.heartbeat("new", instance_id="static")
+    place.heartbeat("new", -2, instance_id="static")
+    (joined,) = place.join("back", instance_id="static")
+    assert (joined.error_code, joined.member_id) == (ErrorCode.NONE, "back")
+    assert place.group.group_type == "classic"
+    assert place.known() == {"old", "back"}
+    reloaded = place.migration.classic_group("g", 0)
+    reloaded.replay(place.log[-1])
+    assert {member.group_instance_id for member in reloaded.members} == {None, "static"}

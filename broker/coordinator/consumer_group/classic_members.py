@@ -38,8 +38,18 @@ from protocol.stored_records.consumer_group import ClassicMemberMetadata, Classi
 from protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
 
 
-def join(state: GroupState, event: Join, settings: ConsumerGroupSettings, image: MetadataImage, now_ms: int) -> Effects:
-    """Raises GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+def join(
+    state: GroupState,
+    event: Join,
+    settings: ConsumerGroupSettings,
+    image: MetadataImage,
+    now_ms: int,
+    downgrade: departure.Downgrade,
+) -> Effects:
+    """Let the member join. If it takes the place of the last one of the consumer protocol, the group is downgraded.
+
+    Raises GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
+    """
     member_id = event.member_id or event.new_member_id
     checks.check_room(state, member_id, settings)
     subscription = _subscription(state, event, member_id)
@@ -49,19 +59,7 @@ def join(state: GroupState, event: Join, settings: ConsumerGroupSettings, image:
         effects.replies.append((event.ticket, response))
         return effects
     old = _joining_member(state, event, member_id, effects)
-    new = msgspec.structs.replace(
-        old,
-        instance_id=old.instance_id if event.group_instance_id is None else event.group_instance_id,
-        rack_id=old.rack_id if subscription.rack_id is None else subscription.rack_id,
-        rebalance_timeout_ms=event.rebalance_timeout_ms,
-        subscribed_topic_names=frozenset(subscription.topics),
-        subscribed_topic_regex="",
-        client_id=event.client_id,
-        client_host=event.client_host,
-        classic=ClassicMemberMetadata(
-            event.session_timeout_ms, [ClassicProtocol(name, metadata) for name, metadata in event.protocols]
-        ),
-    )
+    new = _with_news(old, event, subscription)
     owned = consumer_protocol.topic_partition_ids(subscription.owned_partitions, image)
     member = MemberUpdate(state, settings, image, now_ms, old, new, effects).apply(owned)
     state.told_to_rejoin.discard(member_id)
@@ -75,6 +73,13 @@ def join(state: GroupState, event: Join, settings: ConsumerGroupSettings, image:
         member_id=member_id,
     )
     effects.replies.append((event.ticket, response))
+    replaced = state.static_member(event.group_instance_id)
+    if replaced is not None and replaced.classic is None:
+        downgraded = downgrade(state.after(effects.records), ())
+        if downgraded is not None:
+            downgraded.records = [*effects.records, *downgraded.records]
+            downgraded.replies += effects.replies
+            return downgraded
     return effects
 
 
@@ -159,6 +164,21 @@ def _joining_member(state: GroupState, event: Join, member_id: str, effects: Eff
         return checks.known_static_member(state, member_id, instance_id)
     present = state.static_member(instance_id)
     return ConsumerMember(member_id) if present is None else take_over(state, present, member_id, effects)
+
+
+def _with_news(member: ConsumerMember, event: Join, subscription: ConsumerProtocolSubscription) -> ConsumerMember:
+    protocols = [ClassicProtocol(name, metadata) for name, metadata in event.protocols]
+    return msgspec.structs.replace(
+        member,
+        instance_id=member.instance_id if event.group_instance_id is None else event.group_instance_id,
+        rack_id=member.rack_id if subscription.rack_id is None else subscription.rack_id,
+        rebalance_timeout_ms=event.rebalance_timeout_ms,
+        subscribed_topic_names=frozenset(subscription.topics),
+        subscribed_topic_regex="",
+        client_id=event.client_id,
+        client_host=event.client_host,
+        classic=ClassicMemberMetadata(event.session_timeout_ms, protocols),
+    )
 
 
 def _classic_member(

@@ -101,7 +101,7 @@ class ConsumerGroup:
                 state.is_resolving = False
                 return expressions.refresh(state, event, image)
             case Join():
-                return self._marked(classic_members.join(state, event, self._settings(), image, now_ms))
+                return self._marked(classic_members.join(state, event, self._settings(), image, now_ms, downgrade))
             case Sync():
                 return classic_members.sync(state, event, image)
             case Heartbeat():

@@ -27,7 +27,8 @@ that is loaded; events read it and return effects. What is not in records are ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -134,6 +135,13 @@ class GroupState:
             records.subscription_metadata_deleted(self.group_id),
             records.group_deleted(self.group_id),
         ]
+
+    def after(self, written: Sequence[CoordinatorRecord]) -> GroupState:
+        """Return the state as it will be when these records are replayed; a copy, as large as the group."""
+        state = deepcopy(self)
+        for record in written:
+            state.replay(record)
+        return state
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Take in one record of the group: of types 3 to 8 or 16."""
