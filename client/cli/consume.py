@@ -122,7 +122,10 @@ async def run(arguments: argparse.Namespace) -> int:
         async with Consumer(arguments.bootstrap_server, **settings) as consumer:
             partitions = await _chosen(consumer, arguments.topic, arguments.partition)
             reading = Reading(consumer, wanted, conditions, output_format)
-            begin = reading.assign(partitions) if arguments.group is None else reading.subscribe(arguments.topic)
+            if arguments.group is None:
+                begin = reading.assign(partitions)
+            else:
+                begin = reading.subscribe(arguments.topic, commits=settings.get("enable_auto_commit", True))
             await reading.run(begin, arguments.max_messages, arguments.timeout_ms)
     except BrokenPipeError:
         raise

@@ -6,6 +6,7 @@ member, from the offsets that it has committed on, without an end.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Mapping, Sequence
@@ -37,6 +38,7 @@ class Reading:
         self._has_end = not wanted.follows or wanted.to_offset is not None or wanted.to_timestamp is not None
         self._ends: dict[TopicPartition, int] = {}  # of the partitions that are still read, by hand
         self._is_member = False
+        self._commits = False
         self._read = 0  # records, wanted or not
         self._progress = Progress(is_shown=False)
 
@@ -49,24 +51,30 @@ class Reading:
             self._consumer.seek(partition, bounds[partition].start)
         self._progress = _progress(bounds)
 
-    async def subscribe(self, topic: str) -> None:
-        """Read what the consumer's group gives it of a topic. Raises ClientError."""
+    async def subscribe(self, topic: str, *, commits: bool) -> None:
+        """Read what the consumer's group gives it of a topic. Raises ClientError.
+
+        `commits` is whether the consumer commits by itself, as it does unless it is told otherwise.
+        """
         await self._consumer.subscribe([topic])
         self._is_member = True
+        self._commits = commits
 
     async def run(self, begin: Awaitable[None], max_messages: int | None, timeout_ms: int | None) -> None:
-        """Await `begin`, one of the two above, and print records until an end is reached.
+        """Await `begin`, one of the two above, and print records until an end is reached. Raises ClientError, OSError.
 
-        What was printed is committed at the end, if a group is read, also when Ctrl-C was the end. Raises ClientError,
-        BrokenPipeError.
+        A consumer that commits by itself does so when it is closed, but not after an exception, such as that of Ctrl-C.
+        All that was read has been printed then, so it is committed here. What could not be printed is not.
         """
         try:
             await begin
             await self._print(max_messages, timeout_ms)
+        except asyncio.CancelledError:
+            if self._commits:
+                await self._consumer.commit()
+            raise
         finally:
             self._progress.clear()
-            if self._is_member and self.count:
-                await self._consumer.commit()
             print(f"Processed a total of {self.count} messages", file=sys.stderr)
 
     async def _print(self, max_messages: int | None, timeout_ms: int | None) -> None:
@@ -90,13 +98,13 @@ class Reading:
         wanted = await self._within_bounds(records) if self._has_end else records
         if self._conditions:
             wanted = [record for record in wanted if all(holds(record) for holds in self._conditions)][:left]
-        if wanted:
-            out = b"".join(map(self._format, wanted))
+        out = b"".join(map(self._format, wanted))
+        if out:
             sys.stdout.buffer.write(out)
             sys.stdout.buffer.flush()
-            self.count += len(wanted)
-            self._read += len(records)
-            self._progress.add(len(wanted), len(out), self._read)
+        self.count += len(wanted)
+        self._read += len(records)
+        self._progress.add(len(wanted), len(out), self._read)
         return bool(records)
 
     async def _within_bounds(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:

@@ -18,7 +18,9 @@ async def test_a_member_goes_on_where_the_last_one_ended(bootstrap: str, make_to
     to = ("produce", *at, "--partitioner", "round-robin")
     await run(*to, stdin=b"".join(b"%d\n" % number for number in range(20)))
     member = ("consume", *at, "--group", f"group-of-{topic}", "--from-beginning")
+    looked, _ = await run(*member, "--max-messages", "7", "--command-property", "enable.auto.commit=false")
     first, _ = await run(*member, "--max-messages", "7")
+    assert len(looked) == 7
     second, _ = await run(*member, "--max-messages", "5", "--filter", "value~^1")
     assert len(first) == 7
     assert len(second) == 5
