@@ -7,8 +7,8 @@
 | broker logger (8) | this broker's id | `broker_loggers.alter_loggers`, one by one only |
 
 INVALID_REQUEST: a resource or a property that is named more than once, a value that is null, another broker's id, and
-any other type of resource. Differs from Kafka: what it keeps for client metrics (16), because no client is asked for
-any here, and for groups (32), because the coordinator goes by the broker's properties alone.
+any other type of resource. Differs from Kafka, which also keeps properties for client metrics (16) and single groups
+(32): no client is asked for metrics here, and the coordinator goes by the broker's properties alone.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _rows(services: Services, resource: DescribeConfigsResource) -> list[ConfigR
         check_name(name)
         topic = services.metadata.image.topics.get(name)
         if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         return describe_topic(services, topic)
     if resource.resource_type == BROKER:
         if not name:

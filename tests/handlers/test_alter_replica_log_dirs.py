@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from broker.broker import Broker
@@ -38,3 +40,15 @@ async def test_what_cannot_be_moved(broker: Broker, wire: Wire) -> None:
     assert await move(wire, ours, "missing") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     broker.log_dir.failure.fail("testing", OSError(5, "Input/output error"))
     assert await move(wire, ours) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.usefixtures("only_here")  # it starts its own broker
+async def test_logs_are_not_moved_between_directories(tmp_path: Path) -> None:
+    directories = [str(tmp_path / name) for name in ("one", "two")]
+    async with Broker({"log.dirs": ",".join(directories)}) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        wanted = [AlterReplicaLogDir(path, [AlterReplicaLogDirTopic("t", [0])]) for path in directories]
+
+        [result] = (await wire.ask(AlterReplicaLogDirsRequest(wanted), 2)).results
+
+        assert sorted(row.error_code for row in result.partitions) == [ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR]

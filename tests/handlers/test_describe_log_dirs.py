@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from broker.broker import Broker
@@ -78,3 +80,17 @@ async def test_a_log_without_a_topic_has_no_lag(broker: Broker, wire: Wire) -> N
     [stray] = [topic for topic in result.topics if topic.name == "stray"]
     assert [(row.partition_index, row.offset_lag) for row in stray.partitions] == [(3, -1)]
     del broker.log_dir.logs["stray", 3]
+
+
+@pytest.mark.usefixtures("only_here")  # it starts its own broker
+async def test_each_of_several_directories_has_its_own_logs(tmp_path: Path) -> None:
+    directories = [str(tmp_path / name) for name in ("one", "two")]
+    async with Broker({"log.dirs": ",".join(directories)}) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t", 4)
+
+        results = (await wire.ask(DescribeLogDirsRequest(None), 5)).results
+
+        assert [result.log_dir for result in results] == directories
+        found = [sizes(result).keys() for result in results]
+        assert [len(keys) for keys in found] == [2, 2]
+        assert found[0] | found[1] == {("t", index) for index in range(4)}
