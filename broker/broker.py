@@ -382,8 +382,10 @@ class Broker:
 
     def _configure_server(self, before: MetadataImage, after: MetadataImage) -> None:
         if after.broker_configs != before.broker_configs:
-            dynamic = after.dynamic_configs(self.config.node_id)
-            self._running_server().configure(self.config.altered(dynamic))
+            altered = self.config.altered(after.dynamic_configs(self.config.node_id))
+            for warning in altered.warnings[len(self.config.warnings) :]:
+                _LOG.warning("property not applied", reason=warning)
+            self._running_server().configure(altered)
 
     def _log_config_of(self, image: MetadataImage, topic: TopicImage) -> LogConfig:
         return log_config(self.config, image.dynamic_configs(self.config.node_id), topic.configs)

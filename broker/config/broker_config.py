@@ -94,12 +94,19 @@ class BrokerConfig(
     def altered(self, dynamic: Mapping[str, str]) -> BrokerConfig:
         """Return the configuration that holds with `dynamic` set at run time.
 
-        Names that this version does not know, or only takes from the file, are passed over. Raises `InvalidValueError`.
+        Names and values that this version does not know are passed over, because another version wrote them; a value
+        with a warning. So are properties that only change with a restart.
         """
-        texts = {**self.declared, **{name: text for name, text in dynamic.items() if name in PROPERTIES}}
-        parsed = {name: PROPERTIES[name].parse(text) for name, text in texts.items()}
+        parsed = {name: PROPERTIES[name].parse(text) for name, text in self.declared.items()}
+        warnings = []
+        for name, text in dynamic.items():
+            if name in PROPERTIES:
+                try:
+                    parsed[name] = PROPERTIES[name].parse(text)
+                except InvalidValueError as error:
+                    warnings.append(f"{name} ({text!r}, set at run time) has no effect: {error}")
         changed = {row.name: effective_value(row, parsed) for row in PROPERTIES.values() if row.dynamic}
-        return BrokerConfig(self._values() | changed, self.declared, self.warnings)
+        return BrokerConfig(self._values() | changed, self.declared, (*self.warnings, *warnings))
 
     def broken_rules(self) -> list[str]:
         """Return a sentence for each rule between properties that does not hold."""

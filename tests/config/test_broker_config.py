@@ -197,3 +197,26 @@ def test_a_listener_may_have_a_name_of_its_own() -> None:
 
     assert [endpoint.name for endpoint in config.listeners] == ["INSIDE", "OUTSIDE"]
     assert config.security_protocol("OUTSIDE") == "PLAINTEXT"
+
+
+def test_what_is_set_at_run_time_makes_another_configuration() -> None:
+    config = BrokerConfig.load(None, {"log.segment.bytes": "1000", "log.retention.minutes": "5"})
+
+    altered = config.altered({"log.segment.bytes": "2000", "log.retention.ms": "7", "num.partitions": "9"})
+
+    assert (altered.log_segment_bytes, altered.log_retention_ms) == (2000, 7)
+    assert altered.num_partitions == config.num_partitions  # it only changes with a restart
+    assert (config.log_segment_bytes, config.log_retention_ms) == (1000, 300_000)
+    assert altered.declared == config.declared
+    assert altered.warnings == ()
+
+
+def test_what_another_version_set_at_run_time_is_passed_over() -> None:
+    config = BrokerConfig.load()
+
+    altered = config.altered({"log.segment.bytes": "one", "of.the.future": "1", "log.roll.ms": "9"})
+
+    assert altered.log_segment_bytes == config.log_segment_bytes
+    assert altered.log_roll_ms == 9
+    [warning] = altered.warnings
+    assert "log.segment.bytes" in warning
