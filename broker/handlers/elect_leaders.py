@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from broker.handlers.services import Services
-from broker.metadata.elections import elect_preferred, elect_unclean
+from broker.metadata.elections import PREFERRED, UNCLEAN, elect
 from broker.metadata.image import MetadataImage
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -29,7 +29,7 @@ from protocol.messages.elect_leaders import (
     ReplicaElectionResult,
 )
 
-_ELECTIONS = {0: elect_preferred, 1: elect_unclean}
+_ELECTIONS = {0: PREFERRED, 1: UNCLEAN}
 
 
 async def handle(services: Services, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -62,7 +62,7 @@ def _wanted(image: MetadataImage, request: ElectLeadersRequest) -> Iterable[tupl
 
 async def _elect(services: Services, election_type: int, topic: str, index: int) -> PartitionResult:
     try:
-        await _ELECTIONS[election_type](services.metadata, topic, index)
+        await elect(services.metadata, topic, index, _ELECTIONS[election_type])
     except KafkaError as error:
         return PartitionResult(index, error.code, error.detail)
     return PartitionResult(index, ErrorCode.NONE, None)

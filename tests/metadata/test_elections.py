@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from broker.metadata.elections import elect_preferred, elect_unclean
+from broker.metadata.elections import PREFERRED, UNCLEAN, elect
 from broker.metadata.image import PartitionImage
 from broker.metadata.known_brokers import forget_broker
 from broker.metadata.memory import InMemoryStore
 from broker.metadata.metadata import Metadata
+from broker.metadata.store import Put
 from broker.metadata.topics import create_topic
+from broker.metadata.values import PartitionState, encode
 from protocol.errors import ErrorCode, KafkaError
 from tests.metadata.conftest import Start, until
 
@@ -24,52 +26,48 @@ async def two_brokers(shared: InMemoryStore, start: Start) -> tuple[Metadata, Me
     return first, second
 
 
+async def set_isr(metadata: Metadata, isr: dict[int, int]) -> None:
+    """What the leader does when a follower has caught up, or has not."""
+    before = partition(metadata)
+    key = metadata.keys.partition_state(metadata.image.topics["t"].topic_id, 0)
+    state = PartitionState(before.leader, before.leader_epoch, isr, before.partition_epoch + 1)
+    await metadata.commit((), (Put(key, encode(state)),))
+
+
 async def test_the_preferred_replica_leads_again(shared: InMemoryStore, start: Start) -> None:
     first, second = await two_brokers(shared, start)
     await first.stop(clean=True)
     await until(second, lambda image: image.topics["t"].partitions[0].leader == 2)
     back = await start(shared, 1)
     with pytest.raises(KafkaError) as caught:
-        await elect_preferred(second, "t", 0)
+        await elect(second, "t", 0, PREFERRED)
     assert caught.value.code is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE  # it is out of sync
 
     before = partition(second)
-    metadata = second
-    key = metadata.keys.partition_state(metadata.image.topics["t"].topic_id, 0)
     in_sync = {1: back.broker_epoch, 2: second.broker_epoch}
-    await _set_isr(metadata, key, before, in_sync)
-    await elect_preferred(second, "t", 0)
+    await set_isr(second, in_sync)
+    await elect(second, "t", 0, PREFERRED)
 
     after = partition(second)
     assert (after.leader, after.leader_epoch, after.isr) == (1, before.leader_epoch + 1, in_sync)
 
 
-async def _set_isr(metadata: Metadata, key: bytes, before: PartitionImage, isr: dict[int, int]) -> None:
-    """What the leader does when a follower has caught up."""
-    from broker.metadata.store import Put
-    from broker.metadata.values import PartitionState, encode
-
-    state = PartitionState(before.leader, before.leader_epoch, isr, before.partition_epoch + 1)
-    await metadata.commit((), (Put(key, encode(state)),))
-
-
 async def test_who_leads_need_not_be_elected(shared: InMemoryStore, start: Start) -> None:
     first, _ = await two_brokers(shared, start)
 
-    for elect in (elect_preferred, elect_unclean):
+    for election in (PREFERRED, UNCLEAN):
         with pytest.raises(KafkaError) as caught:
-            await elect(first, "t", 0)
+            await elect(first, "t", 0, election)
         assert caught.value.code is ErrorCode.ELECTION_NOT_NEEDED
 
 
 async def test_an_unclean_election_takes_whoever_is_there(shared: InMemoryStore, start: Start) -> None:
     first, second = await two_brokers(shared, start)
-    key = first.keys.partition_state(first.image.topics["t"].topic_id, 0)
-    await _set_isr(first, key, partition(first), {1: first.broker_epoch})
+    await set_isr(first, {1: first.broker_epoch})
     await first.stop(clean=True)
     await until(second, lambda image: image.topics["t"].partitions[0].leader == -1)
 
-    await elect_unclean(second, "t", 0)
+    await elect(second, "t", 0, UNCLEAN)
 
     assert (partition(second).leader, partition(second).isr) == (2, {2: second.broker_epoch})
 
