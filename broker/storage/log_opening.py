@@ -303,7 +303,10 @@ class LogOpener:
         self._snapshots.remove_strays(self._segments.base_offsets)
         producers = ProducerState()
         if self._is_clean and not self._snapshots.offsets:
-            producers.end_offset = end_offset  # a clean stop leaves a snapshot, unless there was nothing to say
+            # A clean stop leaves a snapshot; without any there was nothing to say, and that is what Kafka writes down.
+            for offset in (*self._segments.base_offsets[-2:], end_offset):
+                producers.end_offset = offset
+                self._snapshots.write(producers)
             return producers
         self._rebuild_producers(producers, log_start_offset, end_offset)
         return producers

@@ -109,7 +109,7 @@ def look_at(server: Server) -> Seen:
     )
 
 
-def read(bootstrap: str, topic: str, end: int, isolation: str) -> list[Incoming]:
+def read(bootstrap: str, topic: str, end: int, isolation: str, *, start: int = 0) -> list[Incoming]:
     """Every record below `end`; that the consumer is at the end it says itself, whatever the last record is."""
     consumer = Consumer(
         {
@@ -117,7 +117,7 @@ def read(bootstrap: str, topic: str, end: int, isolation: str) -> list[Incoming]
             "isolation.level": isolation, "enable.partition.eof": True,
         }
     )  # fmt: skip
-    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.assign([TopicPartition(topic, 0, start)])
     found = []
     while True:
         message = consumer.poll(TIMEOUT)
