@@ -16,12 +16,13 @@ import msgspec
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import TopicPartitions
+from tests.coordinator.consumer_group.classic_client import ClassicClient
 from tests.coordinator.consumer_group.transcript import Group
 
 Partition = tuple[bytes, int]
 
 HEARTBEAT_MS = 5_000
-_START_OVER = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
+_START_OVER = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION}
 
 
 class Client:
@@ -72,6 +73,26 @@ class Client:
             fields["topic_partitions"] = [TopicPartitions(topic, numbers) for topic, numbers in by_topic.items()]
         return fields
 
+    @property
+    def must_hurry(self) -> bool:
+        """Whether the next step is not to wait for the next heartbeat."""
+        return self.owned != self.assigned
+
+    def step(self, group: Group, *, is_lost: bool) -> None:
+        """Send a heartbeat, and act on its answer unless that is lost. Raises KafkaError."""
+        self.give_up()
+        response = group.heartbeat(self.member_id, self.epoch, **self.request())
+        if is_lost:
+            self.missed_an_answer = True
+        else:
+            self.hear(response)
+
+    def leave(self, group: Group, *, for_good: bool) -> None:
+        """Raises KafkaError."""
+        self.owned = set()
+        epoch = -1 if for_good or self.instance_id is None else -2
+        group.heartbeat(self.member_id, epoch, instance_id=self.instance_id)
+
     def hear(self, response: Any) -> None:
         self.epoch = response.member_epoch
         if response.assignment is not None:
@@ -90,23 +111,29 @@ class Client:
             self.has_news = True
 
 
-class Churn:
-    """A group of clients, and time."""
+AnyClient = Client | ClassicClient
 
-    def __init__(self, seed: int, clients: int) -> None:
+
+class Churn:
+    """A group of clients, a share `classic` of them with the classic protocol, and time."""
+
+    def __init__(self, seed: int, clients: int, classic: float = 0.0) -> None:
         self.random = random.Random(seed)
         self.group = Group()
         self.group.settings = msgspec.structs.replace(self.group.settings, assignment_interval_ms=1_000)
         self.group.set_topics({"a": 40, "b": 17, "c": 3})
         self.given: dict[tuple[Partition, int], str] = {}
-        self.clients = [self._client(number) for number in range(clients)]
+        self.clients = [self._client(number, classic) for number in range(clients)]
         for client in self.clients:
             client.wakes_at = self.group.now_ms + self.random.randrange(30_000)
 
-    def _client(self, number: int) -> Client:
+    def _client(self, number: int, classic: float) -> AnyClient:
         draw = self.random
         topics = draw.choice([["a"], ["a", "b"], ["a", "b", "c"], ["b", "c"]])
         instance_id = f"i{number}" if draw.random() < 0.3 else None
+        # The first one keeps the group what it is.
+        if number and draw.random() < classic:
+            return ClassicClient(f"m{number}", topics, is_eager=draw.random() < 0.5)
         return Client(f"m{number}", topics, instance_id, draw.choice([None, None, "uniform", "range"]))
 
     def run(self, duration_ms: int, mishaps: float) -> None:
@@ -131,50 +158,43 @@ class Churn:
                 client.start_over()
             client.wakes_at = self.group.now_ms + self.random.randrange(1_000)
 
-    def _act(self, client: Client, mishaps: float) -> None:
+    def _act(self, client: AnyClient, mishaps: float) -> None:
         now_ms, draw = self.group.now_ms, self.random
         client.wakes_at = now_ms + HEARTBEAT_MS
         if draw.random() < mishaps:
             self._mishap(client)
             return
-        client.give_up()
         try:
-            response = self.group.heartbeat(client.member_id, client.epoch, **client.request())
+            client.step(self.group, is_lost=draw.random() < mishaps)
         except KafkaError as error:
             if error.code in _START_OVER:
                 client.rejoin()
             elif error.code is not ErrorCode.UNRELEASED_INSTANCE_ID:
                 raise
             return
-        is_lost = draw.random() < mishaps
-        if is_lost:
-            client.missed_an_answer = True
-        else:
-            client.hear(response)
-        if client.owned != client.assigned:
+        if client.must_hurry:
             client.wakes_at = now_ms + draw.randrange(3_000)
 
-    def _mishap(self, client: Client) -> None:
+    def _mishap(self, client: AnyClient) -> None:
         now_ms, draw = self.group.now_ms, self.random
         match draw.randrange(4):
             case 0:
                 client.wakes_at = now_ms + draw.randrange(120_000)  # frozen, perhaps beyond its session
             case 1:
-                self._leave(client, -1)
+                self._leave(client, for_good=True)
                 client.start_over()
                 client.wakes_at = now_ms + draw.randrange(60_000)
             case 2:
                 client.wakes_at = None  # died; its believing ends with it
                 client.owned = set()
             case 3:
-                self._leave(client, -2 if client.instance_id else -1)
+                self._leave(client, for_good=False)
                 client.start_over()
                 client.wakes_at = now_ms + draw.randrange(10_000)
 
-    def _leave(self, client: Client, epoch: int) -> None:
-        client.owned = set()
+    def _leave(self, client: AnyClient, *, for_good: bool) -> None:
         try:
-            self.group.heartbeat(client.member_id, epoch, instance_id=client.instance_id)
+            client.leave(self.group, for_good=for_good)
         except KafkaError as error:
             if error.code not in {*_START_OVER, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND}:
                 raise

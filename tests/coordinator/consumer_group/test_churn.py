@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -7,9 +8,12 @@ from tests.coordinator.consumer_group.churn import Churn
 
 
 @settings(max_examples=5)
+@pytest.mark.parametrize("classic", [0.0, 0.4])
 @given(seed=st.integers(0, 2**32))
-def test_fifty_members_that_come_and_go_never_share_a_partition_and_in_the_end_own_all(seed: int) -> None:
-    churn = Churn(seed, clients=50)
+def test_fifty_members_that_come_and_go_never_share_a_partition_and_in_the_end_own_all(
+    classic: float, seed: int
+) -> None:
+    churn = Churn(seed, clients=50, classic=classic)
     churn.run(240_000, mishaps=0.1)
     churn.revive()
     churn.run(240_000, mishaps=0.0)
