@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from broker.storage.cleaned_transactions import CleanedTransactions
+from broker.storage.dirty_offsets import KEYLESS, LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets
 from broker.storage.key_offsets import KeyOffsets
 from protocol.message_set import iter_messages
 from protocol.record_iterator import records_section
@@ -59,6 +60,7 @@ class BatchCleaning:
     def __init__(
         self,
         keys: KeyOffsets,
+        dirty: DirtyOffsets,
         transactions: CleanedTransactions,
         last_batches: dict[int, LastBatch],
         *,
@@ -67,6 +69,7 @@ class BatchCleaning:
         delete_retention_ms: int,
     ) -> None:
         self._keys = keys
+        self._dirty = dirty
         self.transactions = transactions
         self._last_batches = last_batches
         self._end_offset = end_offset
@@ -92,28 +95,48 @@ class BatchCleaning:
         return self._clean_records(data, header, drops_tombstones=has_passed)
 
     def _clean_records(self, data: memoryview, header: BatchHeader, *, drops_tombstones: bool) -> CleanedBatch:
+        count = header.records_count
+        states = self._states(header)
+        if states is not None and not any(states):
+            return CleanedBatch(data, count, count)
+        if states is not None and states.count(SUPERSEDED) == len(states):
+            return self._without_records(header)
         records = records_section(data, 0, header)
         kept: list[ScannedRecord] = []
         has_tombstones = False
         invalid = 0
-        base_offset, latest_offset, last_of = header.base_offset, self._keys.latest_offset, self._keys.get
-        for record in scan_records(records, header.records_count):
-            offset = base_offset + record.offset_delta
-            if offset <= latest_offset:
-                if record.key is None:
-                    invalid += 1
-                    continue
-                if offset < last_of(record.key) or (drops_tombstones and not record.has_value):
-                    continue
-            kept.append(record)
-            has_tombstones = has_tombstones or not record.has_value
-        count = header.records_count
+        for record in scan_records(records, count):
+            state = self._state(header.base_offset, record) if states is None else states[record.offset_delta]
+            if state == LIVE:
+                kept.append(record)
+            elif state == TOMBSTONE:
+                if not drops_tombstones:
+                    kept.append(record)
+                    has_tombstones = True
+            elif state == KEYLESS:
+                invalid += 1
         if not kept:
             return self._without_records(header)._replace(invalid=invalid)
         horizon_ms = self._horizon_ms if has_tombstones and not header.has_delete_horizon else None
         if len(kept) == count and horizon_ms is None:
             return CleanedBatch(data, count, count, invalid)
         return CleanedBatch(rebuild_batch(header, records, kept, horizon_ms), len(kept), count, invalid)
+
+    def _states(self, header: BatchHeader) -> bytearray | None:
+        """The states of a batch that the first pass has looked at whole."""
+        if header.last_offset > self._keys.latest_offset:
+            return None
+        return self._dirty.states(header.base_offset, header.last_offset)
+
+    def _state(self, base_offset: int, record: ScannedRecord) -> int:
+        """The state of a record of any other batch; one behind what was looked at is the last of its key so far."""
+        offset = base_offset + record.offset_delta
+        if offset <= self._keys.latest_offset:
+            if record.key is None:
+                return KEYLESS
+            if offset < self._keys.get(record.key):
+                return SUPERSEDED
+        return LIVE if record.has_value else TOMBSTONE
 
     def _without_records(self, header: BatchHeader) -> CleanedBatch:
         is_needed = header.next_offset == self._end_offset or self._is_last_of_producer(header)

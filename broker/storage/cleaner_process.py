@@ -34,6 +34,11 @@ class CleanerProcess:
         self._lock = Lock()
         self._is_stopped = False
 
+    @property
+    def pid(self) -> int | None:
+        """The process, if it runs."""
+        return self._process.pid if self._process is not None else None
+
     def clean(self, job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
         """Compact a log: a `cleaner.Clean`. A group counts as swapped in when the next is asked for."""
         process = self._running()

@@ -14,7 +14,7 @@ left of the group at hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from broker.clock import Clock
 from broker.storage.batch_cleaning import BatchCleaning, CleanedBatch, LastBatch
@@ -24,14 +24,17 @@ from broker.storage.cleaned_transactions import CleanedTransactions
 from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
 from broker.storage.compaction import group_segments
 from broker.storage.descriptors import DescriptorCache
+from broker.storage.dirty_offsets import KEYLESS, SUPERSEDED, TOMBSTONE, DirtyOffsets
 from broker.storage.key_offsets import KeyOffsets
 from broker.storage.log_config import LogConfig
 from broker.storage.names import LOG_SUFFIX, file_name
 from broker.storage.throttle import Throttle
 from protocol.message_set import iter_messages
 from protocol.record_iterator import records_section
-from protocol.record_scan import scan_records
-from protocol.records import BatchHeader, read_batch_header
+from protocol.record_scan import ScannedRecord, scan_records
+from protocol.records import read_batch_header
+
+_DIRTY_SHARE = 8  # of the memory: 16 MiB by default, for as many offsets; Kafka gives all of it to the table
 
 
 class LogCleaning:
@@ -43,7 +46,10 @@ class LogCleaning:
         self._descriptors = descriptors
         self._clock = clock
         self._throttle = Throttle(job.bytes_per_second, clock)
-        self._keys = KeyOffsets(job.buffer_bytes, job.load_factor)
+        dirty_bytes = min(job.buffer_bytes // _DIRTY_SHARE, job.first_uncleanable_offset - job.first_dirty_offset)
+        self._keys = KeyOffsets(job.buffer_bytes - dirty_bytes, job.load_factor)
+        self._keys.latest_offset = job.first_dirty_offset - 1
+        self._dirty = DirtyOffsets(job.first_dirty_offset, dirty_bytes)
         self._config = LogConfig(
             segment_index_bytes=job.segment_index_bytes, index_interval_bytes=job.index_interval_bytes
         )
@@ -56,6 +62,7 @@ class LogCleaning:
         done.buffer_utilization = self._keys.utilization
         cleaning = BatchCleaning(
             self._keys,
+            self._dirty,
             CleanedTransactions(job.aborted),
             {producer_id: LastBatch(*last) for producer_id, last in job.last_batches.items()},
             end_offset=job.first_uncleanable_offset,
@@ -94,26 +101,34 @@ class LogCleaning:
     def _collect_batch(self, batch: StoredBatch, data: memoryview, transactions: CleanedTransactions) -> bool:
         """Note the keys of a batch; False if they did not all fit."""
         if batch.magic < 2:
-            return all(self._collect(record.key, record.offset) for record in iter_messages(data))
+            messages = iter_messages(data)
+            return self._collect(0, (ScannedRecord(m.offset, 0, m.key, m.value is not None, 0, 0) for m in messages))
         header = read_batch_header(data)
         self.done.indexed_records += header.records_count
         if transactions.is_discardable(data, header) or header.is_control:
             return True
-        return self._collect_records(data, header)
+        records = scan_records(records_section(data, 0, header), header.records_count)
+        return self._collect(header.base_offset, records)
 
-    def _collect_records(self, data: memoryview, header: BatchHeader) -> bool:
-        base_offset = header.base_offset
-        return all(
-            self._collect(record.key, base_offset + record.offset_delta)
-            for record in scan_records(records_section(data, 0, header), header.records_count)
-        )
-
-    def _collect(self, key: bytes | None, offset: int) -> bool:
-        keys = self._keys
-        if key is not None and offset >= self._job.first_dirty_offset:
-            if keys.is_full:
+    def _collect(self, base_offset: int, records: Iterable[ScannedRecord]) -> bool:
+        """Note the keys of records, whose offsets are differences to `base_offset`; False at one that did not fit."""
+        keys, dirty, start = self._keys, self._dirty, self._job.first_dirty_offset
+        put, note, capacity = keys.put, dirty.note, keys.capacity
+        for delta, _, key, has_value, _, _ in records:
+            offset = base_offset + delta
+            if offset < start:
+                continue
+            if key is None:
+                note(offset, KEYLESS)
+                continue
+            if keys.size >= capacity:
                 return False
-            keys.put(key, offset)
+            superseded = put(key, offset)
+            keys.latest_offset = offset
+            if superseded >= 0:
+                note(superseded, SUPERSEDED)
+            if not has_value:
+                note(offset, TOMBSTONE)
         return True
 
     # ------------------------------------------------------------------------------------------------------ second pass

@@ -37,3 +37,18 @@ def test_it_takes_the_memory_that_it_was_given_and_no_more() -> None:
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert taken < (1 << 20) + 10_000
+
+
+def test_a_table_that_is_as_full_as_it_may_be_still_says_that_a_key_is_not_there() -> None:
+    keys = KeyOffsets(24 * 5, 1.0)
+    while not keys.is_full:
+        keys.put(b"%d" % keys.size, keys.size)
+    assert keys.size == 4
+    assert all(keys.get(b"no %d" % index) == -1 for index in range(50))
+
+
+def test_one_key_fits_however_little_memory_there_is() -> None:
+    keys = KeyOffsets(1, 0.1)
+    assert keys.put(b"k", 3) == -1
+    assert keys.put(b"k", 5) == 3
+    assert (keys.get(b"k"), keys.get(b"j"), keys.is_full) == (5, -1, True)
