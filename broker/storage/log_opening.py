@@ -260,8 +260,11 @@ class LogOpener:
         if not self._is_clean:
             return self._recover(log_start_offset), True
         active, end_offset = self._segments.active, self._checkpointed.recovery_point
-        if end_offset is not None and (end_offset > active.base_offset) == (active.size > 0):
-            return end_offset, False
+        if end_offset is not None:
+            # Else it is of another directory, whose segments somebody has exchanged.
+            fits = end_offset > active.base_offset if active.size else end_offset == active.base_offset
+            if fits:
+                return end_offset, False
         return active.next_offset(), True
 
     def _recover(self, log_start_offset: int) -> int:

@@ -273,3 +273,16 @@ def test_a_closed_directory_can_be_closed_again(tmp_path: Path) -> None:
     log_dir.close()
     assert isinstance(log_dir, LogDir)
     assert log_dir.logs == {}
+
+
+def test_a_clean_log_whose_checkpoint_is_another_ones_ends_where_its_segments_do(tmp_path: Path) -> None:
+    """Its last segment is empty, as after a roll, so that no batch in it tells."""
+    log_dir = open_log_dir(tmp_path)
+    log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig())
+    append(log, b"a", b"b")
+    log.roll()
+    log_dir.close()
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 0\n")
+    log_dir = open_log_dir(tmp_path)
+    assert log_dir.logs["t", 0].log_end_offset == 2
+    log_dir.close()
