@@ -127,7 +127,8 @@ def test_progress_and_colours_are_for_terminals(tmp_path: Path) -> None:
 
     def printed(**environment: str) -> bytes:
         master, slave = pty.openpty()
-        variables = {"PATH": os.environ["PATH"], "TERM": "xterm", **environment}
+        inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        variables = {**inherited, "TERM": "xterm", **environment}
         process = subprocess.run([*command, "--file", str(file)], stderr=slave, env=variables, check=False)
         os.close(slave)
         said = os.read(master, 10000)
