@@ -23,7 +23,7 @@ from client.errors import ClientError, ClosedError, broker_error
 from client.metadata import STALE_METADATA
 from client.partition_queue import MAX_EPOCH, PartitionQueue, ProducerBatch
 from client.producer_ids import new_producer_id
-from protocol.errors import ErrorCode, LocalProtocolError
+from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -154,8 +154,8 @@ class Sender:
             answer = connection.send(request, ProduceResponse, version=version)
         except ClientError as error:
             self._unanswered(batches, error)
-        except LocalProtocolError as error:
-            self._unanswered(batches, ClientError("encode records", str(error)))
+        except Exception as error:  # noqa: BLE001 - whatever a codec raises, those who wait are told
+            self._unanswered(batches, ClientError("encode records", f"{type(error).__name__}: {error}"))
         else:
             answer.add_done_callback(partial(self._answered, connection, carried))
 

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 
 from client import (
     AuthorizationError,
     BrokerError,
     BufferFullError,
+    ClientError,
     ClosedError,
     ConfigurationError,
     DeliveryTimeoutError,
@@ -643,6 +645,20 @@ async def test_what_is_not_bytes_is_a_type_error_and_leaves_no_trace() -> None:
         await producer.flush()
         await (await producer.send("t", b"fine"))
     assert log.values() == [b"fine"]
+
+
+@simulated
+async def test_what_a_codec_raises_is_told_to_those_who_wait() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, compression_type="gzip") as producer:
+        msgspec.structs.force_setattr(producer._config, "compression_level", 99)  # zlib goes up to 9
+        refused = await producer.send("t", b"x")
+        with pytest.raises(ClientError, match=r"encode records: .*ompression level"):
+            await refused
+        msgspec.structs.force_setattr(producer._config, "compression_level", 9)
+        await (await producer.send("t", b"y"))
+    assert log.values() == [b"y"]
 
 
 @simulated
