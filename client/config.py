@@ -19,6 +19,7 @@ from protocol.compression import Codec
 
 Acks = Literal[0, 1, -1, "all"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+GroupProtocol = Literal["classic", "consumer"]
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 COMPRESSION_LEVELS: dict[str, range] = {"gzip": range(1, 10), "lz4": range(1, 18), "zstd": range(-131072, 23)}
@@ -171,6 +172,8 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     default_api_timeout_ms: int  # for calls about offsets that have no timeout of their own
     group_id: str | None  # needed to subscribe and to commit
     group_instance_id: str | None  # a name of its own makes the consumer a static member, which restarts unnoticed
+    group_protocol: GroupProtocol  # "consumer": the newer one, where the coordinator assigns (KIP-848)
+    group_remote_assignor: str | None  # of the newer protocol, "uniform" or "range"; None: the coordinator chooses
     partition_assignment_strategy: Sequence[str]  # assignors of the group, by preference (`client.group.assignors`)
     enable_auto_commit: bool  # commit what was handed out and is done, at intervals and when partitions go
     auto_commit_interval_ms: int
@@ -197,6 +200,7 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
             raise _wrong(
                 "auto_offset_reset", self.auto_offset_reset, "choose one of earliest, latest, none, by_duration:PT1H30M"
             )
+        _one_of(self, "group_protocol", ("classic", "consumer"))
         _one_of(self, "isolation_level", ("read_uncommitted", "read_committed"))
         _at_least(self, 0, ("fetch_min_bytes", "fetch_max_wait_ms"))
         _at_least(

@@ -21,10 +21,12 @@ from typing import Self, Unpack
 
 from client.admin.results import CommittedOffset
 from client.cluster import Cluster
-from client.config import ClientSettings, ConsumerConfig, IsolationLevel, parse_bootstrap_servers
+from client.config import ClientSettings, ConsumerConfig, GroupProtocol, IsolationLevel, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork
 from client.errors import ClientError, ClosedError, ConfigurationError
 from client.fetcher import Fetcher
+from client.group.classic_group import ClassicGroup
+from client.group.consumer_group import ConsumerGroup
 from client.group.group import Group
 from client.group.listener import RebalanceListener
 from client.offset_lookup import OffsetLookup
@@ -54,6 +56,8 @@ class Consumer:
         default_api_timeout_ms: int = 60000,
         group_id: str | None = None,
         group_instance_id: str | None = None,
+        group_protocol: GroupProtocol = "classic",
+        group_remote_assignor: str | None = None,
         partition_assignment_strategy: Sequence[str] = ("range", "cooperative-sticky"),
         enable_auto_commit: bool = True,
         auto_commit_interval_ms: int = 5000,
@@ -76,6 +80,8 @@ class Consumer:
             default_api_timeout_ms=default_api_timeout_ms,
             group_id=group_id,
             group_instance_id=group_instance_id,
+            group_protocol=group_protocol,
+            group_remote_assignor=group_remote_assignor,
             partition_assignment_strategy=tuple(partition_assignment_strategy),
             enable_auto_commit=enable_auto_commit,
             auto_commit_interval_ms=auto_commit_interval_ms,
@@ -117,7 +123,8 @@ class Consumer:
         self._lookup = OffsetLookup(self._config, self._cluster)
         self._fetcher = Fetcher(self._config, self._cluster, self._subscription, self._lookup)
         if self._config.group_id is not None:
-            self._group = Group(self._config, self._cluster, self._subscription, self._reassigned, self._interrupt)
+            kind = ConsumerGroup if self._config.group_protocol == "consumer" else ClassicGroup
+            self._group = kind(self._config, self._cluster, self._subscription, self._reassigned, self._interrupt)
         self._is_closed = False
 
     async def close(self) -> None:

@@ -3,7 +3,8 @@
 | module | what is there |
 |---|---|
 | `group` | the life of a subscribed consumer: joining, giving up and taking over partitions, committing |
-| `classic_member` | the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup |
+| `classic_group`, `classic_member` | by the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup |
+| `consumer_group`, `consumer_member` | by the newer one: ConsumerGroupHeartbeat (KIP-848) |
 | `assignors`, `sticky` | who gets which partitions; pure functions that the leader of a group computes |
 | `embedded` | what members tell each other through the broker |
 | `coordinator` | the broker that coordinates a group |

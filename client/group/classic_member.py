@@ -37,6 +37,7 @@ from client.errors import BrokerError, ClientError, ClosedError, broker_error
 from client.group.assignors import ASSIGNORS, Assignor
 from client.group.coordinator import ELSEWHERE, Coordinator
 from client.group.embedded import assigned, by_topic, decode_embedded, encode_embedded, owned
+from client.group.offsets import NO_GENERATION
 from client.group.sticky_data import decode_sticky_data, encode_sticky_data
 from client.group.subscriber import Subscriber
 from client.record import TopicPartition
@@ -59,7 +60,6 @@ _PROTOCOL_TYPE = "consumer"
 _SUBSCRIPTION_VERSION, _ASSIGNMENT_VERSION = 3, 3
 _JOIN_GRACE = 5.0  # seconds beyond the rebalance timeout after which an answer to JoinGroup is not to be expected
 _GROUP = Purpose.GROUP
-NO_GENERATION = -1
 
 CountPartitions = Callable[[Collection[str]], Awaitable[Mapping[str, int]]]
 

@@ -9,14 +9,7 @@
 What takes partitions away happens in `tend` alone, which the consumer calls between records: no record is in the user's
 hands then, so everything handed out before counts as done and may be committed. In the background there are only
 heartbeats; what they learn asks the user's next poll for a `tend`. Whoever does not poll for `max_poll_interval_ms`
-leaves the group.
-
-| rebalancing | before joining | after |
-|---|---|---|
-| eager | everything is committed and given up | what is assigned is taken over |
-| cooperative (KIP-429) | nothing | what goes to others is committed and given up, what is new is taken over |
-
-Cooperative members that gave something up join again at once, for it is free only now.
+leaves the group. The protocols differ in how a member comes to own what: `classic_group`, `consumer_group`.
 
 Positions of new partitions are the committed offsets; where there are none, `auto_offset_reset` says.
 """
@@ -26,29 +19,45 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from client.admin.results import CommittedOffset
 from client.cluster import Cluster
 from client.config import ConsumerConfig
 from client.errors import ClientError
-from client.group.assignors import ASSIGNORS
-from client.group.classic_member import NO_GENERATION, ClassicMember, Verdict
 from client.group.coordinator import Coordinator
 from client.group.listener import RebalanceListener
-from client.group.offsets import Committer, GroupOffsets
+from client.group.offsets import NO_GENERATION, Committer, GroupOffsets
 from client.record import TopicPartition
 from client.subscription import Subscription
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 _LOG = logging.getLogger(__name__)
 
 
-class Group:
-    """The group side of one consumer.
+class Member(Protocol):
+    """What a member of either protocol is to its group."""
+
+    member_id: str
+    generation: int  # or member epoch; NO_GENERATION outside
+
+    async def leave(self, reason: str) -> None:
+        """Leave the group at once, as far as the protocol wants it. Raises ClientError."""
+        ...
+
+    def forget(self) -> None:
+        """Be a member no more."""
+        ...
+
+
+class Group(ABC):
+    """The group side of one consumer, whichever the protocol.
 
     `on_assignment` is called when partitions came or went, `on_news` when `tend` has something to do.
     """
+
+    _member: Member
 
     def __init__(
         self,
@@ -65,24 +74,19 @@ class Group:
         self._on_assignment = on_assignment
         self._on_news = on_news
         self._loop = asyncio.get_running_loop()
-        coordinator = Coordinator(cluster, config.group_id)
-        self._member = ClassicMember(config, coordinator, self._count_partitions)
-        self.offsets = GroupOffsets(config, coordinator, self._committer)
+        self._coordinator = Coordinator(cluster, config.group_id)
+        self.offsets = GroupOffsets(config, self._coordinator, self._committer)
         self._topics: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
         self._listener = RebalanceListener()
-        self._is_eager = not all(ASSIGNORS[name].is_cooperative for name in config.partition_assignment_strategy)
         self._wants_join = False
         self._is_lost = False
         self._failure: ClientError | None = None
-        self._counts: Mapping[str, int] = {}  # partitions of the topics that were assigned from, where it is known
         self._joining: asyncio.Task[None] | None = None
         self._heart: asyncio.Task[None] | None = None
         self._committing: asyncio.Task[None] | None = None
         self._polled_at = self._loop.time()
         self._committed_at = self._loop.time()
-        self._listed_at = float("-inf")
-        cluster.on_change.append(self._look_at_topics)
 
     @property
     def is_subscribed(self) -> bool:
@@ -155,17 +159,22 @@ class Group:
         if self._heart is None or self._heart.done():
             self._heart = asyncio.create_task(self._beat())
 
+    @abstractmethod
     async def _rejoin(self) -> None:
-        owned = self._owned()
-        self._counts = {}
-        if self._is_lost:
-            self._is_lost = False
-            await self._lose(owned)
-        elif self._is_eager:
-            await self._give_up(owned)
-        topics = await self._wanted_topics()
-        joined = await self._member.join(topics, self._owned())
-        await self._take_over(joined.partitions)
+        """Join, or do what else makes the member own what it is to own; `_wants_join` again if there is more to do."""
+
+    @abstractmethod
+    async def _heartbeat(self) -> None:
+        """Tell the coordinator that this member lives, and look for what else is new. Raises ClientError."""
+
+    @abstractmethod
+    def _take(self, error: ClientError) -> None:
+        """A heartbeat was refused, or not answered."""
+
+    @property
+    @abstractmethod
+    def _interval(self) -> float:
+        """Seconds between heartbeats."""
 
     async def _take_over(self, assigned: Sequence[TopicPartition]) -> None:
         owned = self._owned()
@@ -206,46 +215,13 @@ class Group:
     def _owned(self) -> list[TopicPartition]:
         return sorted(self._subscription.states)
 
-    # Topics.
-
-    async def _wanted_topics(self) -> frozenset[str]:
-        if self._pattern is not None:
-            self._topics = await self._matching(self._pattern)
-        return self._topics
-
-    async def _matching(self, pattern: re.Pattern[str]) -> frozenset[str]:
-        connection = await self._cluster.any_connection()
-        answer = await connection.send(MetadataRequest(None, False), MetadataResponse)
-        self._listed_at = self._loop.time()
-        names = (topic.name for topic in answer.topics if topic.name and not topic.is_internal)
-        return frozenset(name for name in names if pattern.fullmatch(name))
-
-    async def _count_partitions(self, topics: Collection[str]) -> Mapping[str, int]:
-        """The partitions of topics, for the leader of the group; those that do not exist are left out."""
-        self._cluster.track(topics)
-        if not set(topics) <= self._cluster.image.topics.keys():
-            await self._cluster.refresh()
-        self._counts = self._counted(topics)
-        return {topic: count for topic, count in self._counts.items() if count}
-
-    def _counted(self, topics: Collection[str]) -> dict[str, int]:
-        known = self._cluster.image.topics
-        return {topic: len(known[topic].partitions) if topic in known else 0 for topic in topics}
-
-    def _look_at_topics(self) -> None:
-        """After new metadata: the leader has the group assigned again when topics came, went or grew."""
-        if self._counts and self._counted(self._counts) != self._counts:
-            self._counts = {}
-            self._want_join()
-
     # In the background.
 
     async def _beat(self) -> None:
         """Tell the coordinator again and again that this member lives."""
-        interval = self._config.heartbeat_interval_ms / 1000
         heard_at = self._loop.time()
         while self._member.generation != NO_GENERATION:
-            await asyncio.sleep(interval)
+            await asyncio.sleep(self._interval)
             if self._joining is not None:
                 heard_at = self._loop.time()
                 continue
@@ -254,26 +230,12 @@ class Group:
                 return
             self._on_news()  # the consumer comes by `tend`, if only between two records
             try:
-                await self._member.heartbeat()
+                await self._heartbeat()
                 heard_at = self._loop.time()
-                await self._look_for_new_topics()
             except ClientError as error:
                 self._take(error)
                 if self._loop.time() - heard_at > self._config.session_timeout_ms / 1000:
                     self._lost()
-
-    def _take(self, error: ClientError) -> None:
-        """A heartbeat was refused, or not answered."""
-        _LOG.info("%s", error)
-        match self._member.take(error):
-            case Verdict.REJOIN:
-                self._is_lost |= self._member.generation == NO_GENERATION
-                self._want_join()
-            case Verdict.NEW_MEMBER:
-                self._lost()
-            case Verdict.FATAL:
-                self._failure = error
-                self._lost()
 
     def _lost(self) -> None:
         """The coordinator does not count on this member any more: what it owned is another's."""
@@ -290,13 +252,6 @@ class Group:
         )
         await self._leave("it did not poll in time")
         self._lost()
-
-    async def _look_for_new_topics(self) -> None:
-        age = self._loop.time() - self._listed_at
-        if self._pattern is None or age <= self._config.metadata_max_age_ms / 1000:
-            return
-        if await self._matching(self._pattern) != self._topics:
-            self._want_join()
 
     def _want_join(self) -> None:
         self._wants_join = True

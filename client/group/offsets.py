@@ -12,6 +12,7 @@ from client.config import ConsumerConfig
 from client.errors import BrokerError, ClientError, ClosedError, TimeLimitError, broker_error
 from client.group.coordinator import ELSEWHERE, Coordinator
 from client.record import TopicPartition
+from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -26,6 +27,9 @@ from protocol.messages.offset_fetch import (
 )
 
 Offsets = Mapping[TopicPartition, CommittedOffset]
+
+NO_GENERATION = -1
+"""The generation, or member epoch, of those who are no member."""
 
 _LAST_BY_NAME = 9  # later versions want topic ids
 
@@ -75,7 +79,7 @@ class GroupOffsets:
                         failure = error
                     if isinstance(failure, BrokerError) and failure.code in ELSEWHERE:
                         self._coordinator.moved()
-                    if not failure.retriable:
+                    if not failure.retriable and not _is_stale(failure):
                         raise failure
                     await asyncio.sleep(backoff.next())
         except TimeoutError:
@@ -123,3 +127,8 @@ class GroupOffsets:
     ) -> BrokerError:
         tried = f"{doing} group {self._coordinator.group_id}"
         return broker_error(code, tried, broker=broker, topic=topic, partition=partition)
+
+
+def _is_stale(failure: ClientError) -> bool:
+    """Whether the member has another epoch by now, with which to commit again (KIP-848)."""
+    return isinstance(failure, BrokerError) and failure.code is ErrorCode.STALE_MEMBER_EPOCH

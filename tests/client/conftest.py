@@ -14,7 +14,13 @@ from client import Admin, NewTopic
 from tests.peers import apache, odradek
 from tests.peers.server import Server
 
-PROPERTIES = {"auto.create.topics.enable": "true", "num.partitions": "3", "log.retention.ms": "-1"}
+PROPERTIES = {
+    "auto.create.topics.enable": "true",
+    "num.partitions": "3",
+    "log.retention.ms": "-1",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "100",
+}
 
 _numbers = itertools.count(1)
 

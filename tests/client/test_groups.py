@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -25,18 +26,26 @@ from tests.client.conftest import MakeTopic
 
 pytestmark = pytest.mark.servers("odradek", "apache")
 
+OURS = pytest.mark.servers("odradek")
+"""For tests that take long, and were shown with `--server apache` to hold there as well."""
+
 STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
+PROTOCOLS: list[dict[str, Any]] = [
+    *({"partition_assignment_strategy": (name,)} for name in STRATEGIES),
+    {"group_protocol": "consumer"},
+    {"group_protocol": "consumer", "group_remote_assignor": "range"},
+]
+BOTH: list[dict[str, Any]] = [{}, {"group_protocol": "consumer"}]
 
 
-def consumer_of(bootstrap: str, topic: str, *strategies: str, **settings: object) -> Consumer:
-    chosen = {"partition_assignment_strategy": strategies or ("range",)} | settings
+def consumer_of(bootstrap: str, topic: str, **settings: Any) -> Consumer:
     return Consumer(
         bootstrap,
         group_id=f"group-{topic}",
         auto_offset_reset="earliest",
         heartbeat_interval_ms=100,
         session_timeout_ms=6000,
-        **chosen,  # type: ignore[arg-type]
+        **settings,
     )
 
 
@@ -88,17 +97,18 @@ def numbers(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
 
 
+@pytest.mark.parametrize("settings", BOTH)
 async def test_a_lone_member_reads_everything_and_the_next_goes_on_behind_it(
-    bootstrap: str, make_topic: MakeTopic
+    bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(2)
     await write(bootstrap, topic, numbers(20), 2)
-    async with consumer_of(bootstrap, topic) as consumer:
+    async with consumer_of(bootstrap, topic, **settings) as consumer:
         await consumer.subscribe(topic)
         assert sorted(record.value or b"" for record in await read(consumer, 20)) == sorted(numbers(20))
         assert consumer.lag((topic, 0)) == 0
     await write(bootstrap, topic, [b"new"], 1)
-    async with consumer_of(bootstrap, topic) as consumer:
+    async with consumer_of(bootstrap, topic, **settings) as consumer:
         assert await consumer.committed([(topic, 0), (topic, 1), (topic, 7)]) == {
             (topic, 0): CommittedOffset(10, 0),
             (topic, 1): CommittedOffset(10, 0),
@@ -108,16 +118,16 @@ async def test_a_lone_member_reads_everything_and_the_next_goes_on_behind_it(
         assert [record.value for record in await read(consumer, 1)] == [b"new"]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("settings", PROTOCOLS)
 async def test_two_members_share_and_one_that_leaves_is_gone_at_once(
-    bootstrap: str, make_topic: MakeTopic, strategy: str
+    bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(4)
     await write(bootstrap, topic, numbers(40), 4)
-    async with consumer_of(bootstrap, topic, strategy) as first:
+    async with consumer_of(bootstrap, topic, **settings) as first:
         await first.subscribe(topic)
         seen = await read(first, 40)
-        async with consumer_of(bootstrap, topic, strategy) as second:
+        async with consumer_of(bootstrap, topic, **settings) as second:
             await second.subscribe(topic)
             await share(first, second, partitions=4)
             await write(bootstrap, topic, numbers(40), 4)
@@ -129,33 +139,37 @@ async def test_two_members_share_and_one_that_leaves_is_gone_at_once(
     assert len({(record.partition, record.offset) for record in seen}) == len(seen) == 120
 
 
+@OURS
 async def test_eager_members_give_everything_up_and_cooperative_ones_what_moves(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = await make_topic(4)
-    for strategy, revoked in (("range", [0, 1, 2, 3]), ("cooperative-sticky", None)):
+    for number, settings in enumerate(PROTOCOLS):
         told = Told()
-        async with consumer_of(bootstrap, f"{topic}-{strategy}", strategy) as first:
+        async with consumer_of(bootstrap, f"{topic}-{number}", **settings) as first:
             await first.subscribe(topic, told)
             await share(first, partitions=4)
-            async with consumer_of(bootstrap, f"{topic}-{strategy}", strategy) as second:
+            async with consumer_of(bootstrap, f"{topic}-{number}", **settings) as second:
                 await second.subscribe(topic)
                 await share(first, second, partitions=4)
         assert told.calls[0] == ("assigned", [0, 1, 2, 3])
-        _, partitions = next(call for call in told.calls[1:] if call[0] == "revoked")
-        assert partitions == revoked if revoked else len(partitions) == 2
+        _, revoked = next(call for call in told.calls[1:] if call[0] == "revoked")
+        assert len(revoked) == (4 if number < 3 else 2)
 
 
-async def test_what_was_not_committed_is_read_again_by_another(bootstrap: str, make_topic: MakeTopic) -> None:
+@pytest.mark.parametrize("settings", BOTH)
+async def test_what_was_not_committed_is_read_again_by_another(
+    bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
+) -> None:
     topic = await make_topic(1)
     await write(bootstrap, topic, numbers(10), 1)
-    consumer = consumer_of(bootstrap, topic, enable_auto_commit=False)
+    consumer = consumer_of(bootstrap, topic, enable_auto_commit=False, **settings)
     await consumer.start()
     await consumer.subscribe(topic)
     await read(consumer, 10)
     await consumer.commit({(topic, 0): 4})
     await consumer.close()
-    async with consumer_of(bootstrap, topic) as another:
+    async with consumer_of(bootstrap, topic, **settings) as another:
         await another.subscribe(topic)
         assert [record.value for record in await read(another, 6)] == numbers(10)[4:]
 
@@ -176,6 +190,7 @@ async def test_an_exception_commits_nothing_of_what_it_interrupts(bootstrap: str
         assert await consumer.committed([(topic, 0)]) == {(topic, 0): None}
 
 
+@OURS
 async def test_positions_are_committed_at_intervals_between_records(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1)
     await write(bootstrap, topic, numbers(10), 1)
@@ -191,7 +206,10 @@ async def test_positions_are_committed_at_intervals_between_records(bootstrap: s
 async def test_a_pattern_takes_topics_that_come_later(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1)
     await write(bootstrap, topic, [b"first"], 1)
-    async with consumer_of(bootstrap, topic, metadata_max_age_ms=200) as consumer, Admin(bootstrap) as admin:
+    async with (
+        consumer_of(bootstrap, topic, metadata_max_age_ms=200) as consumer,
+        Admin(bootstrap) as admin,
+    ):
         await consumer.subscribe(re.compile(re.escape(topic) + "(-later)?"))
         assert [record.value for record in await read(consumer, 1)] == [b"first"]
         (await admin.create_topics([NewTopic(f"{topic}-later", 1), NewTopic(f"x-{topic}", 1)])).values_or_raise()
@@ -200,26 +218,46 @@ async def test_a_pattern_takes_topics_that_come_later(bootstrap: str, make_topic
         assert consumer.assignment() == [(topic, 0), (f"{topic}-later", 0)]
 
 
-async def test_partitions_that_are_added_are_read(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_a_pattern_goes_to_the_broker_with_the_newer_protocol(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1)
-    async with consumer_of(bootstrap, topic, metadata_max_age_ms=200) as consumer, Admin(bootstrap) as admin:
+    async with Admin(bootstrap) as admin:
+        (await admin.create_topics([NewTopic(f"{topic}-too", 1), NewTopic(f"x-{topic}", 1)])).values_or_raise()
+    async with consumer_of(bootstrap, topic, group_protocol="consumer") as consumer:
+        await consumer.subscribe(re.compile(re.escape(topic) + "(-too)?"))
+        await share(consumer, partitions=2)
+        assert consumer.assignment() == [(topic, 0), (f"{topic}-too", 0)]
+
+
+@OURS
+@pytest.mark.parametrize("settings", BOTH)
+async def test_partitions_that_are_added_are_read(
+    bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
+) -> None:
+    topic = await make_topic(1)
+    async with (
+        consumer_of(bootstrap, topic, metadata_max_age_ms=200, **settings) as consumer,
+        Admin(bootstrap) as admin,
+    ):
         await consumer.subscribe(topic)
         await share(consumer, partitions=1)
         (await admin.create_partitions({topic: 3})).value(topic)
         await share(consumer, partitions=3)
 
 
-async def test_a_static_member_returns_unnoticed(bootstrap: str, make_topic: MakeTopic) -> None:
+@pytest.mark.parametrize("settings", BOTH)
+async def test_a_static_member_returns_unnoticed(
+    bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
+) -> None:
     topic = await make_topic(2)
     told = Told()
-    async with consumer_of(bootstrap, topic, group_instance_id="first") as first:
+    async with consumer_of(bootstrap, topic, group_instance_id="first", **settings) as first:
         await first.subscribe(topic, told)
-        async with consumer_of(bootstrap, topic, group_instance_id="second") as second:
+        async with consumer_of(bootstrap, topic, group_instance_id="second", **settings) as second:
             await second.subscribe(topic)
             await share(first, second, partitions=2)
             owned = second.assignment()
         before = list(told.calls)
-        async with consumer_of(bootstrap, topic, group_instance_id="second") as second:
+        async with consumer_of(bootstrap, topic, group_instance_id="second", **settings) as second:
             await second.subscribe(topic)
             while second.assignment() != owned:
                 await second.poll(timeout_ms=50)
@@ -241,12 +279,16 @@ async def test_two_of_one_instance_id_do_not_both_stay(bootstrap: str, make_topi
             await poll_for_ever(first)
 
 
-async def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str, make_topic: MakeTopic) -> None:
+@OURS
+@pytest.mark.parametrize("settings", BOTH)
+async def test_a_member_that_does_not_poll_leaves_and_comes_back(
+    bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
+) -> None:
     topic = await make_topic(1)
     told = Told()
     async with (
-        consumer_of(bootstrap, topic, max_poll_interval_ms=300) as slow,
-        consumer_of(bootstrap, topic, enable_auto_commit=False) as other,
+        consumer_of(bootstrap, topic, max_poll_interval_ms=300, **settings) as slow,
+        consumer_of(bootstrap, topic, enable_auto_commit=False, **settings) as other,
     ):
         await slow.subscribe(topic, told)
         await share(slow, partitions=1)
@@ -258,10 +300,13 @@ async def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str,
     assert ("lost", [0]) in told.calls
 
 
-async def test_unsubscribing_gives_everything_up(bootstrap: str, make_topic: MakeTopic) -> None:
+@pytest.mark.parametrize("settings", BOTH)
+async def test_unsubscribing_gives_everything_up(
+    bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
+) -> None:
     topic = await make_topic(2)
     told = Told()
-    async with consumer_of(bootstrap, topic) as consumer, Admin(bootstrap) as admin:
+    async with consumer_of(bootstrap, topic, **settings) as consumer, Admin(bootstrap) as admin:
         await consumer.subscribe(topic, told)
         await share(consumer, partitions=2)
         with pytest.raises(ConfigurationError, match="the group assigns them"):
@@ -292,9 +337,11 @@ async def test_without_a_group_id_there_is_no_group(bootstrap: str) -> None:
             await consumer.commit()
 
 
-async def test_members_join_at_the_same_time(bootstrap: str, make_topic: MakeTopic) -> None:
+@OURS
+@pytest.mark.parametrize("settings", [{"partition_assignment_strategy": ("cooperative-sticky",)}, *BOTH])
+async def test_members_join_at_the_same_time(bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]) -> None:
     topic = await make_topic(8)
-    consumers = [consumer_of(bootstrap, topic, "cooperative-sticky") for _ in range(4)]
+    consumers = [consumer_of(bootstrap, topic, **settings) for _ in range(4)]
     for consumer in consumers:
         await consumer.start()
         await consumer.subscribe(topic)
