@@ -675,7 +675,9 @@ async def test_a_topic_that_cannot_be_found_is_an_error_after_max_block_ms() -> 
     network = ScriptedNetwork()
     network.create = lambda topic, partitions=1: []  # type: ignore[method-assign]
     async with Producer(network.bootstrap, network=network, max_block_ms=3000) as producer:
-        with pytest.raises(UnknownTopicError, match="find a topic on nowhere: UNKNOWN_TOPIC_OR_PARTITION"):
+        with pytest.raises(
+            UnknownTopicError, match=r"find a topic on nowhere at broker1:9092 .*: UNKNOWN_TOPIC_OR_PARTITION"
+        ):
             await producer.send("nowhere", b"")
         assert now() == pytest.approx(3, abs=0.1)
 
