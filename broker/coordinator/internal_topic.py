@@ -67,6 +67,14 @@ async def ensure_topic(metadata: Metadata) -> TopicImage:
         return metadata.image.topics[CONSUMER_OFFSETS]
 
 
+def build_batch(records: Sequence[CoordinatorRecord], now_ms: int, codec: Codec = Codec.NONE) -> bytearray:
+    """The records as one batch, in every byte as Kafka's coordinators build it: sequence 0 though nobody counts."""
+    builder = BatchBuilder(codec, base_sequence=0)
+    for record in records:
+        builder.append(now_ms, *encode_record(record))
+    return builder.build()
+
+
 class CoordinatorLog:
     """Appends records to one partition of the topic, in the leader epoch in which it was loaded."""
 
@@ -90,13 +98,11 @@ class CoordinatorLog:
         Raises KafkaError, from here or from the future, as a client of a coordinator is told it.
         """
         now_ms = self._clock.time_ms()
-        builder = BatchBuilder(self._codec)
-        for record in records:
-            builder.append(now_ms, *encode_record(record))
+        batch = memoryview(build_batch(records, now_ms, self._codec))
         partition = self.partition
         try:
             partition.check_leader(self.leader_epoch)
-            appended = partition.append_as_leader(memoryview(builder.build()), _ACKS_ALL, now_ms, _API_VERSION)
+            appended = partition.append_as_leader(batch, _ACKS_ALL, now_ms, _API_VERSION)
             if not isinstance(appended, AppendInfo):
                 return asyncio.ensure_future(self._wait_for_append(appended))
             if self._acknowledged(appended):

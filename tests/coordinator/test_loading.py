@@ -12,6 +12,7 @@ import pytest
 from broker.coordinator.group import ClassicGroup
 from broker.coordinator.group_rebalance import ClassicSettings
 from broker.coordinator.group_type import CLASSIC
+from broker.coordinator.internal_topic import build_batch
 from broker.coordinator.loading import load
 from broker.coordinator.offsets import CommittedOffset, commit_record, offset_tombstone
 from broker.coordinator.partition_state import PartitionState
@@ -20,7 +21,7 @@ from broker.coordinator.stored_group import group_tombstone
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
-from protocol.records import BatchBuilder, Codec
+from protocol.records import BatchBuilder, Codec, iter_records, read_batch_header
 from tests.storage.logs import NOW, TOPIC_ID, marker, open_log_dir
 
 GOLDEN_DIRS = Path(__file__).parents[1] / "storage" / "golden_dirs"
@@ -89,17 +90,30 @@ def test_the_group_that_kafka_wrote_is_loaded(golden: LogDir) -> None:
     assert (committed.offset, committed.leader_epoch, committed.committed_at_ms) == (150, -1, 1795242218527)
 
 
-def test_records_are_written_as_kafka_writes_them(golden: LogDir) -> None:
-    state = loaded(golden.logs["__consumer_offsets", 20])
-    committed = state.offsets.get("x", "codec-none", 0)
+def test_a_commit_is_written_as_kafka_writes_it_in_every_byte(golden: LogDir) -> None:
+    log = golden.logs["__consumer_offsets", 20]
+    committed = loaded(log).offsets.get("x", "codec-none", 0)
     assert committed is not None
 
-    key, value = encode_record(commit_record("x", "codec-none", 0, committed))
+    batch = build_batch([commit_record("x", "codec-none", 0, committed)], committed.committed_at_ms)
 
-    with golden.logs["__consumer_offsets", 20].read(0, 132, 1) as first:
-        assert value is not None
-        assert key in first.read()
-        assert value in first.read()
+    with log.read(0, 132, 1) as first:
+        theirs = first.read()
+    assert batch[:12] == theirs[:12]  # base offset and length
+    assert batch[16:] == theirs[16:]  # all but the leader epoch, which an append writes
+
+
+def test_the_record_of_a_new_group_is_written_as_kafka_writes_it(golden: LogDir) -> None:
+    log = golden.logs["__consumer_offsets", 49]
+    with log.read(0, 108, 1) as first:
+        theirs = first.read()
+    [record] = iter_records(theirs, 0, read_batch_header(theirs))
+    created_at_ms = 1795242218354
+    group = ClassicGroup("golden-group", ClassicSettings(), created_at_ms)
+
+    batch = build_batch([group.record_of_new_group()], record.timestamp)
+
+    assert batch[16:] == theirs[16:]
 
 
 @pytest.mark.parametrize("codec", Codec)
