@@ -23,7 +23,7 @@ from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.metadata.topics import create_topic
 from broker.purgatory import DelayedOperation, Purgatory
 from broker.storage.append_info import AppendInfo
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode, KafkaError, LocalProtocolError
 from protocol.records import BatchBuilder, Codec
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ class CoordinatorLog:
         Raises KafkaError, from here or from the future, as a client of a coordinator is told it.
         """
         now_ms = self._clock.time_ms()
-        batch = memoryview(build_batch(records, now_ms, self._codec))
         partition = self.partition
         try:
+            batch = memoryview(build_batch(records, now_ms, self._codec))
             partition.check_leader(self.leader_epoch)
             appended = partition.append_as_leader(batch, _ACKS_ALL, now_ms, _API_VERSION)
             if not isinstance(appended, AppendInfo):
@@ -109,6 +109,8 @@ class CoordinatorLog:
                 return appended.base_offset
         except KafkaError as error:
             raise as_coordinator_error(error) from error
+        except LocalProtocolError as error:  # an id that was not UTF-8 is longer than a record can hold
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
         return asyncio.ensure_future(self._wait_for_replicas(appended))
 
     async def _wait_for_append(self, append: asyncio.Future[AppendInfo]) -> int:

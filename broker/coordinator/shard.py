@@ -137,6 +137,8 @@ class Shard:
             appended.add_done_callback(partial(self._appended, group_id, group, effects))
 
     def _appended(self, group_id: str, group: Group | None, effects: Effects, appended: asyncio.Future[int]) -> None:
+        if appended.cancelled():
+            return  # the broker is ending
         queue = self._queues.pop(group_id)
         error = appended.exception()
         if error is None:

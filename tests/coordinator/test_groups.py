@@ -13,9 +13,16 @@ import pytest
 from broker.broker import Broker
 from broker.testing.clock import ManualClock
 from protocol.errors import ErrorCode
+from protocol.framing import SIZE_PREFIX
+from protocol.header import RequestHeader, encode_request
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.handlers.cluster import OTHER, SELF, publish
 from tests.handlers.group_members import GroupMember, find_coordinator
@@ -250,6 +257,21 @@ async def test_an_assignment_that_no_batch_can_hold_is_refused(running: tuple[Br
 
     assert synced.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert await member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+async def test_an_id_that_no_record_can_hold_is_refused(running: tuple[Broker, Wire]) -> None:
+    _, wire = running
+    await create(wire, "t")
+    topics = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 5)])]
+    request = OffsetCommitRequest("i" * 20_000, topics=topics)
+    frame = encode_request(RequestHeader(8, 7, 1, "wire"), request)
+    # What is not UTF-8 becomes U+FFFD, which takes three bytes in the record's key.
+    frame = frame.replace(b"i" * 20_000, b"\xff" * 20_000)
+    wire.writer.write(SIZE_PREFIX.pack(len(frame)) + frame)
+
+    [topic] = (await wire.receive(request, 7)).topics
+
+    assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 async def test_who_is_parked_when_the_broker_stops_is_told(start: Start) -> None:
