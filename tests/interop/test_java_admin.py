@@ -41,12 +41,10 @@ def test_the_topic_tool_grows_topics_and_describes_by_id(
     topic = make_topic()
 
     run(java.TOPIC_COMMAND, "--alter", "--topic", topic, "--partitions", "3")
-    refused = run(java.TOPIC_COMMAND, "--alter", "--topic", topic, "--partitions", "2", check=False)
     topic_id = str(admin.describe_topics(TopicCollection([topic]))[topic].result(30).topic_id)
     topic_id = topic_id.replace("+", "-").replace("/", "_")  # librdkafka has another base64 for it than Kafka
     described = run(java.TOPIC_COMMAND, "--describe", "--topic-id", topic_id)
 
-    assert "InvalidPartitionsException" in refused
     assert f"TopicId: {topic_id}\tPartitionCount: 3" in described
     assert re.findall(r"Partition: (\d)\tLeader: 1\tReplicas: 1\tIsr: 1", described) == ["0", "1", "2"]
 
@@ -59,14 +57,15 @@ def test_the_config_tool_changes_topics(run: Callable[..., str], topic: str) -> 
         f"Completed updating config for topic {topic}.\n"
     )
     described = run(java.CONFIG_COMMAND, "--describe", *named)
-    run(java.CONFIG_COMMAND, "--alter", *named, "--delete-config", "retention.ms")
-    afterwards = run(java.CONFIG_COMMAND, "--describe", *named)
-    refused = run(java.CONFIG_COMMAND, "--alter", *named, "--add-config", "retention.ms=soon", check=False)
+    refused = run(
+        java.CONFIG_COMMAND,
+        *("--alter", *named, "--delete-config", "cleanup.policy", "--add-config", "retention.ms=soon"),
+        check=False,
+    )
 
     assert f"Dynamic configs for topic {topic} are:\n" in described
     assert "  cleanup.policy=compact,delete sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:" in described
     assert "  retention.ms=5000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=5000, " in described
-    assert ("cleanup.policy" in afterwards, "retention.ms" in afterwards) == (True, False)
     assert "InvalidConfigurationException" in refused
 
 
@@ -81,9 +80,6 @@ def test_the_config_tool_changes_brokers(run: Callable[..., str]) -> None:
     described = run(java.CONFIG_COMMAND, "--describe", "--entity-type", "brokers")
     for which in (this, default):
         alter(which, "--delete-config", "log.retention.bytes")
-    refused = run(
-        java.CONFIG_COMMAND, "--alter", "--entity-type", "brokers", *this, "--add-config", "node.id=2", check=False
-    )
 
     assert (
         "  log.retention.bytes=123456 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.retention.bytes=123456, "
@@ -91,17 +87,16 @@ def test_the_config_tool_changes_brokers(run: Callable[..., str]) -> None:
     ) in described
     assert "Default configs for brokers in the cluster are:\n" in described
     assert "  log.retention.bytes=654321 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:" in described
-    assert "InvalidRequestException" in refused
 
 
 def test_the_config_tool_changes_loggers(run: Callable[..., str]) -> None:
     named = ("--entity-type", "broker-loggers", "--entity-name", "1")
 
-    run(java.CONFIG_COMMAND, "--alter", *named, "--add-config", "root=WARN")
+    run(java.CONFIG_COMMAND, "--alter", *named, "--add-config", "root=INFO")
     described = run(java.CONFIG_COMMAND, "--describe", *named)
 
     assert "Dynamic configs for broker-logger 1 are:\n" in described
-    assert "  root=WARN sensitive=false synonyms={}\n" in described
+    assert "  root=INFO sensitive=false synonyms={}\n" in described
 
 
 def test_records_are_deleted_and_offsets_and_sizes_shown(
@@ -133,20 +128,13 @@ def test_records_are_deleted_and_offsets_and_sizes_shown(
 
 def test_there_is_nothing_to_elect_or_to_reassign(run: Callable[..., str], topic: str, tmp_path: Path) -> None:
     plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [1]}]}
-    elsewhere = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [2]}]}
 
     elected = run(java.LEADER_ELECTION_COMMAND, "--election-type", "preferred", "--topic", topic, "--partition", "0")
     listed = run(java.REASSIGN_PARTITIONS_COMMAND, "--list")
     stays = run(
         java.REASSIGN_PARTITIONS_COMMAND, "--execute", "--reassignment-json-file", write_json(tmp_path / "a", plan)
     )
-    refused = run(
-        java.REASSIGN_PARTITIONS_COMMAND,
-        *("--execute", "--reassignment-json-file", write_json(tmp_path / "b", elsewhere)),
-        check=False,
-    )
 
     assert elected == f"Valid replica already elected for partitions {topic}-0\n"
     assert listed == "No partition reassignments found.\n"
     assert f"Successfully started partition reassignment for {topic}-0" in stays
-    assert "Unknown broker id 2" in refused
