@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 
 import pytest
 
-from client import Consumer, Producer, RecordMetadata
+from client import Admin, Consumer, Producer, RecordMetadata
+from client.config import GroupProtocol
 from tests.peers.server import Server
 
 pytestmark = pytest.mark.crash
@@ -54,3 +56,102 @@ async def test_nothing_is_lost_or_doubled_or_out_of_order(server: Server, how: s
         await reading
     for partition in (0, 1):
         assert found[partition] == [b"%d" % number for number in range(partition, 2 * COUNT, 2)]
+
+
+async def read_committing(consumer: Consumer, count: int) -> list[bytes | None]:
+    """So many values, in the order of their offsets in each partition, all of them committed."""
+    values: list[bytes | None] = []
+    while len(values) < count:
+        values += [record.value for record in await consumer.poll()]
+        await consumer.commit()
+    return values
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_a_group_goes_on_where_it_was_when_its_broker_was_killed(server: Server, protocol: GroupProtocol) -> None:
+    await asyncio.to_thread(server.start)
+    async with (
+        Producer(server.bootstrap, request_timeout_ms=3000) as producer,
+        Consumer(
+            server.bootstrap,
+            group_id="g",
+            group_protocol=protocol,
+            auto_offset_reset="earliest",
+            request_timeout_ms=3000,
+            heartbeat_interval_ms=200,
+        ) as consumer,
+    ):
+        await write(producer, 0)
+        await producer.flush()
+        await consumer.subscribe("t")
+        found = await read_committing(consumer, COUNT)
+        await asyncio.to_thread(server.kill)
+        await asyncio.to_thread(server.start)
+        await write(producer, COUNT)
+        found += await read_committing(consumer, COUNT)
+        await producer.flush()
+        assert await consumer.poll(timeout_ms=500) == []
+    assert sorted(int(value or b"-1") for value in found) == list(range(2 * COUNT))
+
+
+MEMBER = """
+import asyncio, sys
+from client import Consumer
+
+async def main():
+    async with Consumer(
+        sys.argv[1], group_id="g", auto_offset_reset="earliest", enable_auto_commit=False, session_timeout_ms=6000,
+        heartbeat_interval_ms=200,
+    ) as consumer:
+        await consumer.subscribe("t")
+        while True:
+            for record in await consumer.poll(timeout_ms=100, max_records=10):
+                print(record.partition, record.offset, flush=True)
+                await consumer.commit({(record.topic, record.partition): record.offset + 1})
+
+asyncio.run(main())
+"""
+
+
+async def test_the_share_of_a_member_that_is_killed_goes_on_at_another(server: Server) -> None:
+    await asyncio.to_thread(server.start)
+    async with Producer(server.bootstrap) as producer:
+        first = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", MEMBER, server.bootstrap, stdout=asyncio.subprocess.PIPE
+        )
+        assert first.stdout is not None
+        await (await producer.send("t", b"", partition=0))
+        await (await producer.send("t", b"", partition=1))
+        seen = [await first.stdout.readline() for _ in range(2)]
+        second = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", MEMBER, server.bootstrap, stdout=asyncio.subprocess.PIPE
+        )
+        assert second.stdout is not None
+        async with Admin(server.bootstrap) as admin:
+            await until_shares_are(admin, 1, 1)
+            sent = [await producer.send("t", b"", partition=number % 2) for number in range(200)]
+            await asyncio.gather(*sent)
+            rest = [asyncio.create_task(read_lines(stream)) for stream in (first.stdout, second.stdout)]
+            first.kill()
+            await until_shares_are(admin, 2)
+            lag = (await admin.group_lag("g")).values_or_raise()
+            while any(one.lag for one in lag.values()):
+                lag = (await admin.group_lag("g")).values_or_raise()
+        second.kill()
+        lines = [*seen, *await rest[0], *await rest[1]]
+        await asyncio.gather(first.wait(), second.wait())
+    everything = {b"%d %d\n" % (partition, offset) for partition in range(2) for offset in range(101)}
+    assert set(lines) == everything
+    assert len(lines) - len(everything) <= 1  # at most what the first had printed and not committed when it was killed
+
+
+async def until_shares_are(admin: Admin, *sizes: int) -> None:
+    """Ask until the members of the group have so many partitions each."""
+    shares: list[int] = []
+    while shares != sorted(sizes):
+        described = (await admin.describe_groups(["g"])).value("g")
+        shares = sorted(len(member.assignment) for member in described.members)
+
+
+async def read_lines(stream: asyncio.StreamReader) -> list[bytes]:
+    return [line async for line in stream]
