@@ -67,7 +67,7 @@ async def test_the_topic_of_groups_is_compacted_and_internal(broker: Broker, wir
     await wire.ask(FindCoordinatorRequest(key="g"), 3)
 
     [topic] = (await wire.ask(MetadataRequest([MetadataRequestTopic(name="__consumer_offsets")]), 9)).topics
-    assert (topic.is_internal, len(topic.partitions)) == (True, 50)
+    assert (topic.is_internal, len(topic.partitions)) == (True, 3)
     configs = broker.services.metadata.image.topics["__consumer_offsets"].configs
     assert configs == {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 

@@ -116,7 +116,7 @@ async def test_internal_topics_of_what_is_not_built_are_not_created(wire: Wire) 
 async def test_the_topic_of_groups_is_created_as_their_coordinator_does(wire: Wire) -> None:
     [topic] = (await wire.ask(by_name("__consumer_offsets", create=True), 12)).topics
 
-    assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (ErrorCode.NONE, True, 50)
+    assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (ErrorCode.NONE, True, 3)
 
 
 @pytest.mark.parametrize("version", [12, 13])
