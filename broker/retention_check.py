@@ -71,18 +71,25 @@ class RetentionCheck:
         if not started:
             return 0
         self._log_dirs.checkpoint_log_start_offsets()
-        for partition, segments in started:
-            log = partition.log
-            log.delete_segments(segments)
-            _LOG.info(
-                "segments deleted",
-                topic=log.topic,
-                partition=log.partition,
-                segments=len(segments),
-                bytes=sum(segment.size for segment in segments),
-                log_start_offset=log.log_start_offset,
-            )
-        return sum(len(each.segments) for each in started)
+        return sum(len(each.segments) for each in started if _delete_segments(each))
+
+
+def _delete_segments(expired: Expired) -> bool:
+    log, segments = expired.partition.log, expired.segments
+    try:
+        log.delete_segments(segments)
+    except KafkaError as error:
+        _LOG.warning("segments not deleted", log=repr(log), error=str(error))
+        return False
+    _LOG.info(
+        "segments deleted",
+        topic=log.topic,
+        partition=log.partition,
+        segments=len(segments),
+        bytes=sum(segment.size for segment in segments),
+        log_start_offset=log.log_start_offset,
+    )
+    return True
 
 
 def _expired(partitions: Sequence[Partition]) -> list[Expired]:

@@ -145,8 +145,8 @@ class Cleaner:
             for each in log.segments.from_offset(0)
             if each.base_offset < part.first_uncleanable_offset
         }
-        job = _job(log, part, list(segments.values()), self._clock.time_ms(), settings)
         try:
+            job = _job(log, part, list(segments.values()), self._clock.time_ms(), settings)
             done = self._run(log, segments, clean(job))
         except FileNotFoundError:
             if log_dir.logs.get((log.topic, log.partition)) is not log:

@@ -209,7 +209,7 @@ class Log(LogReader):
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is above the high watermark {self.high_watermark}"
             )
         with self._bounds_lock, self._disk("advancing the start of"):
-            if offset <= self.log_start_offset:
+            if offset <= self.log_start_offset or self._is_closed:
                 return False
             self.log_start_offset = offset
             self._leader_epochs.truncate_from_start(offset)
@@ -223,6 +223,8 @@ class Log(LogReader):
         """
         self._failure.check()
         with self._bounds_lock, self._disk("deleting segments of"):
+            if self._is_closed:
+                return
             mine = self._segmented.segments
             ends = zip(mine.base_offsets[1:], mine, strict=False)
             below = {segment for end, segment in ends if end <= self.log_start_offset}
@@ -373,5 +375,5 @@ class Log(LogReader):
     def release(self) -> None:
         """Close the files as they are: the log is deleted, or the directory has failed."""
         with self._bounds_lock:
-            self._is_closed = True
+            self._is_closed = self._is_released = True
             self._segmented.release()

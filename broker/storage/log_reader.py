@@ -64,6 +64,7 @@ class LogReader(ABC):
         self._resources = resources
         self._failure = resources.failure
         self._tail_is_checked = tail_is_checked
+        self._is_released = False
 
     def __repr__(self) -> str:
         return f"Log({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
@@ -242,6 +243,8 @@ class LogReader(ABC):
         try:
             yield
         except OSError as error:
+            if self._is_released:  # its directory was renamed under a thread that was still looking at it
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self} was deleted") from error
             raise self._failure.fail(f"{doing} {self}", error) from error
         except (CorruptBatchError, CorruptIndexError) as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error

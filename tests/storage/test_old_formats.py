@@ -11,6 +11,7 @@ import pytest
 
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
+from broker.storage.log_dir import LogDir
 from protocol.message_set import iter_messages
 from tests.storage.logs import NOW, TOPIC_ID, append, open_log_dir, records_in
 
@@ -38,11 +39,15 @@ OLD = [
 
 
 def written(path: Path, data: bytes) -> Log:
+    return written_dir(path, data).logs["t", 0]
+
+
+def written_dir(path: Path, data: bytes) -> LogDir:
     log_dir = open_log_dir(path, CONFIG)
     log_dir.create_log("t", 0, TOPIC_ID, CONFIG)
     log_dir.close(clean=False)
     (path / "t-0" / f"{0:020d}.log").write_bytes(data)
-    return open_log_dir(path, CONFIG).logs["t", 0]
+    return open_log_dir(path, CONFIG)
 
 
 def test_old_messages_are_read_beside_new_batches(tmp_path: Path) -> None:

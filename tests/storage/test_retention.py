@@ -185,3 +185,23 @@ def test_the_start_of_the_log_stays_where_retention_put_it_when_the_files_come_b
     expire(log)
     assert (log.log_start_offset, log.first_base_offset, values_of(log)) == (3, 3, [b"3", b"4"])
     log_dir.close()
+
+
+def test_a_log_that_is_deleted_while_a_thread_looks_at_it_does_not_take_the_directory_offline(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=100, retention_ms=HOUR)
+    log_dir = open_log_dir(tmp_path, config)
+    log = log_dir.create_log("t", 0, bytes(16), config)
+    for index in range(3):
+        append(log, b"%d" % index, timestamp=NOW - 2 * HOUR)
+    log.advance_high_watermark(3)
+    segments = log.segments_to_delete()
+    log_dir.delete_log("t", 0)
+
+    assert not log.update_log_start_offset(3)
+    log.delete_segments(segments)
+    assert not log.swap_in(segments[:1], {".log": 0})
+    with pytest.raises(KafkaError) as caught:
+        log.offset_for_timestamp(1)
+    assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert log_dir.failure.error is None
+    log_dir.close()
