@@ -60,7 +60,7 @@ async def _speaks_tls(address: Address, seconds: float) -> bool:
         return "ALERT" in (error.reason or "")
     except (OSError, TimeoutError):
         return False
-    writer.close()
+    await _abort(writer)
     return True
 
 
@@ -70,4 +70,13 @@ async def _answer(address: Address) -> bytes:
         writer.write(_QUESTION)
         return await reader.read(16)
     finally:
-        writer.close()
+        await _abort(writer)
+
+
+async def _abort(writer: asyncio.StreamWriter) -> None:
+    """End a connection without the farewells that TLS would wait for."""
+    writer.transport.abort()
+    try:
+        await writer.wait_closed()
+    except OSError:
+        pass  # the peer was quicker

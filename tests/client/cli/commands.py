@@ -1,12 +1,20 @@
-"""`python -m client` as a process, for tests that type commands."""
+"""`python -m client` for tests that type commands.
+
+`run` calls the command line in a thread of this process, with an event loop of its own: starting an interpreter costs
+more than most commands. `run_process` and `start` start one, for what is about processes, or reads standard input.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
+
+from client import cli
 
 
 async def start(
@@ -17,8 +25,8 @@ async def start(
     )
 
 
-async def run(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[list[bytes], str]:
-    """Run a command; the lines of its output, and what it said on standard error."""
+async def run_process(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[list[bytes], str]:
+    """Run a command as a process; the lines of its output, and what it said on standard error."""
     process = await start(*arguments, stdin=subprocess.PIPE)
     out, err = await process.communicate(stdin)
     assert process.returncode == status, err.decode()
@@ -26,7 +34,26 @@ async def run(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[lis
     return out.splitlines(), err.decode()
 
 
-async def run_json(*arguments: str, stdin: bytes = b"") -> Any:
+async def run(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[list[bytes], str]:
+    """Run a command here, or as a process if it reads; as `run_process`."""
+    if stdin:
+        return await run_process(*arguments, stdin=stdin, status=status)
+    out, err = io.BytesIO(), io.StringIO()
+    with redirect_stdout(io.TextIOWrapper(out)) as printed, redirect_stderr(err):
+        ended_with = await asyncio.to_thread(_run_here, arguments)
+        printed.flush()
+    assert ended_with == status, err.getvalue()
+    return out.getvalue().splitlines(), err.getvalue()
+
+
+async def run_json(*arguments: str) -> Any:
     """Run a command with `--json`; the document that it printed."""
-    out, _ = await run(*arguments, "--json", stdin=stdin)
+    out, _ = await run(*arguments, "--json")
     return json.loads(b"\n".join(out))
+
+
+def _run_here(arguments: tuple[str, ...]) -> int:
+    try:
+        return cli.run(arguments)
+    except SystemExit as error:  # of argparse
+        return error.code if isinstance(error.code, int) else -1

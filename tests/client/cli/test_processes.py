@@ -14,7 +14,7 @@ import pytest
 
 from client import Producer
 from client.cli import FAILED, INTERRUPTED, PIPE_CLOSED
-from tests.client.cli.commands import run, start
+from tests.client.cli.commands import run, run_process, start
 from tests.client.conftest import MakeTopic
 from tests.client.doctor.listeners import Silent
 
@@ -33,8 +33,8 @@ def lines(count: int) -> list[bytes]:
 
 async def test_lines_of_standard_input_come_out_again(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
-    await run(*produce(bootstrap, topic), stdin=b"\n".join(lines(20000)))
-    out, err = await run(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "20000"))
+    await run_process(*produce(bootstrap, topic), stdin=b"\n".join(lines(20000)))
+    out, err = await run_process(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "20000"))
     assert out == lines(20000)
     assert err == "Processed a total of 20000 messages\n"
 
@@ -46,16 +46,18 @@ async def test_lines_of_a_file_come_out_again(
     topic = await make_topic()
     file = tmp_path / "lines"
     file.write_bytes(b"\r\n".join([*lines(100), b"", b"last"]))
-    await run(*produce(bootstrap, topic, "--file", str(file), "--compression-type", codec, "--compression-level", "5"))
-    out, _ = await run(*consume(bootstrap, topic, "--from-beginning", "--timeout-ms", "1000"))
+    await run_process(
+        *produce(bootstrap, topic, "--file", str(file), "--compression-type", codec, "--compression-level", "5")
+    )
+    out, _ = await run_process(*consume(bootstrap, topic, "--from-beginning", "--timeout-ms", "1000"))
     assert out == [*lines(100), b"", b"last"]
 
 
 async def test_lines_with_equal_keys_stay_in_order(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(3)
     typed = b"".join(b"key%d=%d=x\n" % (number % 5, number) for number in range(1000))
-    await run(*produce(bootstrap, topic, "--key-separator", "="), stdin=typed)
-    out, _ = await run(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "1000"))
+    await run_process(*produce(bootstrap, topic, "--key-separator", "="), stdin=typed)
+    out, _ = await run_process(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "1000"))
     for key in range(5):
         assert [line for line in out if int(line[:-2]) % 5 == key] == [
             b"%d=x" % number for number in range(key, 1000, 5)
@@ -66,9 +68,9 @@ async def test_a_line_without_its_key_is_told_after_those_before_it_were_sent(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = await make_topic()
-    _, err = await run(*produce(bootstrap, topic, "--key-separator", "\t"), stdin=b"a\t1\nb2\n", status=1)
+    _, err = await run_process(*produce(bootstrap, topic, "--key-separator", "\t"), stdin=b"a\t1\nb2\n", status=1)
     assert err == "error: line 2 has no key: '\\t' is not in it\n"
-    assert (await run(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "1")))[0] == [b"1"]
+    assert (await run_process(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "1")))[0] == [b"1"]
 
 
 async def test_where_reading_begins_and_ends(bootstrap: str, make_topic: MakeTopic) -> None:
@@ -90,11 +92,11 @@ async def test_where_reading_begins_and_ends(bootstrap: str, make_topic: MakeTop
 
 async def test_reading_goes_on_until_ctrl_c(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
-    await run(*produce(bootstrap, topic), stdin=b"first\n")
+    await run_process(*produce(bootstrap, topic), stdin=b"first\n")
     process = await start(*consume(bootstrap, topic, "--from-beginning"))
     assert process.stdout is not None
     assert await process.stdout.readline() == b"first\n"
-    await run(*produce(bootstrap, topic), stdin=b"second\n")
+    await run_process(*produce(bootstrap, topic), stdin=b"second\n")
     assert await process.stdout.readline() == b"second\n"
     process.send_signal(signal.SIGINT)
     _, err = await process.communicate()
@@ -130,7 +132,7 @@ async def test_a_table_whose_reader_has_left_or_whose_disk_is_full_is_no_traceba
 
 async def test_a_reader_of_the_output_may_leave(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
-    await run(*produce(bootstrap, topic), stdin=b"\n".join(lines(20000)))
+    await run_process(*produce(bootstrap, topic), stdin=b"\n".join(lines(20000)))
     read_end, write_end = os.pipe()
     process = await start(*consume(bootstrap, topic, "--from-beginning"), stdout=write_end)
     os.close(write_end)
