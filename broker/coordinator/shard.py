@@ -106,6 +106,8 @@ class Shard:
             if group is None:
                 return None, Effects()
             return group, group.metadata_changed(event.topics, event.has_new_topics, now_ms)
+        if isinstance(event, TimerExpired) and not self._is_due(group_id, event.key):
+            return group, Effects()  # it was moved or cancelled while the event waited
         if not isinstance(event, Event):
             return group, Effects() if group is None else group.handle(event, now_ms)
         before = []
@@ -214,6 +216,10 @@ class Shard:
                     timers.cancel(key)
                 else:
                     timers.set(key, delay_ms)
+
+    def _is_due(self, group_id: str, key: TimerKey) -> bool:
+        timers = self._timers.get(group_id)
+        return timers is not None and timers.take_due(key)
 
     def _timer_expired(self, group_id: str, key: TimerKey) -> None:
         self.submit(group_id, TimerExpired(key))
