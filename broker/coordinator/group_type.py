@@ -12,8 +12,9 @@ A group is one object. `broker.coordinator.shard` calls it; nothing else does. W
 - One event at a time: while the records of an event are on their way to the log, the group's later events wait.
 - `replay` is called with every record of an event when the log has it, unless the effects say that the state has them
   in it already (`is_applied`). So a machine that changes its state in `replay` alone needs no way back.
-- If the records cannot be written, every reply of these effects becomes the error, nothing is replayed, and timers are
-  set only of effects that are applied. A machine that gave a `follow_up` hears of either end by `stored`.
+- If the records cannot be written, every reply of these effects becomes the error, nothing is replayed, nobody takes
+  the group's place, and timers are set only of effects that are applied. The timer that the effects come of expires
+  again soon. A machine that gave a `follow_up` hears of either end by `stored`, unless it was unloaded before.
 - Timers are set when the replies go out. A timer is known by its key within the group; setting one again moves it.
 - `handle` may raise KafkaError instead of answering, if it has not changed anything: the event's ticket gets it.
 
@@ -110,7 +111,8 @@ class Effects(msgspec.Struct):
     `timers`: set (delay in ms) or cancelled (None). `follow_up`: handed to `stored` when the records are in the log, or
     could not be written. `become`: the group that stands in this one's place from now on (a migration); its records
     come after this one's. `is_applied`: the state has the records in it already, so they are not replayed. `work`: what
-    takes long; it runs in a thread, and what it returns is an event for `handle`.
+    takes long; it runs in a thread, and what it returns is an event for `handle`. `expired`: the timer that the effects
+    come of, which the shard fills in.
     """
 
     replies: list[tuple[Ticket, Reply]] = []
@@ -121,6 +123,7 @@ class Effects(msgspec.Struct):
     become: Group | None = None
     is_applied: bool = False
     work: Callable[[], Any] | None = None
+    expired: TimerKey | None = None
 
 
 class Committer(NamedTuple):

@@ -33,6 +33,9 @@ from protocol.errors import ErrorCode, KafkaError
 
 _LOG = EventLogger("broker.coordinator.group")
 
+TIMER_RETRY_MS = 500
+"""After which a timer expires again whose records could not be written, as in Kafka."""
+
 
 class Shard:
     """One loaded partition; `run` runs a function in a thread.
@@ -95,6 +98,8 @@ class Shard:
             if isinstance(event, Event):
                 event.ticket.give(error)
             return
+        if isinstance(event, TimerExpired):
+            effects.expired = event.key
         self._carry_out(group, effects, group_id)
 
     def _effects(self, group_id: str, event: Any) -> tuple[Group | None, Effects]:
@@ -162,7 +167,7 @@ class Shard:
     def _finish(self, group_id: str, group: Group | None, effects: Effects, base_offset: int = -1) -> None:
         """Let everything else happen that the effects say, now that their records are in the log."""
         if self._is_unloaded:
-            self._fail(group_id, None, effects, KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved"))
+            self._fail(group_id, group, effects, KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved"))
             return
         candidate = effects.become or group
         if effects.is_applied:
@@ -192,12 +197,16 @@ class Shard:
     def _fail(self, group_id: str, group: Group | None, effects: Effects, error: KafkaError) -> None:
         """Tell everybody concerned that the records could not be written."""
         _LOG.warning("records not written", group=group_id, error=str(error))
-        if effects.is_applied and not self._is_unloaded:
+        for ticket, _ in effects.replies:
+            ticket.give(error)
+        if self._is_unloaded:
+            return  # the group has answered who else waits, and what becomes of it is decided elsewhere
+        if effects.is_applied and effects.become is None:
             if group is not None:
                 self.state.groups[group_id] = group
             self._set_timers(group_id, effects)
-        for ticket, _ in effects.replies:
-            ticket.give(error)
+        elif effects.expired is not None:
+            self._set_timers(group_id, Effects(timers={effects.expired: TIMER_RETRY_MS}))
         if effects.follow_up is not None and group is not None:
             self._carry_out(group, group.stored(effects.follow_up, error.code, self._clock.time_ms()))
 

@@ -14,7 +14,7 @@ import pytest
 from broker.coordinator.group_type import CLASSIC, Effects, Event, Ticket, TimerExpired, TimerKey
 from broker.coordinator.partition_state import PartitionState
 from broker.coordinator.records import CoordinatorRecord
-from broker.coordinator.shard import Shard
+from broker.coordinator.shard import TIMER_RETRY_MS, Shard
 from broker.coordinator.stored_group import group_tombstone
 from broker.testing.clock import ManualClock
 from protocol.errors import ErrorCode, KafkaError
@@ -39,14 +39,14 @@ class ScriptedGroup:
         self.events: list[Any] = []
         self.ends: list[ErrorCode | None] = []
 
-    def handle(self, event: Any, now_ms: int) -> Effects:  # noqa: ARG002 - the seam's signature
+    def handle(self, event: Any, now_ms: int) -> Effects:
         self.events.append(event)
         effects = self.script.pop(0)
         if effects is None:
             raise ZeroDivisionError
         return effects
 
-    def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:  # noqa: ARG002 - the same
+    def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
         self.ends.append(error)
         return Effects()
 
@@ -60,7 +60,7 @@ class SlowLog:
     def __init__(self) -> None:
         self.appends: list[asyncio.Future[int]] = []
 
-    def append(self, records: Sequence[CoordinatorRecord]) -> asyncio.Future[int]:  # noqa: ARG002 - the same
+    def append(self, records: Sequence[CoordinatorRecord]) -> asyncio.Future[int]:
         self.appends.append(asyncio.get_running_loop().create_future())
         return self.appends[-1]
 
@@ -78,8 +78,7 @@ class StillLoop:
     def call_at(self, when: float, callback: Callable[..., None], *args: Any) -> asyncio.Handle:
         call = when, callback, args
         self._calls.append(call)
-        handle = cast("asyncio.Handle", type("Handle", (), {"cancel": lambda _: self._calls.remove(call)})())
-        return handle
+        return cast("asyncio.Handle", type("Handle", (), {"cancel": lambda _: self._calls.remove(call)})())
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
@@ -165,3 +164,44 @@ async def test_a_timer_that_expires_while_its_group_is_busy_counts_later(bench: 
     await bench.append_ends()
 
     assert bench.expired == [SESSION]
+
+
+async def test_a_timer_whose_records_cannot_be_written_expires_again(bench: Bench) -> None:
+    bench.ask(Effects(timers={SESSION: 1_000}))
+    bench.group.script += [written(), Effects()]
+    bench.loop.advance(1)
+    await bench.append_ends(DISK_FULL)
+    assert bench.expired == [SESSION]
+
+    bench.loop.advance(TIMER_RETRY_MS / 1000)
+
+    assert bench.expired == [SESSION, SESSION]
+
+
+async def test_a_migration_that_cannot_be_written_leaves_group_and_timers_as_they_were(bench: Bench) -> None:
+    bench.ask(Effects(timers={SESSION: 1_000}))
+    bench.ask(written(timers={SESSION: None}, become=cast("Any", ScriptedGroup()), is_applied=True))
+
+    await bench.append_ends(DISK_FULL)
+
+    assert bench.shard.state.groups["g"] is cast("Any", bench.group)
+    bench.group.script.append(Effects())
+    bench.loop.advance(1)
+    assert bench.expired == [SESSION]
+
+
+async def test_a_group_that_was_unloaded_does_not_hear_of_an_append_that_fails_later(bench: Bench) -> None:
+    bench.ask(written(follow_up="mine"))
+    bench.shard.unload()
+
+    await bench.append_ends(DISK_FULL)
+
+    assert bench.group.ends == []
+
+
+async def test_a_group_hears_of_an_append_that_fails(bench: Bench) -> None:
+    bench.ask(written(follow_up="mine"))
+
+    await bench.append_ends(DISK_FULL)
+
+    assert bench.group.ends == [ErrorCode.NOT_COORDINATOR]
