@@ -50,7 +50,7 @@ from broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, S
 from broker.coordinator.group_join import Joining
 from broker.coordinator.group_rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
 from broker.coordinator.group_state import State
-from broker.coordinator.group_type import CLASSIC, Effects, Note, TimerExpired
+from broker.coordinator.group_type import CLASSIC, Effects, Event, Note, TimerExpired
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
@@ -103,6 +103,8 @@ class ClassicGroup(Joining):
         if handler is not None:
             handler(event, effects)
             return effects
+        if not isinstance(event, Event):
+            return effects  # of work that a group of the other type asked for, whose place this one took
         if self._upgrade is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
         return self._upgrade(self, event, now_ms)

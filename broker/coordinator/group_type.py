@@ -98,6 +98,10 @@ class MetadataChanged(msgspec.Struct, frozen=True):
     has_new_topics: bool
 
 
+class WorkFailed(msgspec.Struct, frozen=True):
+    """The event instead of the one that `Effects.work` was to return."""
+
+
 class Note(msgspec.Struct, frozen=True):
     """A line for the broker's log."""
 
@@ -111,8 +115,8 @@ class Effects(msgspec.Struct):
     `timers`: set (delay in ms) or cancelled (None). `follow_up`: handed to `stored` when the records are in the log, or
     could not be written. `become`: the group that stands in this one's place from now on (a migration); its records
     come after this one's. `is_applied`: the state has the records in it already, so they are not replayed. `work`: what
-    takes long; it runs in a thread, and what it returns is an event for `handle`. `expired`: the timer that the effects
-    come of, which the shard fills in.
+    takes long; it runs in a thread, and what it returns is an event for `handle`, or else WorkFailed is. `expired`: the
+    timer that the effects come of, which the shard fills in.
     """
 
     replies: list[tuple[Ticket, Reply]] = []
@@ -163,7 +167,11 @@ class Group(Protocol):
     def members_count(self) -> int: ...
 
     def handle(self, event: Any, now_ms: int) -> Effects:
-        """Take an `Event` or a `TimerExpired`. Raises KafkaError, having changed nothing."""
+        """Take an `Event`, a `TimerExpired`, or what comes of `Effects.work`.
+
+        That work may have been asked for by the group whose place this one took. Raises KafkaError, having changed
+        nothing.
+        """
         ...
 
     def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:

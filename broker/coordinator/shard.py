@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from broker.clock import Clock
-from broker.coordinator.group_type import Effects, Event, Group, MetadataChanged, TimerExpired, TimerKey
+from broker.coordinator.group_type import Effects, Event, Group, MetadataChanged, TimerExpired, TimerKey, WorkFailed
 from broker.coordinator.internal_topic import CoordinatorLog
 from broker.coordinator.offset_events import OffsetEvent, Situation
 from broker.coordinator.partition_state import PartitionState
@@ -83,7 +83,7 @@ class Shard:
     def submit(self, group_id: str, event: Any) -> None:
         """Let an event happen to the group: now, or when what happens to it now is over.
 
-        Events without a ticket are TimerExpired, MetadataChanged, and what `Effects.work` returned.
+        Events without a ticket are TimerExpired, MetadataChanged, WorkFailed, and what `Effects.work` returned.
         """
         queue = self._queues.get(group_id)
         if queue is None:
@@ -101,6 +101,15 @@ class Shard:
         if isinstance(event, TimerExpired):
             effects.expired = event.key
         self._carry_out(group, effects, group_id)
+
+    def _happen_late(self, group_id: str, event: Any) -> None:
+        """Let an event happen that waited: no request is there to hear of a defect, and other events wait behind it."""
+        try:
+            self._happen(group_id, event)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not take the others along
+            _LOG.exception("event failed", error, group=group_id)
+            if isinstance(event, Event):
+                event.ticket.give(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _effects(self, group_id: str, event: Any) -> tuple[Group | None, Effects]:
         now_ms = self._clock.time_ms()
@@ -159,7 +168,7 @@ class Shard:
             self._queues[group_id].extend(queue)
             return
         while queue:
-            self._happen(group_id, queue.popleft())
+            self._happen_late(group_id, queue.popleft())
             if group_id in self._queues:
                 self._queues[group_id].extend(queue)
                 return
@@ -188,11 +197,12 @@ class Shard:
             self._carry_out(group, group.stored(effects.follow_up, None, self._clock.time_ms()))
 
     def _worked(self, group_id: str, work: asyncio.Future[Any]) -> None:
+        if work.cancelled() or self._is_unloaded:
+            return
         error = work.exception()
         if error is not None:
             _LOG.exception("work for a group failed", error, group=group_id)
-        elif not self._is_unloaded:
-            self.submit(group_id, work.result())
+        self.submit(group_id, WorkFailed() if error is not None else work.result())
 
     def _fail(self, group_id: str, group: Group | None, effects: Effects, error: KafkaError) -> None:
         """Tell everybody concerned that the records could not be written."""

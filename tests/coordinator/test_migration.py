@@ -9,7 +9,7 @@ import pytest
 
 from broker.coordinator.classic_events import Join, Leave, Leaving, Sync
 from broker.coordinator.consumer_group.consumer_protocol import write_assignment
-from broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
 from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from broker.coordinator.group_rebalance import ClassicSettings
 from broker.coordinator.group_type import Effects, Ticket, TimerExpired
@@ -166,6 +166,13 @@ def test_an_upgrade_that_is_not_allowed_is_refused(policy: str) -> None:
     with pytest.raises(KafkaError, match="because online upgrade is disabled") as refusal:
         place.heartbeat("new")
     assert refusal.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert place.group.group_type == "classic"
+
+
+def test_what_was_resolved_for_a_group_that_went_back_is_dropped() -> None:
+    place = Place()
+    place.form(ALL_FOUR)
+    assert place.handle(ExpressionsResolved({})) == []
     assert place.group.group_type == "classic"
 
 

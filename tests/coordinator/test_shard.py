@@ -11,13 +11,14 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from broker.coordinator.group_type import CLASSIC, Effects, Event, Ticket, TimerExpired, TimerKey
+from broker.coordinator.group_type import CLASSIC, Effects, Event, Ticket, TimerExpired, TimerKey, WorkFailed
 from broker.coordinator.partition_state import PartitionState
 from broker.coordinator.records import CoordinatorRecord
 from broker.coordinator.shard import TIMER_RETRY_MS, Shard
 from broker.coordinator.stored_group import group_tombstone
 from broker.testing.clock import ManualClock
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.heartbeat import HeartbeatResponse
 
 SESSION: TimerKey = ("session", "m")
 DISK_FULL = KafkaError(ErrorCode.NOT_COORDINATOR, "the disk is full")
@@ -205,3 +206,26 @@ async def test_a_group_hears_of_an_append_that_fails(bench: Bench) -> None:
     await bench.append_ends(DISK_FULL)
 
     assert bench.group.ends == [ErrorCode.NOT_COORDINATOR]
+
+
+async def test_a_group_hears_that_its_work_failed(bench: Bench) -> None:
+    bench.ask(Effects(work=lambda: 1 // 0))
+    bench.group.script.append(Effects())
+
+    await asyncio.sleep(0)
+
+    assert isinstance(bench.group.events[-1], WorkFailed)
+
+
+async def test_an_event_that_meets_a_defect_does_not_take_those_behind_it_along(bench: Bench) -> None:
+    reply = HeartbeatResponse()
+    bench.ask(written())
+    failing, next_one = bench.ask(None), Ticket()
+    bench.group.script.append(Effects(replies=[(next_one, reply)]))
+    bench.shard.submit("g", Asked(next_one))
+
+    await bench.append_ends()
+
+    with pytest.raises(KafkaError, match="UNKNOWN_SERVER_ERROR"):
+        failing.result(asyncio.get_running_loop().create_future)
+    assert next_one.result(asyncio.get_running_loop().create_future) is reply

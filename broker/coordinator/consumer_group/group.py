@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, ClassVar
 
+import msgspec
+
 from broker.coordinator.classic_events import Heartbeat, Join, Leave, Sync
 from broker.coordinator.consumer_group import (
     checks,
@@ -34,13 +36,18 @@ from broker.coordinator.consumer_group.member import MemberState
 from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from broker.coordinator.consumer_group.state import GroupState
 from broker.coordinator.consumer_group.timers import rebalance_timer, session_timer
-from broker.coordinator.group_type import CONSUMER, Committer, Effects, TimerExpired, TimerKey
+from broker.coordinator.group_type import CONSUMER, Committer, Effects, TimerExpired, TimerKey, WorkFailed
 from broker.coordinator.records import CoordinatorRecord
 from broker.metadata.image import MetadataImage
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_describe import DescribedGroup
 
-_MARKED = "marked"
+
+class _Marked(msgspec.Struct, frozen=True):
+    """Follow-up of effects that moved marks: what they took for done, and is not if they cannot be written."""
+
+    is_refreshed: bool
+    is_resolving: bool
 
 
 class ConsumerGroup:
@@ -100,6 +107,9 @@ class ConsumerGroup:
             case ExpressionsResolved():
                 state.is_resolving = False
                 return expressions.refresh(state, event, image)
+            case WorkFailed():
+                state.is_resolving = False
+                return Effects()
             case Join():
                 return self._marked(classic_members.join(state, event, self._settings(), image, now_ms, downgrade))
             case Sync():
@@ -114,16 +124,17 @@ class ConsumerGroup:
         """Remember what joins and heartbeats do besides: look at the metadata, ask to resolve expressions."""
         state = self._state
         if effects.work is not None or state.is_refresh_due:
+            effects.follow_up = _Marked(state.is_refresh_due, effects.work is not None)
             state.is_resolving = state.is_resolving or effects.work is not None
             state.is_refresh_due = False
-            effects.follow_up = _MARKED
         return effects
 
     def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
         if error is not None:
-            # What was seen of the metadata is not stored, and nothing is being resolved: look again.
-            self._state.is_refresh_due = True
-            self._state.is_resolving = False
+            state, marked = self._state, follow_up
+            state.is_refresh_due = state.is_refresh_due or marked.is_refreshed
+            # What was to be resolved is not; what an earlier heartbeat asked for still is.
+            state.is_resolving = state.is_resolving and not marked.is_resolving
         return Effects()
 
     def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:

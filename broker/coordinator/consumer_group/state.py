@@ -21,7 +21,8 @@ starts over; a static member's instance id names one member.
 State changes in `replay` alone, one record at a time, with the records that an event produced as with those of a log
 that is loaded; events read it and return effects. What is not in records are marks: about the cluster's metadata
 (`is_refresh_due`, `is_resolving`, `topics_added_at`), whose loss costs a look at it, and about timers
-(`told_to_rejoin`).
+(`told_to_rejoin`), whose loss lets a member's join timer start anew. If the records of an event cannot be written, the
+first two go back to what they were; the third is true all the same, and the fourth may be lost.
 """
 
 from __future__ import annotations
