@@ -190,3 +190,5 @@ class Members:
         self.joined_count += by * (member.joining is not None)
         for name in {name for name, _ in member.protocols}:
             self._speakers[name] += by
+            if not self._speakers[name]:
+                del self._speakers[name]  # a member may come with another name each time
