@@ -98,7 +98,10 @@ def _replay_record(log: Log, state: PartitionState, record: Record, producer_id:
     if decoded is None:
         _LOG.warning("record of an unknown type passed over", partition=log.partition, offset=record.offset)
         return
-    state.replay(decoded, record.offset, now_ms, producer_id)
+    try:
+        state.replay(decoded, record.offset, now_ms, producer_id)
+    except ValueError as error:  # well formed, but its fields contradict each other
+        _LOG.error("record passed over", partition=log.partition, offset=record.offset, error=str(error))
 
 
 def _end_transaction(state: PartitionState, record: Record, producer_id: int) -> None:

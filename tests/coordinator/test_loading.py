@@ -9,19 +9,27 @@ from pathlib import Path
 
 import pytest
 
+from broker.coordinator.consumer_group import records as consumer_records
+from broker.coordinator.consumer_group.member import ConsumerMember
+from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from broker.coordinator.group import ClassicGroup
 from broker.coordinator.group_rebalance import ClassicSettings
-from broker.coordinator.group_type import CLASSIC
+from broker.coordinator.group_type import CLASSIC, CONSUMER
 from broker.coordinator.internal_topic import build_batch
 from broker.coordinator.loading import load
+from broker.coordinator.migration import Migration
 from broker.coordinator.offsets import CommittedOffset, commit_record, offset_tombstone
 from broker.coordinator.partition_state import PartitionState
 from broker.coordinator.records import CoordinatorRecord, encode_record
 from broker.coordinator.stored_group import group_tombstone
+from broker.metadata.image import MetadataImage
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from protocol.records import BatchBuilder, Codec, iter_records, read_batch_header
+from protocol.stored_records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
 from tests.storage.logs import NOW, TOPIC_ID, marker, open_log_dir
 
 GOLDEN_DIRS = Path(__file__).parents[1] / "storage" / "golden_dirs"
@@ -44,7 +52,8 @@ def log(tmp_path: Path) -> Iterator[Log]:
 
 
 def loaded(log: Log, buffer_bytes: int = 1 << 20) -> PartitionState:
-    state = PartitionState({CLASSIC: lambda group_id, now: ClassicGroup(group_id, ClassicSettings(), now)})
+    migration = Migration(ConsumerGroupSettings, ClassicSettings(), MetadataImage)
+    state = PartitionState({CLASSIC: migration.classic_group, CONSUMER: migration.consumer_group})
     load(log, state, buffer_bytes, NOW)
     return state
 
@@ -195,3 +204,18 @@ def test_loading_starts_where_the_log_does(log: Log) -> None:
     log.update_log_start_offset(1)
 
     assert loaded(log).offsets.of_group("g")["t"].keys() == {1, 2}
+
+
+def test_a_record_that_contradicts_itself_is_passed_over(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    member = ConsumerMember("m", assigned={TOPIC_ID: {0: 1, 1: 1}})
+    odd = consumer_records.current_assignment("odd", member)
+    assert isinstance(odd.value, ConsumerGroupCurrentMemberAssignmentValue)
+    odd.value.assigned_partitions[0].assignment_epochs = [1]  # of two partitions
+    append(log, consumer_records.subscription("odd", member), odd, commit(7))
+
+    with caplog.at_level(logging.ERROR):
+        state = loaded(log)
+
+    assert [record.getMessage() for record in caplog.records if "passed over" in record.getMessage()]
+    assert state.groups["odd"].members_count == 1
+    assert state.offsets.of_group("g")["t"][0].offset == 7
