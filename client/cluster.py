@@ -122,7 +122,7 @@ class Cluster:
         """Ask for metadata in the background, or join the request that is under way."""
         if self._is_closed:
             raise ClosedError("ask for metadata", "the client was closed")
-        if self._refresh is None:
+        if self._refresh is None or self._refresh.done():  # who joins one that is done would never wait
             self._refresh = asyncio.create_task(self._get_metadata())
             self._refresh.add_done_callback(self._refresh_ended)
         return self._refresh
@@ -246,7 +246,8 @@ class Cluster:
         return await self.connections.get(node_id, advertised)
 
     def _refresh_ended(self, task: asyncio.Task[None]) -> None:
-        self._refresh = None
+        if self._refresh is task:
+            self._refresh = None
         if task.cancelled():
             return
         error = task.exception()

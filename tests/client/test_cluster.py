@@ -131,6 +131,19 @@ async def test_many_who_need_the_same_topic_ask_once() -> None:
         assert len(network.brokers[1].received(MetadataRequest)) - before == 1
 
 
+@simulated
+async def test_who_needs_metadata_does_not_join_a_request_that_has_just_ended() -> None:
+    network = ScriptedNetwork()
+    async with Consumer(network.bootstrap, network=network) as consumer:
+        cluster = consumer._cluster
+        ended = cluster._refresh = asyncio.create_task(asyncio.sleep(0))
+        await ended  # and nobody was told yet
+        asked = cluster.refresh_soon()
+        assert asked is not ended
+        cluster._refresh_ended(ended)
+        assert cluster.refresh_soon() is asked
+
+
 @pytest.mark.parametrize("kind", [Producer, Consumer])
 @simulated
 async def test_nothing_is_left_running_after_close(kind: Any) -> None:
