@@ -50,6 +50,11 @@ def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[Address, ...]
     return addresses
 
 
+def parse_names(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Parse `name,name` or a sequence of names."""
+    return tuple(name.strip() for name in (names.split(",") if isinstance(names, str) else names))
+
+
 def _parse_address(text: str) -> Address:
     host, colon, port = text.rpartition(":")
     if "/" in text:

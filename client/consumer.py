@@ -21,7 +21,14 @@ from typing import Self, Unpack
 
 from client.admin.results import CommittedOffset
 from client.cluster import Cluster
-from client.config import ClientSettings, ConsumerConfig, GroupProtocol, IsolationLevel, parse_bootstrap_servers
+from client.config import (
+    ClientSettings,
+    ConsumerConfig,
+    GroupProtocol,
+    IsolationLevel,
+    parse_bootstrap_servers,
+    parse_names,
+)
 from client.connection import Network, TcpNetwork
 from client.errors import ClientError, ClosedError, ConfigurationError
 from client.fetcher import Fetcher
@@ -58,7 +65,7 @@ class Consumer:
         group_instance_id: str | None = None,
         group_protocol: GroupProtocol = "classic",
         group_remote_assignor: str | None = None,
-        partition_assignment_strategy: Sequence[str] = ("range", "cooperative-sticky"),
+        partition_assignment_strategy: str | Sequence[str] = ("range", "cooperative-sticky"),
         enable_auto_commit: bool = True,
         auto_commit_interval_ms: int = 5000,
         session_timeout_ms: int = 45000,
@@ -82,7 +89,7 @@ class Consumer:
             group_instance_id=group_instance_id,
             group_protocol=group_protocol,
             group_remote_assignor=group_remote_assignor,
-            partition_assignment_strategy=tuple(partition_assignment_strategy),
+            partition_assignment_strategy=parse_names(partition_assignment_strategy),
             enable_auto_commit=enable_auto_commit,
             auto_commit_interval_ms=auto_commit_interval_ms,
             session_timeout_ms=session_timeout_ms,

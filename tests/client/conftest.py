@@ -65,7 +65,7 @@ async def bootstrap(request: pytest.FixtureRequest) -> AsyncIterator[str]:
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     """A broker process of the test's own, not started yet."""
     prepare = apache.prepare if request.config.getoption("--server") == "apache" else odradek.prepare
-    server = prepare(tmp_path, PROPERTIES | {"num.partitions": "2"})
+    server = prepare(tmp_path, PROPERTIES | {"num.partitions": "2", "group.min.session.timeout.ms": "1000"})
     yield server
     server.kill()
 

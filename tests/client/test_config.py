@@ -76,6 +76,13 @@ def test_settings_of_a_producer_that_cannot_be_are_refused(settings: Any, words:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
+        (
+            {"partition_assignment_strategy": "range, fair"},
+            "is .'range', 'fair'.. choose of cooperative-sticky",
+        ),
+        ({"partition_assignment_strategy": ()}, "choose of cooperative-sticky, range, roundrobin, sticky"),
+        ({"heartbeat_interval_ms": 45000}, "make it less than session_timeout_ms"),
+        ({"group_protocol": "newest"}, "group_protocol is 'newest'. choose one of classic, consumer"),
         ({"auto_offset_reset": "first"}, "choose one of earliest, latest, none"),
         ({"auto_offset_reset": "by_duration:1h"}, "by_duration:PT1H30M"),
         ({"auto_offset_reset": "by_duration:PT"}, "by_duration:PT1H30M"),

@@ -100,7 +100,7 @@ from client import Consumer
 
 async def main():
     async with Consumer(
-        sys.argv[1], group_id="g", auto_offset_reset="earliest", enable_auto_commit=False, session_timeout_ms=6000,
+        sys.argv[1], group_id="g", auto_offset_reset="earliest", enable_auto_commit=False, session_timeout_ms=1500,
         heartbeat_interval_ms=200,
     ) as consumer:
         await consumer.subscribe("t")
