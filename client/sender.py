@@ -227,11 +227,10 @@ class Sender:
     ) -> None:
         queue = batch.queue
         code = ErrorCode.of(row.error_code)
-        details = [row.error_message, *(wrong.batch_index_error_message for wrong in row.record_errors)]
         error = broker_error(
             row.error_code,
             "send records",
-            "; ".join(detail for detail in details if detail),
+            _reason(row),
             broker=connection.name,
             topic=queue.topic,
             partition=queue.partition,
@@ -245,3 +244,10 @@ class Sender:
             )
             self._cluster.refresh_soon()
         self._delivery.refused(batch, code, error, pause=not moved)
+
+
+def _reason(row: PartitionProduceResponse) -> str:
+    """What the broker says of its refusal; of the reasons for single records (KIP-467) the first, if it is news."""
+    reason = row.error_message or ""
+    of_record = row.record_errors[0].batch_index_error_message if row.record_errors else None
+    return reason if not of_record or of_record in reason else "; ".join(filter(None, (reason, of_record)))

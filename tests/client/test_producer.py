@@ -27,7 +27,7 @@ from client.partition_queue import MAX_EPOCH
 from protocol.batch_builder import BatchBuilder
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdResponse
-from protocol.messages.produce import LeaderIdAndEpoch, ProduceRequest, ProduceResponse
+from protocol.messages.produce import BatchIndexAndErrorMessage, LeaderIdAndEpoch, ProduceRequest, ProduceResponse
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_log import Log
 from tests.client.scripted_network import ScriptedNetwork
@@ -392,6 +392,33 @@ async def test_what_is_refused_for_good_fails_and_the_rest_goes_on() -> None:
         assert [at.offset for at in await asyncio.gather(*sent)] == list(range(1, 6))
     assert log.values() == [b"0", *numbers(5)]
     assert [header.producer_epoch for header in log.headers()] == [0, 1, 1, 1, 1, 1]  # a sequence is missing for good
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("2 records refused: record 0: no key", r"\(2 records refused: record 0: no key\)"),
+        ("One or more records have been rejected", r"\(One or more records have been rejected; no key\)"),
+        (None, r"\(no key\)"),
+    ],
+)
+@simulated
+async def test_of_the_reasons_for_single_records_the_first_is_told(message: str | None, told: str) -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    answer_with_code = refuse(ErrorCode.INVALID_RECORD)
+
+    async def answer(broker: Broker, request: ProduceRequest) -> Any:
+        answer = await answer_with_code(broker, request)
+        [row] = answer.responses[0].partition_responses
+        row.error_message = message
+        row.record_errors = [BatchIndexAndErrorMessage(index, "no key") for index in range(100)]
+        return answer
+
+    network.brokers[1].script("Produce", answer)
+    async with Producer(network.bootstrap, network=network) as producer:
+        with pytest.raises(BrokerError, match=rf"INVALID_RECORD {told}"):
+            await (await producer.send("t", b"1"))
 
 
 @simulated
