@@ -193,6 +193,8 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
             1,
             ("auto_commit_interval_ms", "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms"),
         )
+        if self.group_id is not None and not self.group_id.strip():
+            raise _wrong("group_id", self.group_id, "give the group a name; a consumer without a group has None")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise _wrong("heartbeat_interval_ms", self.heartbeat_interval_ms, "make it less than session_timeout_ms")
         if not self.partition_assignment_strategy or not set(self.partition_assignment_strategy) <= ASSIGNOR_NAMES:

@@ -90,6 +90,8 @@ def test_settings_of_a_producer_that_cannot_be_are_refused(settings: Any, words:
         ({"isolation_level": "serializable"}, "read_uncommitted, read_committed"),
         ({"max_poll_records": 0}, "max_poll_records is 0"),
         ({"fetch_max_wait_ms": 30000}, "less than request_timeout_ms"),
+        ({"group_id": ""}, "group_id is ''"),
+        ({"group_id": " "}, "give the group a name"),
     ],
 )
 def test_settings_of_a_consumer_that_cannot_be_are_refused(settings: Any, words: str) -> None:
