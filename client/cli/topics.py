@@ -106,9 +106,21 @@ def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
         "delete": _delete,
         "delete-records": _delete_records,
     }[arguments.action]
-    if arguments.action == "alter" and not (arguments.partitions or arguments.config or arguments.delete_config):
-        raise UsageError("say what to alter: --partitions, --config or --delete-config")
+    if arguments.action in ("create", "alter"):
+        _check_layout(arguments)
     return with_admin(arguments, work)
+
+
+def _check_layout(arguments: argparse.Namespace) -> None:
+    """Raises UsageError for flags of `create` and `alter` that do not go together."""
+    by_hand = arguments.replica_assignment is not None
+    if arguments.action == "create":
+        if by_hand and (arguments.partitions or arguments.replication_factor):
+            raise UsageError("--replica-assignment says how many partitions and replicas: leave the other flags out")
+    elif not (arguments.partitions or arguments.config or arguments.delete_config):
+        raise UsageError("say what to alter: --partitions, --config or --delete-config")
+    elif by_hand and not arguments.partitions:
+        raise UsageError("--replica-assignment is for new partitions: say --partitions, how many in all, too")
 
 
 async def _create(admin: Admin, arguments: argparse.Namespace) -> int:
@@ -118,8 +130,8 @@ async def _create(admin: Admin, arguments: argparse.Namespace) -> int:
     assignments: Assignments = arguments.replica_assignment or []
     new = NewTopic(
         arguments.topic,
-        -1 if assignments else arguments.partitions or -1,
-        -1 if assignments else arguments.replication_factor or -1,
+        arguments.partitions or -1,
+        arguments.replication_factor or -1,
         dict(arguments.config),
         dict(enumerate(assignments)),
     )
