@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Sequence
 
+from broker.handlers.defects import as_row_error
 from broker.handlers.endpoints import current_leader
 from broker.handlers.services import Services
 from broker.purgatory import DelayedOperation
@@ -163,18 +164,25 @@ class _Reading:
             partition.check_follower(self._replica_id, request.current_leader_epoch)
         self.found[partition] = request
         try:
-            found = partition.read_for_fetch(
-                request.fetch_offset,
-                min(request.partition_max_bytes, self.max_bytes - self.size),
-                not self.size,
-                self.read_committed,
-                request.current_leader_epoch,
-                request.last_fetched_epoch,
-            )
+            return self._read(partition, request)
         except KafkaError as error:
             if error.code not in _EXPECTED:
                 partition.metrics.failed_fetch_requests += 1
             raise
+        except Exception as error:  # a defect may fail this partition, but not the others
+            partition.metrics.failed_fetch_requests += 1
+            raise as_row_error(self._services, partition, error) from error
+
+    def _read(self, partition: Partition, request: FetchPartition) -> PartitionData:
+        found = partition.read_for_fetch(
+            request.fetch_offset,
+            min(request.partition_max_bytes, self.max_bytes - self.size),
+            not self.size,
+            self.read_committed,
+            request.current_leader_epoch,
+            request.last_fetched_epoch,
+        )
+        aborted = self._aborted_transactions(partition, request, found) if self.read_committed else None
         self.sizes[partition] = len(found.records)
         self.size += self.sizes[partition]
         diverging = _NO_EPOCH
@@ -190,7 +198,7 @@ class _Reading:
             diverging,
             _NO_LEADER,
             _NO_SNAPSHOT,
-            self._aborted_transactions(partition, request, found) if self.read_committed else None,
+            aborted,
             -1,
             found.records,
         )
@@ -199,12 +207,17 @@ class _Reading:
     def _aborted_transactions(
         partition: Partition, request: FetchPartition, found: FetchedRecords
     ) -> list[AbortedTransaction]:
+        """Look them up. If that fails, the records are let go of: nobody will send them."""
         if not isinstance(found.records, LogSlice):
             return []
         log = partition.log
-        aborted = log.aborted_transactions(request.fetch_offset, found.last_stable_offset)
-        if aborted:  # which is rare: only then look up where exactly the slice ends
-            aborted = log.aborted_transactions_of(request.fetch_offset, found.records)
+        try:
+            aborted = log.aborted_transactions(request.fetch_offset, found.last_stable_offset)
+            if aborted:  # which is rare: only then look up where exactly the slice ends
+                aborted = log.aborted_transactions_of(request.fetch_offset, found.records)
+        except BaseException:
+            found.records.release()
+            raise
         return [AbortedTransaction(producer_id, first_offset) for producer_id, first_offset in aborted]
 
     def _failed(self, wanted: WantedPartition, error: KafkaError) -> PartitionData:

@@ -27,6 +27,7 @@ import asyncio
 from collections.abc import Awaitable, Hashable
 from typing import NamedTuple
 
+from broker.handlers.defects import as_row_error
 from broker.handlers.endpoints import current_leader
 from broker.handlers.refused_batches import count_refused
 from broker.handlers.services import Services
@@ -149,7 +150,7 @@ class _Produce:
         leader_epoch = partition.leader_epoch
         try:
             append = partition.append_as_leader(records, self._request.acks, self._now_ms, version)
-        except KafkaError as error:
+        except Exception as error:  # noqa: BLE001 - a defect may fail this partition, but not the others
             self._refused(topic, row, partition, len(records), error)
         else:
             if isinstance(append, AppendInfo):
@@ -173,7 +174,7 @@ class _Produce:
         for topic, row, partition, leader_epoch, size_bytes, append in self.appending:
             try:
                 info = await append
-            except KafkaError as error:
+            except Exception as error:  # noqa: BLE001 - the same
                 self._refused(topic, row, partition, size_bytes, error)
             else:
                 self._appended(topic, row, partition, leader_epoch, info)
@@ -219,8 +220,10 @@ class _Produce:
         row: PartitionProduceResponse,
         partition: Partition,
         size_bytes: int,
-        error: KafkaError,
+        error: Exception,
     ) -> None:
+        if not isinstance(error, KafkaError):
+            error = as_row_error(self._services, partition, error)
         count_refused(self._services.metrics, partition.metrics, error, size_bytes)
         self._fail(topic, row, error)
 

@@ -1,0 +1,17 @@
+"""A defect of the broker that one partition of a request runs into: it fails that row alone, as in Kafka."""
+
+from __future__ import annotations
+
+from broker.event_log import EventLogger
+from broker.handlers.services import Services
+from broker.replication.partition import Partition
+from protocol.errors import ErrorCode, KafkaError
+
+_LOG = EventLogger(__name__)
+
+
+def as_row_error(services: Services, partition: Partition, error: Exception) -> KafkaError:
+    """Log and count an exception that nobody expected; what the client is told of it, which is no more than that."""
+    services.metrics.unexpected_errors += 1
+    _LOG.exception("partition failed", error, topic=partition.topic, partition=partition.index)
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
