@@ -11,10 +11,13 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import redirect_stderr, redirect_stdout
-from typing import Any
+from typing import Any, TypeVar
 
 from client import cli
+
+T = TypeVar("T")
 
 
 async def start(
@@ -50,6 +53,16 @@ async def run_json(*arguments: str) -> Any:
     """Run a command with `--json`; the document that it printed."""
     out, _ = await run(*arguments, "--json")
     return json.loads(b"\n".join(out))
+
+
+async def becomes(ask: Callable[[], Awaitable[T]], wanted: T) -> None:
+    """Ask until the answer is that one: brokers of Apache Kafka take over a change some time after its answer."""
+    answer = await ask()
+    for _ in range(200):
+        if answer == wanted:
+            break
+        answer = await ask()
+    assert answer == wanted
 
 
 def _run_here(arguments: tuple[str, ...]) -> int:

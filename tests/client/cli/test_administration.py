@@ -10,7 +10,7 @@ import pytest
 from client import Producer, cli
 from client.cli.configs import _assignments
 from client.cli.tables import print_rows
-from tests.client.cli.commands import run, run_json
+from tests.client.cli.commands import becomes, run, run_json
 from tests.client.conftest import MakeTopic
 
 pytestmark = pytest.mark.servers("odradek", "apache")
@@ -77,11 +77,14 @@ async def test_a_topic_grows_and_loses_its_oldest_records(bootstrap: str, make_t
 
     alter = ("topics", "alter", *its)
     assert await said(*alter, "--partitions", "4", "--config", "retention.ms=5") == f"{topic} is altered"
-    [described] = await run_json("topics", "describe", *its)
-    assert (len(described["partitions"]), described["configs"]) == (4, {"retention.ms": "5"})
+
+    async def described() -> tuple[int, dict[str, str]]:
+        [its_topic] = await run_json("topics", "describe", *its)
+        return len(its_topic["partitions"]), its_topic["configs"]
+
+    await becomes(described, (4, {"retention.ms": "5"}))
     await run(*alter, "--delete-config", "retention.ms")
-    [described] = await run_json("topics", "describe", *its)
-    assert described["configs"] == {}
+    await becomes(described, (4, {}))
     assert "INVALID_PARTITIONS" in await said(*alter, "--partitions", "3", status=1)
 
 
@@ -92,28 +95,29 @@ async def test_configs_of_a_topic_and_of_brokers(bootstrap: str, make_topic: Mak
     async def described(*arguments: str) -> dict[str, Any]:
         return {row["name"]: row for row in await run_json("configs", "describe", *arguments)}
 
+    async def values(*arguments: str) -> dict[str, str]:
+        return {name: row["value"] for name, row in (await described(*arguments)).items()}
+
     alter = ("configs", "alter", *of_topic)
     change = ("--add-config", "cleanup.policy=[compact,delete],retention.ms=60000")
     assert await said(*alter, *change, "--validate-only") == f"the configs of topic {topic} could be altered"
     assert await described(*of_topic) == {}
     assert await said(*alter, *change) == f"the configs of topic {topic} are altered"
-    configs = await described(*of_topic)
-    assert {name: row["value"] for name, row in configs.items()} == {
-        "cleanup.policy": "compact,delete", "retention.ms": "60000",
-    }  # fmt: skip
-    assert configs["retention.ms"]["source"] == "DYNAMIC_TOPIC_CONFIG"
+    await becomes(lambda: values(*of_topic), {"cleanup.policy": "compact,delete", "retention.ms": "60000"})
+    assert (await described(*of_topic))["retention.ms"]["source"] == "DYNAMIC_TOPIC_CONFIG"
     await run(*alter, "--subtract-config", "cleanup.policy=compact", "--delete-config", "retention.ms")
-    assert {name: row["value"] for name, row in (await described(*of_topic)).items()} == {"cleanup.policy": "delete"}
+    await becomes(lambda: values(*of_topic), {"cleanup.policy": "delete"})
     everything = await described(*of_topic, "--all", "--documentation")
     assert everything["segment.bytes"]["type"] == "INT"
     assert "segment" in everything["segment.bytes"]["documentation"]
     assert "INVALID_CONFIG" in await said(*alter, "--add-config", "retention.ms=soon", status=1)
 
     defaults = ("--bootstrap-server", bootstrap, "--broker-defaults")
+    before = await values(*defaults)
     await run("configs", "alter", *defaults, "--add-config", "log.retention.ms=123456")
-    assert (await described(*defaults))["log.retention.ms"]["value"] == "123456"
+    await becomes(lambda: values(*defaults), before | {"log.retention.ms": "123456"})
     await run("configs", "alter", *defaults, "--delete-config", "log.retention.ms")
-    assert "log.retention.ms" not in await described(*defaults)
+    await becomes(lambda: values(*defaults), before)
 
 
 async def test_log_levels_of_a_running_broker(bootstrap: str) -> None:
@@ -126,9 +130,9 @@ async def test_log_levels_of_a_running_broker(bootstrap: str) -> None:
     before = await levels()
     name = next(name for name, level in before.items() if level != "DEBUG")
     await run("configs", "alter", *its, "--add-config", f"{name}=DEBUG")
-    assert (await levels())[name] == "DEBUG"
+    await becomes(levels, before | {name: "DEBUG"})
     await run("configs", "alter", *its, "--add-config", f"{name}={before[name]}")
-    assert (await levels())[name] == before[name]
+    await becomes(levels, before)
 
 
 async def test_offsets_of_times_and_ends(bootstrap: str, make_topic: MakeTopic) -> None:
@@ -170,9 +174,12 @@ async def test_what_lies_in_log_directories(bootstrap: str, make_topic: MakeTopi
     topic = await make_topic(2)
     async with Producer(bootstrap) as producer:
         await producer.send(topic, b"x" * 1000, partition=1)
-    rows = await run_json("cluster", "log-dirs", "--bootstrap-server", bootstrap, "--topic", topic)
-    assert [(row["topic"], row["partition"], row["offset_lag"]) for row in rows] == [(topic, 0, 0), (topic, 1, 0)]
-    assert (rows[0]["bytes"], rows[1]["bytes"] > 1000) == (0, True)
+
+    async def lying() -> list[tuple[str, int, bool, int]]:
+        rows = await run_json("cluster", "log-dirs", "--bootstrap-server", bootstrap, "--topic", topic)
+        return [(row["topic"], row["partition"], row["bytes"] > 1000, row["offset_lag"]) for row in rows]
+
+    await becomes(lying, [(topic, 0, False, 0), (topic, 1, True, 0)])
 
 
 @pytest.mark.parametrize(
