@@ -8,7 +8,7 @@ more memory than it was given, however many keys come; Kafka's `SkimpyOffsetMap`
 
 Keys are known by their hash alone. Differs from Kafka, which takes MD5: of that anybody makes two keys with one hash,
 and whoever may write a key could so let the record of another be compacted away. BLAKE2s costs 0.33 µs a key here, MD5
-0.4, and the dictionary that would be quicker takes six times the memory (`benchmarks/cleaner.py`).
+0.4, and the dictionary that would be quicker takes six times the memory.
 """
 
 from __future__ import annotations

@@ -398,20 +398,24 @@ def test_a_new_topic_of_a_deleted_ones_name_does_not_inherit_how_far_that_was_co
 # ----------------------------------------------------------------------------------------------------- another process
 
 
-def test_a_process_of_its_own_does_the_same(compacted: Compacted) -> None:
+@pytest.fixture
+def worker() -> Iterator[CleanerProcess]:
+    made = CleanerProcess()
+    yield made
+    made.close()
+
+
+def test_a_process_of_its_own_does_the_same(compacted: Compacted, worker: CleanerProcess) -> None:
     fill(compacted)
-    worker = CleanerProcess()
     assert compacted.compact(worker.clean)
     assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
     compacted.put(b"k0", b"new")
     compacted.roll()
     assert compacted.compact(worker.clean)
-    worker.close()
 
 
-def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted) -> None:
+def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted, worker: CleanerProcess) -> None:
     fill(compacted)
-    worker = CleanerProcess()
 
     def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
         for answer in worker.clean(job):
@@ -419,15 +423,15 @@ def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted) -> N
             yield answer
 
     assert not compacted.compact(cleaning)
-    worker.close()
     assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
     assert {key: value for _, key, value in compacted.left()} == {b"k%d" % n: b"%d" % (56 + n) for n in range(4)}
     assert compacted.compact()
 
 
-def test_a_worker_that_dies_leaves_one_log_alone_and_is_started_again(compacted: Compacted) -> None:
+def test_a_worker_that_dies_leaves_one_log_alone_and_is_started_again(
+    compacted: Compacted, worker: CleanerProcess
+) -> None:
     fill(compacted)
-    worker = CleanerProcess()
 
     def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
         for answer in worker.clean(job):
@@ -439,4 +443,3 @@ def test_a_worker_that_dies_leaves_one_log_alone_and_is_started_again(compacted:
     assert (worker.deaths, compacted.cleaner.uncleanable(compacted.log_dir)[0]) == (1, 1)
     compacted.cleaner = Cleaner([compacted.log_dir], compacted.clock)
     assert compacted.compact(worker.clean)
-    worker.close()
