@@ -19,7 +19,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -41,17 +40,16 @@ from broker.metadata.producer_id_blocks import ProducerIdBlocks
 from broker.metadata.sqlite import FILE_NAME, SqliteStore, copy_store
 from broker.metadata.values import Listener
 from broker.metrics import Metrics
+from broker.opening import make_log_dirs, open_log_dirs
 from broker.purgatory import Purgatory
 from broker.randomness import Randomness, SystemRandomness
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.fetch_sessions import FetchSessions
 from broker.replication.partitions import Partitions
 from broker.server.server import Server
-from broker.storage.files import OsFiles
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from broker.storage.log_dirs import LogDirs
-from broker.storage.read_only_files import ReadOnlyFiles
 from broker.tasks import BackgroundTasks
 from broker.topic_config import log_config
 from broker.upkeep import Upkeep
@@ -68,10 +66,6 @@ READ_ONLY = {"auto.create.topics.enable": "false"}
 """What holds for a broker that only reads, whatever else its configuration says."""
 
 _EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
-
-
-class StartGivenUpError(Exception):
-    """Recovery was interrupted because nobody waits for the broker any more; the next start begins it again."""
 
 
 class Broker:
@@ -280,55 +274,15 @@ class Broker:
         return None if self._gauges.state == RUNNING else "it is starting or stopping"
 
     async def _open_log_dirs(self, threads: DiskThreads) -> LogDirs:
-        config = self.config
-        defaults = log_config(config)
-        given_up = False
-
-        def progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:
-            if given_up:
-                raise StartGivenUpError
-            _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done=done, total=total)
-
-        log_dirs = self._log_dirs()
-        opening = threads.run(
-            log_dirs.open,
-            lambda _: defaults,
-            node_id=config.node_id,
-            cluster_id=config.cluster_id,
-            progress=progress,
+        log_dirs = make_log_dirs(
+            self.config,
+            read_only=self._read_only,
+            clock=self._clock,
+            randomness=self._randomness,
+            metrics=self.metrics,
+            on_failure=self._log_dir_failed,
         )
-        try:
-            await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            given_up = True
-            await asyncio.wait({opening})
-            if opening.exception() is None:
-                await threads.run(log_dirs.close)
-            raise
-        return log_dirs
-
-    def _log_dirs(self) -> LogDirs:
-        loop = asyncio.get_running_loop()
-
-        def failed(index: int, error: OSError) -> None:  # on whatever thread saw it
-            loop.call_soon_threadsafe(self._log_dir_failed, log_dirs, index, error)
-
-        directories = []
-        for index, path in enumerate(self.config.log_dirs):
-            files = ReadOnlyFiles() if self._read_only else OsFiles()
-            if self._read_only:
-                files.scan(path)  # raises if it is not there; a log directory that is opened is made
-            directories.append(
-                LogDir(
-                    path,
-                    clock=self._clock,
-                    randomness=self._randomness,
-                    files=files,
-                    on_failure=partial(failed, index),
-                    on_flush=self.metrics.log_flush.note,
-                )
-            )
-        log_dirs = LogDirs(directories)
+        await open_log_dirs(log_dirs, self.config, threads)
         return log_dirs
 
     async def _metadata_path(self, log_dir: LogDir, threads: DiskThreads) -> Path:

@@ -1,0 +1,96 @@
+"""The log directories of a broker that starts: made as its configuration says, and opened, with recovery, on a thread.
+
+Opening may take as long as the logs are, so it tells how far it has come, and ends early if nobody waits any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.event_log import EventLogger
+from broker.metrics import Metrics
+from broker.randomness import Randomness
+from broker.replication.disk_threads import DiskThreads
+from broker.storage.files import OsFiles
+from broker.storage.log_dir import LogDir
+from broker.storage.log_dirs import LogDirs
+from broker.storage.read_only_files import ReadOnlyFiles
+from broker.topic_config import log_config
+
+_LOG = EventLogger(__name__)
+
+
+class StartGivenUpError(Exception):
+    """Recovery was interrupted because nobody waits for the broker any more; the next start begins it again."""
+
+
+def make_log_dirs(
+    config: BrokerConfig,
+    *,
+    read_only: bool,
+    clock: Clock,
+    randomness: Randomness,
+    metrics: Metrics,
+    on_failure: Callable[[LogDirs, int, OSError], None],
+) -> LogDirs:
+    """Make what log.dirs names; nothing is opened yet.
+
+    When one fails later, `on_failure` gets its index, on the event loop. Raises OSError if one that is to be read only
+    is not there.
+    """
+    loop = asyncio.get_running_loop()
+
+    def failed(index: int, error: OSError) -> None:  # on whatever thread saw it
+        loop.call_soon_threadsafe(on_failure, log_dirs, index, error)
+
+    directories = []
+    for index, path in enumerate(config.log_dirs):
+        files = ReadOnlyFiles() if read_only else OsFiles()
+        if read_only:
+            files.scan(path)  # raises if it is not there; a log directory that is opened is made
+        directories.append(
+            LogDir(
+                path,
+                clock=clock,
+                randomness=randomness,
+                files=files,
+                on_failure=partial(failed, index),
+                on_flush=metrics.log_flush.note,
+            )
+        )
+    log_dirs = LogDirs(directories)
+    return log_dirs
+
+
+async def open_log_dirs(log_dirs: LogDirs, config: BrokerConfig, threads: DiskThreads) -> None:
+    """Open and recover them. If this is cancelled, recovery ends at its next step, and they are closed.
+
+    Raises `LogDirRefusedError` or `OSError`.
+    """
+    defaults = log_config(config)
+    given_up = False
+
+    def progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:
+        if given_up:
+            raise StartGivenUpError
+        _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done=done, total=total)
+
+    opening = threads.run(
+        log_dirs.open,
+        lambda _: defaults,
+        node_id=config.node_id,
+        cluster_id=config.cluster_id,
+        progress=progress,
+    )
+    try:
+        await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        given_up = True
+        await asyncio.wait({opening})
+        if opening.exception() is None:
+            await threads.run(log_dirs.close)
+        raise
