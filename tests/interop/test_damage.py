@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.interop.test_one_directory import read
+from tests.interop.test_one_directory import records_to_the_end
 from tests.peers import apache, odradek
 from tests.peers.clients import Incoming
-from tests.peers.clients.aiokafka import Aiokafka
 from tests.peers.clients.confluent import TIMEOUT
 from tests.peers.server import Server
 
@@ -152,11 +151,19 @@ def fill(server: Server) -> None:
 
 def outcome(server: Server) -> dict[str, Served]:
     """Both ends of each topic, and what a consumer under read_committed reads, from the start on."""
-    found = {}
-    for topic in DAMAGES:
-        ends = Aiokafka().offsets(server.bootstrap, topic)
-        found[topic] = ends, read(server.bootstrap, topic, ends[1], "read_committed", start=ends[0])
-    return found
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server.bootstrap, "group.id": "unused", "enable.auto.commit": False,
+            "isolation.level": "read_committed", "enable.partition.eof": True,
+        }
+    )  # fmt: skip
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING) for topic in DAMAGES])
+    records: dict[str, list[Incoming]] = {topic: [] for topic in DAMAGES}
+    for topic, record in records_to_the_end(consumer, len(DAMAGES)):
+        records[topic].append(record)
+    ends = {topic: consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=TIMEOUT) for topic in DAMAGES}
+    consumer.close()
+    return {topic: (ends[topic], records[topic]) for topic in DAMAGES}
 
 
 def files_left(log_dir: Path) -> dict[str, dict[str, bytes | None]]:
@@ -179,25 +186,33 @@ def make_of_it(server: Server) -> tuple[dict[str, Served], dict[str, dict[str, b
     return found, files_left(server.log_dir)
 
 
-@pytest.mark.parametrize("clean", [False, True], ids=["unclean", "clean"])
-def test_both_make_the_same_of_it(clean: bool, tmp_path: Path) -> None:
-    """After an unclean stop and without recovery points everything is looked at; after a clean one what must be."""
-    original = apache.prepare(tmp_path / "original")
-    original.start()
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The log directory that Kafka has written, sound."""
+    kafka = apache.prepare(tmp_path_factory.mktemp("written"))
+    kafka.start()
     try:
-        fill(original)
+        fill(kafka)
     finally:
-        original.stop()
+        kafka.stop()
+    return kafka.log_dir
+
+
+@pytest.mark.parametrize("clean", [False, True], ids=["unclean", "clean"])
+def test_both_make_the_same_of_it(clean: bool, written: Path, tmp_path: Path) -> None:
+    """After an unclean stop and without recovery points everything is looked at; after a clean one what must be."""
+    damaged = tmp_path / "damaged"
+    shutil.copytree(written, damaged)
     for topic in AFTER_A_CLEAN_STOP if clean else DAMAGES:
-        DAMAGES[topic](original.log_dir / f"{topic}-0")
+        DAMAGES[topic](damaged / f"{topic}-0")
     if not clean:
-        (original.log_dir / ".kafka_cleanshutdown").unlink()
-        (original.log_dir / "recovery-point-offset-checkpoint").unlink()  # garbage keeps Kafka from starting
+        (damaged / ".kafka_cleanshutdown").unlink()
+        (damaged / "recovery-point-offset-checkpoint").unlink()  # garbage keeps Kafka from starting
     kafka = apache.prepare(tmp_path / "kafka")
     ours = odradek.prepare(tmp_path / "ours")
     for server in (kafka, ours):
         shutil.rmtree(server.log_dir, ignore_errors=True)
-        shutil.copytree(original.log_dir, server.log_dir)
+        shutil.copytree(damaged, server.log_dir)
     try:
         served, left = make_of_it(kafka)
         served_by_us, left_by_us = make_of_it(ours)

@@ -11,11 +11,14 @@ The fault model, for everything since the last sync of the same file or director
 
 What was not written before something that was is zeros. Names are lost in order only, as file systems with a journal
 have it; a file whose name was synced and whose bytes were not may be empty. `stop_at` makes the disk stop
-at its n-th change, sync or not: `PowerCutError` is raised there and ever after.
+at its n-th change, sync or not: `PowerCutError` is raised there and ever after. `fail_at` makes the n-th one fail with
+EIO, a write half-way, and those after it succeed: what a disk does that is about to die.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 from collections.abc import Callable
 
@@ -84,10 +87,13 @@ class Directory:
 class SimulatedFiles:
     """The `Files` of `root`, where paths are absolute. `operations` counts the changes and syncs."""
 
-    def __init__(self, root: Directory | None = None, stop_at: int | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, root: Directory | None = None, stop_at: int | None = None, seed: int = 0, fail_at: int | None = None
+    ) -> None:
         self.root = root or Directory()
         self.operations = 0
         self.stop_at = stop_at
+        self.fail_at = fail_at
         self._chance = random.Random(seed)
         self._open: dict[int, File] = {}
         self._next_descriptor = 3
@@ -104,6 +110,8 @@ class SimulatedFiles:
         self.operations += 1
         if self.stop_at is not None and self.operations >= self.stop_at:
             raise PowerCutError
+        if self.operations == self.fail_at:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     def _directory(self, path: str) -> Directory:
         here = self.root
@@ -153,8 +161,8 @@ class SimulatedFiles:
         file, written = self._open[descriptor], bytes(data)
         try:
             self._step()
-        except PowerCutError:
-            if self.operations == self.stop_at:
+        except (PowerCutError, OSError):
+            if self.operations in (self.stop_at, self.fail_at):
                 file.apply(_writing(written[: self._chance.randrange(len(written) + 1)], position))
             raise
         file.apply(_writing(written, position))
