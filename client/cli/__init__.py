@@ -57,10 +57,16 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it once more at exit
+        _drop_output()
         return PIPE_CLOSED
     except OSError as error:  # out of the flush: the disk is full
+        _drop_output()
         return fail(error)
+
+
+def _drop_output() -> None:
+    """Let go of what could not be printed: the interpreter tries once more at its exit, and would exit with 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str]) -> int:
