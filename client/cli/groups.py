@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
@@ -158,9 +159,13 @@ async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
         ]
         columns = ("group", "topic", "partition", "current_offset", "new_offset")
         print_rows(columns, rows, as_json=arguments.json)
-    if not arguments.execute:
-        return 0
-    return status_of(await admin.alter_group_offsets(group, {move.partition: move.new for move in moves}))
+    if not moves:
+        print(f"nothing to reset: group {group} has committed no offsets", file=sys.stderr)
+    elif arguments.execute:
+        return status_of(await admin.alter_group_offsets(group, {move.partition: move.new for move in moves}))
+    else:
+        print("dry run: nothing was changed; --execute does it", file=sys.stderr)
+    return 0
 
 
 async def _state(admin: Admin, group: str) -> str:

@@ -79,6 +79,8 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
         if not 3 <= len(fields) <= 4 or not (fields[-1].isdecimal() and fields[-2].isdecimal()):
             raise ValueError(f"line {number} of {path} is not of the form topic,partition,offset: {line!r}")
         offsets[TopicPartition(fields[-3], int(fields[-2]))] = int(fields[-1])
+    if not offsets:
+        raise ValueError(f"{path} has no line of the form topic,partition,offset")
     return offsets
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -122,11 +123,14 @@ async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic,
     assert await planned(*whole, "--to-current") == [3, 1]
     assert await planned(*whole, "--to-datetime", "1970-01-01T00:00:03.500") == [3, 3]
     assert await planned(*whole, "--by-duration", "PT1H") == [10, 10]
-    out, _ = await run("groups", "reset-offsets", *at, *whole, "--to-current", "--export")
+    out, err = await run("groups", "reset-offsets", *at, *whole, "--to-current", "--export")
     assert out == [f"{topic},0,3".encode(), f"{topic},1,1".encode()]
+    assert err == "dry run: nothing was changed; --execute does it\n"
     file = tmp_path / "offsets.csv"
     file.write_text(f'"group","topic","partition","offset"\n{group},{topic},0,9\n')
-    rows = await run_json("groups", "reset-offsets", *at, "--from-file", str(file), "--execute")
+    out, err = await run("groups", "reset-offsets", *at, "--from-file", str(file), "--execute", "--json")
+    assert err == ""
+    rows = json.loads(b"\n".join(out))
     assert rows == [{"group": group, "topic": topic, "partition": 0, "current_offset": 3, "new_offset": 9}]
     assert await committed() == [9, 1]
 
@@ -138,6 +142,12 @@ async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic,
     file.write_text(f"{topic},zero,9\n{topic},0,x\n")
     _, err = await run("groups", "reset-offsets", *at, "--from-file", str(file), status=1)
     assert "is not of the form topic,partition,offset" in err
+    file.write_text("\n")
+    _, err = await run("groups", "reset-offsets", *at, "--from-file", str(file), status=1)
+    assert err == f"error: {file} has no line of the form topic,partition,offset\n"
+    unknown = ("--bootstrap-server", bootstrap, "--group", f"{group}-typo")
+    out, err = await run("groups", "reset-offsets", *unknown, "--all-topics", "--to-earliest", "--execute")
+    assert (out, err) == ([], f"nothing to reset: group {group}-typo has committed no offsets\n")
 
 
 @pytest.mark.parametrize(
