@@ -19,6 +19,8 @@ from collections.abc import Coroutine
 from importlib import import_module
 from typing import Any
 
+from client.cli import UsageError
+
 _MODULES = {"produce": "produce", "consume": "consume", "e2e": "end_to_end"}
 _SUMMARIES = {
     "produce": "Send records as fast as possible, or at a rate",
@@ -34,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
+    if arguments.warmup_records >= arguments.num_records:
+        raise UsageError("--warmup-records are some of --num-records: of so many none would be measured")
     started: Coroutine[None, None, int] = _module(arguments.action).run(arguments)
     return started
 
