@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments and arguments[0] in ("inspect", "verify"):
         from broker.inspection import command
 
-        return command.inspect(arguments[1:]) if arguments[0] == "inspect" else command.verify(arguments[1:])
+        return command.run(arguments[0], arguments[1:])
     options = _parser().parse_args(arguments)
     if options.help_config:
         from broker.config.docs import help_text

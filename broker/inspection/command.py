@@ -11,13 +11,16 @@ python -m broker verify DIR [--json]                                every checks
 | 0 | it could be looked at | nothing is wrong |
 | 1 | it cannot be read | something is wrong, or cannot be read |
 | 2 | the command line is wrong | the same |
+| 141 | whoever read the output has had enough (`| head`) | the same |
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
+from collections.abc import Callable
 
 import msgspec
 
@@ -35,7 +38,20 @@ from broker.storage.text_file import MalformedFileError
 from protocol.errors import KafkaError, RemoteProtocolError
 
 _UNREADABLE = (OSError, MalformedFileError, CorruptBatchError, KafkaError, RemoteProtocolError)
+_PIPE_CLOSED = 141  # what a shell says of a program that SIGPIPE ended
 _MAX_PROBLEMS = 10_000  # printed and kept; the rest is counted: a log of garbage has as many as it has batches
+
+
+def run(name: str, arguments: list[str]) -> int:
+    """Run `inspect` or `verify` as a process does, and return its exit status."""
+    command: Callable[[list[str]], int] = {"inspect": inspect, "verify": verify}[name]
+    try:
+        status = command(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it once more at exit
+        return _PIPE_CLOSED
+    return status
 
 
 def inspect(arguments: list[str]) -> int:
@@ -58,6 +74,8 @@ def inspect(arguments: list[str]) -> int:
             print(msgspec.json.format(msgspec.json.encode(summary)).decode())
         else:
             print_summary(sys.stdout, summary)
+    except BrokenPipeError:
+        raise
     except _UNREADABLE as error:
         return _fail(error)
     return 0
@@ -96,6 +114,8 @@ def verify(arguments: list[str], clock: Clock | None = None) -> int:
     started = clock.monotonic()
     try:
         outcome = Verification(options.directory, report, bar.show).run()
+    except BrokenPipeError:
+        raise
     except OSError as error:
         bar.clear()
         return _fail(error)

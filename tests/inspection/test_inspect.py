@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +115,18 @@ def test_one_segment_can_be_listed_alone(golden: Path, capsys: pytest.CaptureFix
     (marker,) = (line for line in lines if line.startswith("  batch  base offset 21 "))
     assert marker.endswith("producer id 1  producer epoch 0  base sequence -1  transactional  control")
     assert lines[-1] == "  txnindex  producer id 1  first offset 44  last offset 54  last stable offset 55"
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["verify"], ["inspect", "rolled-0"]], ids=" ".join)
+def test_a_reader_that_has_had_enough_ends_it_silently(golden: Path, command: list[str]) -> None:
+    for log in golden.glob("*/*.log"):
+        log.write_bytes(b"\xff" + log.read_bytes()[1:])  # so that verify has much to say
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = [sys.executable, "-m", "broker", command[0], str(golden), *command[1:]]
+    done = subprocess.run(process, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_what_cannot_be_looked_at_is_an_error(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
