@@ -75,6 +75,7 @@ def join(
     effects.replies.append((event.ticket, response))
     replaced = state.static_member(event.group_instance_id)
     if replaced is not None and replaced.classic is None:
+        # Differs from Kafka, where there is a rebalance only if it reads other topics: here is one way back for all.
         downgraded = downgrade(state.after(effects.records), ())
         if downgraded is not None:
             downgraded.records = [*effects.records, *downgraded.records]
