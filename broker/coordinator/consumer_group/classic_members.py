@@ -38,6 +38,19 @@ from protocol.stored_records.consumer_group import ClassicMemberMetadata, Classi
 from protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
 
 
+def must_be_named(event: Join) -> bool:
+    """Say whether the member is to be given an id, and to come back with it (KIP-394)."""
+    return event.requires_known_member_id and not event.member_id and event.group_instance_id is None
+
+
+def name(state: GroupState, event: Join, settings: ConsumerGroupSettings) -> Effects:
+    """Give the member an id. Raises GROUP_MAX_SIZE_REACHED or INCONSISTENT_GROUP_PROTOCOL, as its join would."""
+    checks.check_room(state, event.new_member_id, settings)
+    _subscription(state, event, event.new_member_id)
+    response = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=event.new_member_id)
+    return Effects(replies=[(event.ticket, response)])
+
+
 def join(
     state: GroupState,
     event: Join,
@@ -54,10 +67,6 @@ def join(
     checks.check_room(state, member_id, settings)
     subscription = _subscription(state, event, member_id)
     effects = Effects()
-    if event.requires_known_member_id and not event.member_id and event.group_instance_id is None:
-        response = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
-        effects.replies.append((event.ticket, response))
-        return effects
     old = _joining_member(state, event, member_id, effects)
     new = _with_news(old, event, subscription)
     owned = consumer_protocol.topic_partition_ids(subscription.owned_partitions, image)

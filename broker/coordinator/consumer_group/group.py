@@ -111,7 +111,7 @@ class ConsumerGroup:
                 state.is_resolving = False
                 return Effects()
             case Join():
-                return self._marked(classic_members.join(state, event, self._settings(), image, now_ms, downgrade))
+                return self._join(event, now_ms, downgrade)
             case Sync():
                 return classic_members.sync(state, event, image)
             case Heartbeat():
@@ -119,6 +119,12 @@ class ConsumerGroup:
             case Leave():
                 return classic_members.leave(state, event, image, downgrade)
         raise TypeError(f"not an event of a consumer group: {event!r}")
+
+    def _join(self, event: Join, now_ms: int, downgrade: departure.Downgrade) -> Effects:
+        state, settings = self._state, self._settings()
+        if classic_members.must_be_named(event):
+            return classic_members.name(state, event, settings)  # which looks at no metadata
+        return self._marked(classic_members.join(state, event, settings, self._image(), now_ms, downgrade))
 
     def _marked(self, effects: Effects) -> Effects:
         """Remember what joins and heartbeats do besides: look at the metadata, ask to resolve expressions."""

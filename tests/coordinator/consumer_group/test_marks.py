@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from broker.coordinator.classic_events import Join
 from broker.coordinator.consumer_group.events import ConsumerHeartbeat
 from broker.coordinator.group_type import Effects, Ticket, WorkFailed
+from protocol.codec import encode
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
 from tests.coordinator.consumer_group.transcript import Group
 
 
@@ -71,6 +74,21 @@ def test_a_change_of_topics_is_looked_at_again_if_what_came_of_it_is_not_written
     group.set_topics({"t": 2})
     epoch = group.group.described().group_epoch
     not_written(group, join(group, "a", "t.*"))
+
+    written(group, join(group, "a", "t.*"))
+
+    assert group.group.described().group_epoch == epoch + 1
+
+
+def test_a_change_of_topics_is_not_forgotten_over_a_member_that_is_only_given_an_id(group: Group) -> None:
+    written(group, join(group, "a", "t.*"))
+    group.handle(group.work())
+    group.set_topics({"t": 2})
+    epoch = group.group.described().group_epoch
+    protocols = (("range", b"\0\1" + bytes(encode(ConsumerProtocolSubscription(["t"]), 1))),)
+    classic = Join(Ticket(), "", "b", None, "c", "/h", 30_000, 60_000, "consumer", protocols, "", True, True)
+    ((_, response),) = group.handle(classic).replies
+    assert response.error_code == ErrorCode.MEMBER_ID_REQUIRED
 
     written(group, join(group, "a", "t.*"))
 
