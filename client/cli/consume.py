@@ -83,6 +83,7 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
         metavar="text|json|STRING",
         help=r"lines of text, lines of JSON, or a format string as kcat's: '%%p %%o %%k %%s\n' (default: %(default)s)",
     )
+    group.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
     group.add_argument(
         "--print",
         type=_printed,

@@ -83,6 +83,7 @@ async def test_ranges_formats_and_filters(bootstrap: str, make_topic: MakeTopic)
     template = r"%t/%p/%o %k=%s %h %T\n"
     assert await consume("--format", template, "--offset", "-1", "--no-follow") == [f"{topic}/0/19 k1=19 n=19 20000"]
     [line] = await consume("--format", "json", "--offset", "19", "--to-offset", "20")
+    assert await consume("--json", "--offset", "19", "--to-offset", "20") == [line]
     assert json.loads(line) == {
         "topic": topic, "partition": 0, "offset": 19, "timestamp": 20000, "timestamp_type": "CreateTime",
         "headers": [["n", "19"]], "key": "k1", "value": "19",
