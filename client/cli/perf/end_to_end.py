@@ -79,13 +79,15 @@ class _EndToEnd:
                 await self._send(number, time.monotonic())
                 await self._read_one(number + 1)
             return
-        sending = asyncio.create_task(self._send_all())
+        tasks = [asyncio.create_task(self._send_all()), asyncio.create_task(self._read_all())]
         try:
-            for number in range(self._count):
-                await self._read_one(number + 1)
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in ended:
+                task.result()
         finally:
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _send_all(self) -> None:
         from client.cli.perf.pace import Pace
@@ -93,6 +95,10 @@ class _EndToEnd:
         pace = Pace(self._rate)
         for number in range(self._count):
             await self._send(number, await pace.next())
+
+    async def _read_all(self) -> None:
+        for number in range(self._count):
+            await self._read_one(number + 1)
 
     async def _send(self, number: int, due: float) -> None:
         self._due[number] = due
