@@ -132,6 +132,7 @@ class Consumer:
         if self._config.group_id is not None:
             kind = ConsumerGroup if self._config.group_protocol == "consumer" else ClassicGroup
             self._group = kind(self._config, self._cluster, self._subscription, self._reassigned, self._interrupt)
+            self._fetcher.positions.read_committed_offsets = self._group.offsets.committed
         self._is_closed = False
 
     async def close(self) -> None:
@@ -156,7 +157,10 @@ class Consumer:
     # What is read.
 
     def assign(self, partitions: Iterable[Partition]) -> None:
-        """Read these partitions and no others; those that were assigned before keep their positions."""
+        """Read these partitions and no others; those that were assigned before keep their positions.
+
+        With a `group_id` the others begin at what the group committed, if there is something.
+        """
         self._check_open()
         if self._group is not None and self._group.is_subscribed:
             raise ConfigurationError("assign partitions", "the group assigns them", "Call unsubscribe() first")

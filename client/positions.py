@@ -1,22 +1,28 @@
-"""Finding positions for partitions that have none: where `auto_offset_reset` says, topic by topic.
+"""Finding positions for partitions that have none: what the group committed, or where `auto_offset_reset` says.
 
-A topic that cannot be found holds up no other. What cannot be found within `default_api_timeout_ms` is an error of the
-partition, for the user to see at the next poll; the lookup begins again after that.
+It goes topic by topic; a topic that cannot be found holds up no other. What cannot be found within
+`default_api_timeout_ms` is an error of the partition, for the user to see at the next poll; the lookup begins again
+after that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+from client.admin.results import CommittedOffset
 from client.config import ConsumerConfig
 from client.errors import ClientError
 from client.offset_lookup import OffsetLookup
+from client.record import TopicPartition
 from client.reset_policy import reset_time
 from client.subscription import PartitionState, Subscription
 
 _LOG = logging.getLogger(__name__)
+
+
+ReadCommitted = Callable[[Collection[TopicPartition], int], Awaitable[Mapping[TopicPartition, CommittedOffset | None]]]
 
 
 class Positions:
@@ -30,6 +36,7 @@ class Positions:
         self._subscription = subscription
         self._on_change = on_change
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.read_committed_offsets: ReadCommitted | None = None  # of the consumer's group, where it has one
 
     def look_up_missing(self) -> None:
         """Begin to look for every position that is missing and not being looked for."""
@@ -52,6 +59,9 @@ class Positions:
 
         Raises NoOffsetError if the policy is "none", and what `OffsetLookup.find` raises.
         """
+        states = await self._go_on_where_committed(states)
+        if not states:
+            return
         policy = self._config.auto_offset_reset
         time = reset_time(policy, *states[0].partition)
         generations = [state.generation for state in states]
@@ -63,6 +73,18 @@ class Positions:
                 offset = found[state.partition].offset
                 _LOG.info("%s is read from its %s offset on, %d", state.partition, policy, offset)
                 state.seek(offset)
+
+    async def _go_on_where_committed(self, states: Sequence[PartitionState]) -> Sequence[PartitionState]:
+        """Give partitions that never had a position what the group committed; return those that have none yet."""
+        new = [state for state in states if state.generation == 0]
+        if self.read_committed_offsets is not None and new:
+            partitions = [state.partition for state in new]
+            found = await self.read_committed_offsets(partitions, self._config.default_api_timeout_ms)
+            for state in new:
+                at = found[state.partition]
+                if at is not None and state.generation == 0:
+                    state.seek(at.offset, at.leader_epoch)
+        return [state for state in states if state.position is None]
 
     async def _look_up(self, topic: str, states: list[PartitionState]) -> None:
         try:

@@ -174,6 +174,18 @@ async def test_what_was_not_committed_is_read_again_by_another(
         assert [record.value for record in await read(another, 6)] == numbers(10)[4:]
 
 
+async def test_assigned_partitions_begin_where_the_group_committed(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(2)
+    await write(bootstrap, topic, numbers(20), 2)
+    async with consumer_of(bootstrap, topic) as consumer:
+        await consumer.commit({(topic, 0): 7})
+        consumer.assign([(topic, 0), (topic, 1)])
+        assert await consumer.position((topic, 0)) == 7
+        assert sorted((record.partition, record.offset) for record in await read(consumer, 13)) == sorted(
+            [(0, offset) for offset in range(7, 10)] + [(1, offset) for offset in range(10)]
+        )
+
+
 async def test_an_exception_commits_nothing_of_what_it_interrupts(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1)
     await write(bootstrap, topic, numbers(10), 1)
