@@ -168,16 +168,7 @@ class Broker:
         stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
         store = await SqliteStore.open(await self._metadata_path(log_dirs.first, threads))
         stack.push_async_callback(store.close)
-        metadata = Metadata(
-            config,
-            store,
-            cluster_id=log_dirs.first.meta.cluster_id,
-            log_dir_id=log_dirs.first.meta.directory_id,
-            boot_id=boot_id(),
-            clock=self._clock,
-            randomness=self._randomness,
-            on_failure=self._fail,
-        )
+        metadata = self._metadata(store)
         tasks = BackgroundTasks(self._fail)
         fetch_purgatory: Purgatory[FetchResponse] = Purgatory("Fetch", loop)
         produce_purgatory: Purgatory[ProduceResponse] = Purgatory("Produce", loop)
@@ -229,13 +220,30 @@ class Broker:
         await partitions.settled()
         partitions.warn_of_strays()
         log_dirs.set_broker_epoch(metadata.broker_epoch)
-        if not self._read_only:
-            upkeep.start(tasks, config)
-            tasks.every("offset expiration", config.offsets_retention_check_interval_ms, groups.expire)
-        if config.metrics_port >= 0:
-            tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
+        self._start_chores(tasks)
         await self._server.start()
         self._gauges.state = RUNNING
+
+    def _start_chores(self, tasks: BackgroundTasks) -> None:
+        config = self.config
+        if not self._read_only:
+            self.upkeep.start(tasks, config)
+            tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
+        if config.metrics_port >= 0:
+            tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
+
+    def _metadata(self, store: SqliteStore) -> Metadata:
+        meta = self.log_dirs.first.meta
+        return Metadata(
+            self.config,
+            store,
+            cluster_id=meta.cluster_id,
+            log_dir_id=meta.directory_id,
+            boot_id=boot_id(),
+            clock=self._clock,
+            randomness=self._randomness,
+            on_failure=self._fail,
+        )
 
     def _group_coordinator(
         self,
