@@ -230,7 +230,7 @@ _CURES: dict[ErrorCode, str] = {
         "Send smaller records, or raise max.message.bytes of the topic and max_request_size of the producer"
     ),
     ErrorCode.RECORD_LIST_TOO_LARGE: "Lower batch_size, or raise the topic's segment.bytes",
-    ErrorCode.OFFSET_OUT_OF_RANGE: "Seek to an offset between the beginning and the end of the partition",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "Choose an offset between the beginning and the end of the partition",
     ErrorCode.ILLEGAL_GENERATION: "The group was rebalanced; poll again, and go on with what is assigned then",
     ErrorCode.UNKNOWN_MEMBER_ID: "Poll more often, or raise session_timeout_ms and max_poll_interval_ms",
     ErrorCode.FENCED_INSTANCE_ID: "Another consumer has the same group_instance_id: give each its own",
