@@ -10,6 +10,7 @@ Only partitions that are led here are looked at, and none if there are more than
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from broker.clock import Clock
@@ -46,7 +47,8 @@ class GroupLag:
 
     async def refresh(self) -> None:
         """Look up what groups have come to since the last time, and forget what they have read."""
-        behind = {key: (log, offset) for key, log, offset in self._behind()}
+        # One more than the limit tells that there are too many; the loop is not kept by the rest.
+        behind = {key: (log, offset) for key, log, offset in islice(self._behind(), self._limit + 1)}
         if len(behind) > self._limit:
             behind = {}
         known = {

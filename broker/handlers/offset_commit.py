@@ -27,6 +27,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from protocol.varint import INT64_MAX
 
 _FIRST_VERSION_WITH_TOPIC_IDS = 10
 _NOT_WRITTEN = -1
@@ -39,7 +40,7 @@ def handle(services: Services, context: RequestContext, request: OffsetCommitReq
     by_id = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
     now_ms = services.clock.time_ms()
     keep_ms = request.retention_time_ms
-    expires_at_ms = NO_EXPIRY if keep_ms == NO_EXPIRY else now_ms + keep_ms
+    expires_at_ms = NO_EXPIRY if keep_ms == NO_EXPIRY else min(now_ms + keep_ms, INT64_MAX)
     longest = services.config.offset_metadata_max_bytes
     response = OffsetCommitResponse(topics=[])
     commits: list[tuple[str, int, CommittedOffset]] = []

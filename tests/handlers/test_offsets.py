@@ -19,6 +19,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from protocol.varint import INT64_MAX
 from tests.handlers.group_members import GroupMember, find_coordinator, new_group_id
 from tests.handlers.requests import create
 from tests.wire import Wire
@@ -44,6 +45,16 @@ async def test_outside_a_group_anybody_commits(group: GroupMember, version: int)
     [topic] = (await group.fetch(8)).topics
     [row] = topic.partitions
     assert (topic.name, row.partition_index, row.committed_offset, row.metadata) == ("t", 0, 5, "note")
+
+
+@pytest.mark.usefixtures("only_here")  # in Apache Kafka the sum is negative, and the offset expires at once
+async def test_the_longest_retention_that_can_be_asked_for_is_for_ever(wire: Wire, group: GroupMember) -> None:
+    request = OffsetCommitRequest(group.group_id, retention_time_ms=INT64_MAX, topics=rows_of("t"))
+    [topic] = (await wire.ask(request, 2)).topics
+    assert topic.partitions[0].error_code == ErrorCode.NONE
+
+    [fetched] = (await group.fetch(8)).topics
+    assert fetched.partitions[0].committed_offset == 7
 
 
 async def test_topics_go_by_id_from_version_10_on(wire: Wire, group: GroupMember) -> None:
