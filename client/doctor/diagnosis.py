@@ -11,7 +11,6 @@ from client.doctor.clock import check_clock
 from client.doctor.finding import Finding, Severity
 from client.doctor.listener import Examiner
 from client.doctor.partitions import check_partitions
-from client.doctor.round_trip import check_round_trip
 from client.errors import ClientError, UnsupportedVersionError
 from protocol.api import by_key
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -38,6 +37,8 @@ async def diagnose(
             yield finding
         if connections and is_sound:
             if writes:
+                from client.doctor.round_trip import check_round_trip  # the whole client, which nothing else here wants
+
                 for finding in await check_round_trip(list(connections), network, seconds):
                     yield finding
             else:

@@ -234,6 +234,12 @@ def test_help_answers_at_once() -> None:
     )
 
 
+def test_the_doctor_loads_producer_and_consumer_only_to_write() -> None:
+    program = "import sys, client.doctor.diagnosis; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"client.producer", "client.consumer", "client.admin.admin"} & set(done.stdout.split())
+
+
 async def test_help_names_the_commands_and_loads_next_to_nothing() -> None:
     program = "import sys, client.cli\ntry: client.cli.run(['--help'])\nfinally: print(*sys.modules)"
     process = await asyncio.create_subprocess_exec(
