@@ -22,7 +22,7 @@ async def test_the_programs_of_the_page_run(bootstrap: str, make_topic: MakeTopi
     ]
     produce, consume, share, administer = [
         await asyncio.create_subprocess_exec(
-            sys.executable, "-c", program, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            sys.executable, "-u", "-c", program, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         for program in programs
     ]
