@@ -11,6 +11,7 @@ inside `run`, so that `--help` and mistakes answer at once.
 | 2 | the command line cannot be (argparse, UsageError) |
 | 130 | Ctrl-C |
 | 141 | the reader of our output is gone (a closed pipe) |
+| 143 | SIGTERM, which ends a command as Ctrl-C does |
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 _STATUSES = (
-    "exit status: 0 done, 1 failed, 2 a command line that cannot be, 130 Ctrl-C, 141 the reader of our output left"
+    "exit status: 0 done, 1 failed, 2 a command line that cannot be, 130 Ctrl-C, 141 the reader of our output left, "
+    "143 SIGTERM"
 )
 
 

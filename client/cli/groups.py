@@ -115,17 +115,18 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
         one.group_id for one in (await admin.list_groups()).values() if one.type in ("", "classic", "consumer")
     ]
     described = await admin.describe_groups(named)
+    status = status_of(described)
     documents = []
     for group in described.succeeded.values():
         lags = await admin.group_lag(group.group_id)
-        status_of(lags)
+        status = max(status, status_of(lags))
         documents.append(document_of(group, lags))
     if arguments.json:
         print_json(documents)
     else:
         for index, document in enumerate(documents):
             print_group(document, with_members=arguments.members, is_first=not index)
-    return status_of(described)
+    return status
 
 
 async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:

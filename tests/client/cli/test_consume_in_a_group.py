@@ -12,7 +12,10 @@ from tests.client.conftest import MakeTopic
 pytestmark = pytest.mark.servers("odradek", "apache")
 
 
-async def test_a_member_goes_on_where_the_last_one_ended(bootstrap: str, make_topic: MakeTopic) -> None:
+@pytest.mark.parametrize(("told", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_member_goes_on_where_the_last_one_ended(
+    bootstrap: str, make_topic: MakeTopic, told: signal.Signals, status: int
+) -> None:
     topic = await make_topic(2)
     at = ("--bootstrap-server", bootstrap, "--topic", topic)
     to = ("produce", *at, "--partitioner", "round-robin")
@@ -28,8 +31,9 @@ async def test_a_member_goes_on_where_the_last_one_ended(bootstrap: str, make_to
     process = await start(*member)
     assert process.stdout is not None
     third = [(await process.stdout.readline()).rstrip() for _ in range(left)]
-    process.send_signal(signal.SIGINT)
+    process.send_signal(told)
     assert await process.communicate() == (b"", b"Processed a total of %d messages\n" % left)
+    assert process.returncode == status
     everything = first + second + third
     assert len(everything) == len(set(everything))
     not_printed = {b"%d" % number for number in range(20)} - set(everything)
