@@ -196,7 +196,8 @@ async def test_records_without_a_key_fill_a_batch_before_they_go_to_another_part
     network = ScriptedNetwork()
     network.create("t", 3)
     async with Producer(network.bootstrap, network=network, batch_size=1000) as producer:
-        sent = [await producer.send("t", bytes(100)) for _ in range(100)]
+        # Fifty batches: with ten, a partition that chance never chose was seen once in two hundred runs.
+        sent = [await producer.send("t", bytes(100)) for _ in range(500)]
         partitions = [(await at).partition for at in sent]
     runs = [partition for index, partition in enumerate(partitions) if index % 10 == 0]
     assert partitions == [partition for partition in runs for _ in range(10)]
