@@ -119,16 +119,15 @@ def test_one_segment_can_be_listed_alone(golden: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("command", [["inspect"], ["verify"], ["inspect", "rolled-0"]], ids=" ".join)
 def test_a_reader_that_has_had_enough_ends_it_silently(golden: Path, command: list[str]) -> None:
-    for log in golden.glob("*/*.log"):
-        log.write_bytes(b"\xff" + log.read_bytes()[1:])  # so that verify has much to say
+    if command == ["verify"]:
+        for log in golden.glob("*/*.log"):
+            log.write_bytes(b"\xff" + log.read_bytes()[1:])  # so that it has much to say
     reading, writing = os.pipe()
     os.close(reading)
     process = [sys.executable, "-m", "broker", command[0], str(golden), *command[1:]]
     done = subprocess.run(process, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writing)
-    assert done.returncode == 141
-    assert b"pipe" not in done.stderr.lower()
-    assert b"Traceback" not in done.stderr
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_what_cannot_be_looked_at_is_an_error(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
