@@ -9,6 +9,9 @@ DATA    ?= data
 CYCLES  ?= 1000
 SECONDS ?= 600
 
+# How many processes run the tests: as many as there are processors, up to four, for each may start a Java machine.
+WORKERS ?= auto
+
 # What `make bench` measures (all), and what `make compare` compares with.
 GROUPS  ?=
 COMMIT  ?= HEAD~1
@@ -45,7 +48,7 @@ demo: $(VENV)/.runtime ## A walk through a log of a million records: segments, i
 setup: $(VENV)/.everything ## .venv with the broker, the client and every development tool
 
 test: $(VENV)/.everything ## The whole suite, real clients and Java tools included
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 $(PYTEST_ARGS)
 
 lint: $(VENV)/.everything ## ruff: rules and formatting
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 # Shared machines stall; a deadline would then fail a test that is right. In CI the seed is fixed, so that a red build
 # is red again when it is repeated, and more is tried than at a desk.
@@ -34,3 +35,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("SERVER", "odradek"),
         help="the server that the interop tests run against; apache proves that they expect Kafka's behaviour",
     )
+
+
+class FilesInTurn(LoadScopeScheduling):
+    """The tests of a file stay in one worker, for they share servers; all of the pipeline's, for they share Spark."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.split("::", 1)[0]
+        return "tests/pipeline" if path.startswith("tests/pipeline/") else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FilesInTurn:
+    return FilesInTurn(config, log)

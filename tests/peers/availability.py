@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
@@ -22,11 +25,25 @@ def unavailable(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
+@contextmanager
+def installing() -> Iterator[None]:
+    """Holds off whoever else wants to install something: the suite runs in several processes."""
+    PEERS.mkdir(exist_ok=True)
+    with (PEERS / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @cache
 def program(name: str, package: str) -> str:
     """The path of `name`; installs the Debian `package` when it is not there and we are root."""
     if found := shutil.which(name):
         return found
+    with installing():
+        return shutil.which(name) or _install(name, package)
+
+
+def _install(name: str, package: str) -> str:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         unavailable(f"{name} is not installed (Debian package {package})")
     for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-qq", "-y", package]):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from tests.peers.availability import PEERS, program, unavailable
+from tests.peers.availability import PEERS, installing, program, unavailable
 
 HERE = Path(__file__).parent
 KAFKA_VERSION = "4.3.1"
@@ -37,16 +37,18 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-
 def classpath() -> str:
     """Kafka's jars and our log settings; fetches the jars once a checkout."""
     libraries = PEERS / f"kafka-{KAFKA_VERSION}"
-    if not libraries.is_dir() and (complaint := _fetch(libraries)):
-        unavailable(f"Maven could not fetch Kafka's tools: {complaint}")
+    if not libraries.is_dir():
+        maven = program("mvn", "maven")
+        with installing():
+            complaint = "" if libraries.is_dir() else _fetch(maven, libraries)
+        if complaint:
+            unavailable(f"Maven could not fetch Kafka's tools: {complaint}")
     return f"{libraries}/*:{HERE}"
 
 
 @cache
-def _fetch(libraries: Path) -> str:
+def _fetch(maven: str, libraries: Path) -> str:
     """Fetch the jars; returns what went wrong, or nothing. Remembered, so that a failure costs its time only once."""
-    maven = program("mvn", "maven")
-    PEERS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=PEERS) as unfinished:
         command = [maven, "-q", "-B", "-U", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
         for _ in range(_ATTEMPTS):
@@ -58,8 +60,7 @@ def _fetch(libraries: Path) -> str:
                 break
         else:
             return (done.stdout + done.stderr).strip()[-2000:]
-        if not libraries.is_dir():  # else another run was quicker
-            shutil.move(f"{unfinished}/jars", libraries)
+        shutil.move(f"{unfinished}/jars", libraries)
     return ""
 
 
