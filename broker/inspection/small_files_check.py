@@ -33,11 +33,9 @@ _CHECKPOINTS = {
 }
 
 
-def check_directory_files(
-    files: Files, directory: str, names: Iterable[str], ends: Mapping[Partition, int], report: Report
-) -> None:
+def check_directory_files(files: Files, directory: str, ends: Mapping[Partition, int], report: Report) -> None:
     """The files beside the partitions' directories; `ends` are the log end offsets that were found."""
-    present = set(names)
+    present = {entry.name for entry in files.scan(directory) if not entry.is_directory}
     if META_PROPERTIES in present:
         try:
             read_meta_properties(files, directory)

@@ -1,0 +1,179 @@
+"""One partition of a log directory, as it stands: its segments one after another, and the small files beside them.
+
+Needs nothing of the other partitions, so these may be checked side by side, also on several machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from broker.inspection.batch_check import BatchCheck, SegmentIndexChecks
+from broker.inspection.index_check import OffsetIndexCheck, TimeIndexCheck
+from broker.inspection.problem import Problem, Report
+from broker.inspection.small_files_check import check_leader_epochs, check_snapshots, check_topic_id
+from broker.inspection.transaction_check import TransactionCheck
+from broker.storage.checkpoints import Partition
+from broker.storage.descriptors import DescriptorCache
+from broker.storage.files import Files
+from broker.storage.index_file import CorruptIndexError
+from broker.storage.names import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    RAFT_METADATA,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_name,
+    is_deleted_directory,
+    parse_file_name,
+    parse_partition_directory,
+)
+from broker.storage.transaction_index import AbortedTransaction, TransactionIndex
+
+_INDEX_BLOCK = 12 * 8192  # whole entries of either index
+
+
+class PartitionOutcome(NamedTuple):
+    """What was looked at, and where the log ends (exclusive)."""
+
+    log_end_offset: int
+    segments: int
+    batches: int
+
+
+class PartitionFiles:
+    """The files of one partition: segments with the sizes of their files by suffix, offsets of snapshots."""
+
+    def __init__(self, files: Files, directory: str, name: str, key: Partition) -> None:
+        self.name = name
+        self.key = key
+        self.path = f"{directory}/{name}"
+        self.segments: dict[int, dict[str, int]] = {}
+        self.snapshots: list[int] = []
+        for entry in sorted(files.scan(self.path)):
+            parsed = parse_file_name(entry.name)
+            if parsed is not None and not entry.is_directory:
+                offset, suffix = parsed
+                if suffix in SEGMENT_SUFFIXES:
+                    self.segments.setdefault(offset, {})[suffix] = entry.size
+                elif suffix == SNAPSHOT_SUFFIX:
+                    self.snapshots.append(offset)
+
+    @property
+    def size(self) -> int:
+        return sum(sizes.get(LOG_SUFFIX, 0) for sizes in self.segments.values())
+
+
+class PartitionCheck:
+    """One run over one partition. `report` is told of each problem as it is found, `progress` of bytes of logs done."""
+
+    def __init__(
+        self,
+        descriptors: DescriptorCache,
+        partition: PartitionFiles,
+        log_start_offset: int,
+        report: Report,
+        progress: Callable[[int], None],
+    ) -> None:
+        self._descriptors = descriptors
+        self._files = descriptors.files
+        self._partition = partition
+        self._log_start_offset = log_start_offset
+        self._report = report
+        self._progress = progress
+
+    def run(self) -> PartitionOutcome:
+        """Go through everything. Raises `OSError` where a file cannot be read."""
+        partition = self._partition
+        transactions = TransactionCheck(self._report)
+        batches = BatchCheck(self._descriptors, transactions, self._report, self._progress)
+        for base_offset, sizes in sorted(partition.segments.items()):
+            if LOG_SUFFIX in sizes:
+                self._check_segment(base_offset, sizes, batches, transactions)
+            else:
+                for suffix in sizes:
+                    name = file_name(base_offset, suffix)
+                    self._report(Problem(f"{partition.name}/{name}", "is an index without a log"))
+        check_snapshots(
+            self._files, partition.path, partition.name, partition.snapshots, batches.next_offset, self._report
+        )
+        start = self._log_start_offset
+        check_leader_epochs(self._files, partition.path, partition.name, batches.epoch_runs, start, self._report)
+        check_topic_id(self._files, partition.path, partition.name, self._report)
+        segments = sum(1 for sizes in partition.segments.values() if LOG_SUFFIX in sizes)
+        return PartitionOutcome(batches.next_offset, segments, batches.batches)
+
+    def _check_segment(
+        self, base_offset: int, sizes: dict[str, int], batches: BatchCheck, transactions: TransactionCheck
+    ) -> None:
+        partition = self._partition
+        offsets = self._read_index(base_offset, OFFSET_INDEX_SUFFIX, sizes)
+        times = self._read_index(base_offset, TIME_INDEX_SUFFIX, sizes)
+        shown = f"{partition.name}/{file_name(base_offset, '')}"
+        indexes = SegmentIndexChecks(
+            OffsetIndexCheck(shown + OFFSET_INDEX_SUFFIX, base_offset, offsets, self._report),
+            TimeIndexCheck(shown + TIME_INDEX_SUFFIX, base_offset, times, self._report),
+            offsets,
+        )
+        transaction_entries = self._read_transactions(base_offset, sizes)
+        transactions.start_segment(shown + LOG_SUFFIX, shown + TRANSACTION_INDEX_SUFFIX, transaction_entries)
+        path = f"{partition.path}/{file_name(base_offset, LOG_SUFFIX)}"
+        batches.check(path, shown + LOG_SUFFIX, sizes[LOG_SUFFIX], base_offset, indexes)
+        self._descriptors.forget(path)
+        indexes.offsets.finish()
+        indexes.times.finish()
+        transactions.finish_segment()
+
+    def _read_index(self, base_offset: int, suffix: str, sizes: dict[str, int]) -> bytes:
+        """The file without the room at its end, but for as much as shows whether it ends with a whole entry."""
+        partition = self._partition
+        name = file_name(base_offset, suffix)
+        if suffix not in sizes:
+            if sizes[LOG_SUFFIX]:
+                self._report(Problem(f"{partition.name}/{name}", "is missing"))
+            return b""
+        path = f"{partition.path}/{name}"
+        descriptor = self._descriptors.pin(path)
+        try:
+            data = bytearray()
+            while len(data) < sizes[suffix]:
+                block = self._files.pread(descriptor.number, _INDEX_BLOCK, len(data))
+                data += block
+                if not block.strip(b"\0"):
+                    # No index has so many entries of zeros; so this is room, megabytes of it in an active segment.
+                    data += bytes((sizes[suffix] - len(data)) % _INDEX_BLOCK)
+                    break
+            return bytes(data)
+        finally:
+            self._descriptors.unpin(descriptor)
+            self._descriptors.forget(path)
+
+    def _read_transactions(self, base_offset: int, sizes: dict[str, int]) -> list[AbortedTransaction]:
+        partition = self._partition
+        name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
+        path = f"{partition.path}/{name}"
+        index = TransactionIndex(path, base_offset, self._descriptors, sizes.get(TRANSACTION_INDEX_SUFFIX))
+        try:
+            index.check()
+            return list(index.entries())
+        except CorruptIndexError as error:
+            self._report(Problem(f"{partition.name}/{name}", str(error)))
+            return []
+        finally:
+            self._descriptors.forget(path)
+
+
+def partitions_of(files: Files, directory: str) -> list[PartitionFiles]:
+    """The partitions in the log directory, by name. Raises `OSError` if it cannot be read."""
+    return [
+        PartitionFiles(files, directory, entry.name, key)
+        for entry in sorted(files.scan(directory))
+        if entry.is_directory and (key := _partition_of(entry.name)) is not None
+    ]
+
+
+def _partition_of(name: str) -> Partition | None:
+    key = parse_partition_directory(name)
+    return None if key is None or key[0] == RAFT_METADATA or is_deleted_directory(name) else key
