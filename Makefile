@@ -31,7 +31,7 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.everything: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,test,pipeline]'
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.bench: $(VENV)/.everything
@@ -45,7 +45,7 @@ run: $(VENV)/.runtime ## A broker on embedded storage, on loopback (PORT=9092 DA
 demo: $(VENV)/.runtime ## A walk through a log of a million records: segments, indexes, offsets, times
 	@$(BIN)/python -m demo
 
-setup: $(VENV)/.everything ## .venv with the broker, the client and every development tool
+setup: $(VENV)/.everything ## .venv with the broker, the client, the pipeline and every development tool
 
 test: $(VENV)/.everything ## The whole suite, real clients and Java tools included
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 $(PYTEST_ARGS)
@@ -75,7 +75,7 @@ fuzz: $(VENV)/.everything ## Throw spoiled requests at a broker, and check that 
 	$(BIN)/python -m tests.fuzz.listener --seconds $(SECONDS)
 
 coverage: $(VENV)/.everything ## The suite without processes, under coverage
-	$(BIN)/coverage run -m pytest -m 'not interop and not crash and not fuzz'
+	$(BIN)/coverage run -m pytest -m 'not interop and not crash and not fuzz and not spark'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -13,7 +13,7 @@ import pytest
 from tests.peers.availability import unavailable
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PACKAGES = ("protocol", "broker", "client")
+PACKAGES = ("protocol", "broker", "client", "pipeline")
 
 
 @pytest.fixture(scope="module")

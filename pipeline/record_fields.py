@@ -1,0 +1,150 @@
+"""The fields of all records of some batches, found at once: numbers as arrays, keys and values as places in the data.
+
+```
+length v | attributes | timestamp delta v | offset delta v | key length v | key | value length v | value | headers v …
+```
+`v`: a varint. Each pass takes one field of all records. Every record must end where its length says, and there the next
+one of its batch begins; that is checked here, so a wrong length is noticed. Source: `protocol.record_iterator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.record_starts import record_starts
+from pipeline.varints import Bytes, Ints, read_varints
+from protocol.batch_header import BatchHeader, TimestampType
+from protocol.errors import RemoteProtocolError
+from protocol.primitives import Buffer
+
+_SMALLEST_RECORD = 7  # a byte for each field: no key, no value, no header
+
+
+class Places(NamedTuple):
+    """Where a field of bytes lies for each record: [start, start + length); a negative length means null."""
+
+    start: Ints
+    length: Ints
+
+
+class HeaderPlaces(NamedTuple):
+    """All headers of all records, in order: how many each record has, and where their keys and values lie."""
+
+    counts: Ints
+    keys: Places
+    values: Places
+
+
+class RecordFields(NamedTuple):
+    """One element for each record, in order of the batches; `offset` absolute, `timestamp` in ms."""
+
+    data: bytes
+    offset: Ints
+    timestamp: Ints
+    timestamp_type: Ints
+    key: Places
+    value: Places
+    headers: HeaderPlaces | None
+
+
+def read_fields(sections: Sequence[Buffer], headers: Sequence[BatchHeader]) -> RecordFields:
+    """Decode the decompressed records of batches with these headers. Raises RemoteProtocolError if one is malformed."""
+    data = bytes(sections[0]) if len(sections) == 1 else b"".join(sections)
+    view = np.frombuffer(data, dtype=np.uint8)
+    sizes = _ints(map(len, sections))
+    counts = _ints(header.records_count for header in headers)
+    _check_counts(counts, sizes)
+    ends = np.cumsum(sizes)
+    starts = record_starts(data, view, ends - sizes, counts)
+
+    length, at = read_varints(view, starts)
+    end = at + length
+    _check_chain(starts, end, counts, ends)
+    timestamp_delta, at = read_varints(view, at + 1, bits=64)
+    offset_delta, at = read_varints(view, at)
+    key_length, at = read_varints(view, at)
+    key = Places(at, key_length)
+    value_length, at = read_varints(view, at + np.maximum(key_length, 0))
+    value = Places(at, value_length)
+    header_count, at = read_varints(view, at + np.maximum(value_length, 0))
+    header_places, at = _read_headers(view, header_count, at, end)
+    if (at != end).any():
+        raise RemoteProtocolError("a record does not end where its length says")
+    return RecordFields(
+        data,
+        _sum(np.repeat(_ints(header.base_offset for header in headers), counts), offset_delta, "an offset"),
+        _timestamps(headers, counts, timestamp_delta),
+        np.repeat(_ints(header.timestamp_type for header in headers), counts),
+        key,
+        value,
+        header_places,
+    )
+
+
+def _ints(values: object) -> Ints:
+    return np.fromiter(values, dtype=np.int64)  # type: ignore[call-overload, no-any-return]
+
+
+def _check_counts(counts: Ints, sizes: Ints) -> None:
+    """Refuse a number of records that cannot be, before room is made for them."""
+    if (counts < 0).any() or (counts * _SMALLEST_RECORD > sizes).any():
+        raise RemoteProtocolError("a batch counts more records than its bytes can hold")
+
+
+def _check_chain(starts: Ints, ends: Ints, counts: Ints, batch_ends: Ints) -> None:
+    """Each record must end where the next one starts, the last one of a batch where the batch ends."""
+    following = np.empty_like(starts)
+    following[:-1] = starts[1:]
+    filled = counts > 0
+    following[np.cumsum(counts)[filled] - 1] = batch_ends[filled]
+    if (following != ends).any() or (starts >= ends).any():
+        raise RemoteProtocolError("a record of a length that leads nowhere")
+    sizes = np.diff(batch_ends, prepend=0)
+    if sizes[~filled].any():
+        raise RemoteProtocolError("bytes follow the last record of a batch")
+
+
+def _timestamps(headers: Sequence[BatchHeader], counts: Ints, delta: Ints) -> Ints:
+    base = np.repeat(_ints(header.base_timestamp for header in headers), counts)
+    timestamp = _sum(base, delta, "a timestamp")
+    stamped = np.array([header.timestamp_type == TimestampType.LOG_APPEND_TIME for header in headers])
+    if not stamped.any():
+        return timestamp
+    largest = np.repeat(_ints(header.max_timestamp for header in headers), counts)
+    return np.where(np.repeat(stamped, counts), largest, timestamp)
+
+
+def _sum(base: Ints, delta: Ints, what: str) -> Ints:
+    total = base + delta
+    if (((base ^ total) & (delta ^ total)) < 0).any():
+        raise RemoteProtocolError(f"{what} is wider than 64 bits")
+    return total
+
+
+def _read_headers(view: Bytes, counts: Ints, at: Ints, end: Ints) -> tuple[HeaderPlaces | None, Ints]:
+    """The headers of the records and the positions after them: the first one of all records, then the second, …."""
+    if (counts < 0).any() or (counts > end - at).any():
+        raise RemoteProtocolError("a record counts more headers than its bytes can hold")
+    total = int(counts.sum())
+    if not total:
+        return None, at
+    first = np.cumsum(counts) - counts
+    key_start, key_length, value_start, value_length = (np.empty(total, dtype=np.int64) for _ in range(4))
+    at = at.copy()
+    with_more = np.flatnonzero(counts)
+    number = 0
+    while len(with_more):
+        slot = first[with_more] + number
+        key_length[slot], key_start[slot] = read_varints(view, at[with_more])
+        if (key_length[slot] < 0).any():
+            raise RemoteProtocolError("the key of a record header has a length below zero")
+        value_length[slot], value_start[slot] = read_varints(view, key_start[slot] + key_length[slot])
+        at[with_more] = value_start[slot] + np.maximum(value_length[slot], 0)
+        if (at[with_more] > end[with_more]).any():
+            raise RemoteProtocolError("a record header goes on after its record")
+        number += 1
+        with_more = with_more[counts[with_more] > number]
+    return HeaderPlaces(counts, Places(key_start, key_length), Places(value_start, value_length)), at

@@ -1,0 +1,60 @@
+"""The columns of a record, named and typed as Spark's own connector for Kafka has them, for Spark and for Arrow.
+
+| column | Spark | Arrow | |
+|---|---|---|---|
+| key, value | binary | binary | null where the record has none |
+| topic | string | string | |
+| partition | int | int32 | |
+| offset | long | int64 | |
+| timestamp | timestamp | timestamp[us, UTC] | records have milliseconds; null where microseconds overflow 64 bits |
+| timestampType | int | int32 | 0 create time, 1 log append time, -1 none (messages of magic 0) |
+| headers | array of struct key string, value binary | list of the same | if asked for; null, not empty, without any |
+| _corrupt_record | string | string | if asked for (`mode` PERMISSIVE): what is damaged, and where; else null |
+
+Source: Spark `KafkaRecordToRowConverter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+CORRUPT_RECORD: Final = "_corrupt_record"
+HEADERS: Final = "headers"
+PLAIN_COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+
+HEADER_TYPE: Final = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+HEADERS_TYPE: Final = pa.list_(pa.field("element", HEADER_TYPE))
+ARROW_TYPES: Final = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    HEADERS: HEADERS_TYPE,
+    CORRUPT_RECORD: pa.string(),
+}
+
+
+def column_names(*, include_headers: bool = False, include_corrupt: bool = False) -> tuple[str, ...]:
+    """The names of a source's columns, in order."""
+    return PLAIN_COLUMNS + (HEADERS,) * include_headers + (CORRUPT_RECORD,) * include_corrupt
+
+
+def spark_schema(names: Sequence[str]) -> StructType:
+    """The Spark schema of these columns. Raises KeyError for a name that is none of them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(arrow_schema(names))
+
+
+def arrow_schema(names: Sequence[str]) -> pa.Schema:
+    """The Arrow schema that Spark expects of a source with these columns. Raises KeyError as `spark_schema`."""
+    return pa.schema([pa.field(name, ARROW_TYPES[name]) for name in names])

@@ -1,0 +1,48 @@
+"""The signed varints of records, many at a time: one pass over all of them for each byte of the longest.
+
+`protocol.varint` says what a varint is; what it refuses is refused here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.errors import RemoteProtocolError
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+
+_ONE: Final = np.uint64(1)
+_SHORT: Final = np.array([(value >> 1) ^ -(value & 1) for value in range(128)], dtype=np.int64)
+
+
+def read_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints]:
+    """Decode a varint of up to `bits` bits at each of the positions; return the values and the positions after them.
+
+    Positions outside `data` give some value, so the caller checks where it comes to in the end. Raises
+    RemoteProtocolError if one of them is longer.
+    """
+    byte = data.take(at, mode="clip")
+    after = at + 1
+    if not (byte & 128).any():
+        return _SHORT.take(byte), after
+    value = (byte & 127).astype(np.uint64)
+    longer: Any = np.flatnonzero(byte & 128)
+    for shift in range(7, bits, 7):
+        if len(longer) == len(at):
+            longer = slice(None)
+        byte = data.take(after[longer], mode="clip")
+        value[longer] |= (byte & 127).astype(np.uint64) << np.uint64(shift)
+        after[longer] += 1
+        goes_on = (byte & 128) != 0
+        if not goes_on.any():
+            if bits == 32 and (value >> np.uint64(32)).any():
+                break
+            if shift == 63 and (byte > 1).any():
+                break
+            return (value >> _ONE).view(np.int64) ^ -(value & _ONE).view(np.int64), after
+        longer = np.flatnonzero(goes_on) if isinstance(longer, slice) else longer[goes_on]
+    raise RemoteProtocolError(f"a varint is longer than {bits} bits")
