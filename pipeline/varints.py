@@ -46,3 +46,37 @@ def read_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints]:
             return (value >> _ONE).view(np.int64) ^ -(value & _ONE).view(np.int64), after
         longer = np.flatnonzero(goes_on) if isinstance(longer, slice) else longer[goes_on]
     raise RemoteProtocolError(f"a varint is longer than {bits} bits")
+
+
+def varint_bytes(*numbers: Ints) -> tuple[Bytes, Ints]:
+    """Encode the numbers of all arrays, those with one index one after another; return the bytes and ends of each run.
+
+    All arrays have one length; element i of the result is the varints of element i of every array, ending at `ends[i]`.
+    """
+    zigzags = [_zigzag(values) for values in numbers]
+    widths = [_widths(zigzag) for zigzag in zigzags]
+    columns = []
+    present = []
+    for zigzag, width in zip(zigzags, widths, strict=True):
+        for index in range(int(width.max(initial=1))):
+            byte = (zigzag >> np.uint64(7 * index)).astype(np.uint8) & np.uint8(127)
+            columns.append(byte | ((width > index + 1).view(np.uint8) << np.uint8(7)))
+            present.append(width > index)
+    return np.stack(columns, axis=1)[np.stack(present, axis=1)], np.cumsum(sum(widths))
+
+
+def varint_sizes(values: Ints) -> Ints:
+    """How many bytes the varint of each number takes."""
+    return _widths(_zigzag(values))
+
+
+def _zigzag(values: Ints) -> NDArray[np.uint64]:
+    return ((values << np.int64(1)) ^ (values >> np.int64(63))).view(np.uint64)
+
+
+def _widths(zigzag: NDArray[np.uint64]) -> Ints:
+    widths = np.ones(len(zigzag), dtype=np.int64)
+    longest = int(zigzag.max(initial=0)).bit_length()
+    for bits in range(7, longest, 7):
+        widths += zigzag >= np.uint64(1 << bits)
+    return widths

@@ -1,0 +1,90 @@
+"""Arrow columns as batches: what other decoders, and Kafka's own, make of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.encode import encode_batch
+from pipeline.records import decode
+from pipeline.schema import HEADERS_TYPE, column_names
+from protocol.errors import LocalProtocolError
+from protocol.records import Codec, Record, crc_is_valid, iter_records, read_batch_header, validate_records
+
+NOW = 1_700_000_000_000
+payloads = st.none() | st.binary(max_size=300)
+header_lists = st.none() | st.lists(st.tuples(st.text(max_size=5), payloads), max_size=3)
+record_lists = st.lists(st.tuples(st.integers(-(1 << 40), 1 << 40), payloads, payloads, header_lists), min_size=1)
+
+
+def arrays(records: Any) -> tuple[Any, Any, Any, Any]:
+    deltas, keys, values, headers = zip(*records, strict=True)
+    lists = [
+        None if each is None else [{"key": key, "value": value} for key, value in each] for each in headers
+    ]  # fmt: skip
+    times = pa.array([NOW + delta for delta in deltas], pa.int64())
+    return pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(lists, HEADERS_TYPE), times
+
+
+def records_of(batch: bytes) -> list[Record]:
+    header = read_batch_header(batch)
+    assert header.size == len(batch)
+    assert crc_is_valid(batch, 0, header)
+    validate_records(batch, 0, header)
+    return list(iter_records(batch, 0, header))
+
+
+@given(record_lists, st.sampled_from(Codec), st.booleans())
+def test_any_columns_are_read_back_by_the_protocol(records: Any, codec: Codec, is_sliced: bool) -> None:
+    columns = arrays([(0, b"before", b"it", [("h", b"")]), *records, (0, None, None, None)] if is_sliced else records)
+    if is_sliced:
+        columns = tuple(column.slice(1, len(records)) for column in columns)  # type: ignore[assignment]
+    keys, values, headers, times = columns
+    batch = encode_batch(keys, values, headers, timestamp=times, codec=codec)
+    assert records_of(batch) == [
+        Record(i, NOW + delta, key, value, headers or []) for i, (delta, key, value, headers) in enumerate(records)
+    ]
+    header = read_batch_header(batch)
+    assert header.codec == codec
+    assert header.max_timestamp == max(NOW + record[0] for record in records)
+    assert header.last_offset_delta == len(records) - 1
+
+
+def test_columns_come_back_as_they_went() -> None:
+    keys, values, headers, _ = arrays([(0, b"k%d" % i, None if i % 3 else b"v" * i, None) for i in range(1000)])
+    batch = encode_batch(keys, values, headers, timestamp=NOW, codec=Codec.LZ4)
+    [found] = decode(batch, topic="t", partition=0, columns=column_names(include_headers=True))
+    assert found["key"] == keys
+    assert found["value"] == values
+    assert found["headers"] == headers
+
+
+def test_neither_keys_nor_headers_need_be_given_and_text_is_taken() -> None:
+    batch = encode_batch(None, pa.array(["a", None, "ä"]), timestamp=NOW)
+    assert [(r.key, r.value, r.headers) for r in records_of(batch)] == [
+        (None, b"a", []), (None, None, []), (None, "ä".encode(), [])
+    ]  # fmt: skip
+
+
+def test_the_header_names_the_producer() -> None:
+    batch = encode_batch(
+        None, pa.array([b"v"]), timestamp=NOW, producer_id=7, producer_epoch=2, base_sequence=40
+    )  # fmt: skip
+    header = read_batch_header(batch)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 40)
+    assert (header.base_offset, header.is_transactional, header.is_control) == (0, False, False)
+
+
+def test_no_records_are_no_batch() -> None:
+    with pytest.raises(LocalProtocolError, match="no records"):
+        encode_batch(None, pa.array([], pa.binary()), timestamp=NOW)
+
+
+def test_the_key_of_a_header_may_not_be_null() -> None:
+    headers = pa.array([[{"key": None, "value": b"v"}]], HEADERS_TYPE)
+    with pytest.raises(LocalProtocolError, match="header is null"):
+        encode_batch(None, pa.array([b"v"]), headers, timestamp=NOW)
