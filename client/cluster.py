@@ -264,4 +264,4 @@ class Cluster:
 def _cure(failures: Sequence[ClientError]) -> str:
     """What to do about servers of which none served: who answered, but not as a broker, says more than who did not."""
     answered = (failure.cure for failure in failures if not isinstance(failure, BrokerUnreachableError))
-    return next(filter(None, answered), "Check bootstrap_servers, and advertised.listeners of the brokers")
+    return next(filter(None, answered), "Check the bootstrap servers, and advertised.listeners of the brokers")

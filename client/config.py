@@ -46,7 +46,7 @@ def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[Address, ...]
     texts = servers.split(",") if isinstance(servers, str) else servers
     addresses = tuple(_parse_address(text.strip()) for text in texts if text.strip())
     if not addresses:
-        raise _wrong("bootstrap_servers", servers, "name at least one broker as host:port")
+        raise _wrong("the bootstrap server", servers, "name at least one broker as host:port")
     return addresses
 
 
@@ -58,13 +58,13 @@ def parse_names(names: str | Sequence[str]) -> tuple[str, ...]:
 def _parse_address(text: str) -> Address:
     host, colon, port = text.rpartition(":")
     if "/" in text:
-        raise _wrong("bootstrap_servers", text, "write host:port, not a URL")
+        raise _wrong("the bootstrap server", text, "write host:port, not a URL")
     if not colon or text.endswith("]"):
         host, port = text, str(DEFAULT_PORT)
     elif ":" in host and not host.startswith("["):
-        raise _wrong("bootstrap_servers", text, "write an IPv6 address in brackets: [::1]:9092")
+        raise _wrong("the bootstrap server", text, "write an IPv6 address in brackets: [::1]:9092")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise _wrong("bootstrap_servers", text, "write host:port with a port from 1 to 65535")
+        raise _wrong("the bootstrap server", text, "write host:port with a port from 1 to 65535")
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 

@@ -146,12 +146,20 @@ class BrokerError(ClientError):
         tried: str,
         detail: str | None = None,
         *,
+        cure: str | None = None,
         broker: str | None = None,
         topic: str | None = None,
         partition: int | None = None,
     ) -> None:
         cause = f"{code.name} ({detail})" if detail else code.name
-        super().__init__(tried, cause, _CURES.get(code, ""), broker=broker, topic=topic, partition=partition)
+        super().__init__(
+            tried,
+            cause,
+            _CURES.get(code, "") if cure is None else cure,
+            broker=broker,
+            topic=topic,
+            partition=partition,
+        )
         self.code = code
         self.retriable = code.retriable
 
@@ -185,15 +193,17 @@ def broker_error(
     tried: str,
     detail: str | None = None,
     *,
+    cure: str | None = None,
     broker: str | None = None,
     topic: str | None = None,
     partition: int | None = None,
 ) -> BrokerError:
-    """The exception for an error code, in the class that stands for it."""
+    """The exception for an error code, in the class that stands for it; without a `cure` it has the usual one."""
     known = ErrorCode.of(code)
     if known is ErrorCode.UNKNOWN_SERVER_ERROR and code != known:
         detail = f"error code {code}, unknown to this client{': ' + detail if detail else ''}"
-    return _CLASSES.get(known, BrokerError)(known, tried, detail, broker=broker, topic=topic, partition=partition)
+    kind = _CLASSES.get(known, BrokerError)
+    return kind(known, tried, detail, cure=cure, broker=broker, topic=topic, partition=partition)
 
 
 def place_of(topic: str | None, partition: int | None) -> str:
@@ -234,6 +244,9 @@ _CURES: dict[ErrorCode, str] = {
     ErrorCode.ILLEGAL_GENERATION: "The group was rebalanced; poll again, and go on with what is assigned then",
     ErrorCode.UNKNOWN_MEMBER_ID: "Poll more often, or raise session_timeout_ms and max_poll_interval_ms",
     ErrorCode.FENCED_INSTANCE_ID: "Another consumer has the same group_instance_id: give each its own",
+    ErrorCode.NON_EMPTY_GROUP: "Stop the members of the group first",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "Stop the members that read the topic first",
+    ErrorCode.GROUP_ID_NOT_FOUND: "Check the group's id",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Ask for an ACL on the group",
     ErrorCode.NOT_ENOUGH_REPLICAS: "Wait until replicas are back in sync, or lower min.insync.replicas of the topic",
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "Wait until replicas are back in sync",

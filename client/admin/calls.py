@@ -78,7 +78,10 @@ class Calls:
         """Ask a broker, or any, for the one answer of a call. Raises ClientError."""
 
         async def attempt(items: Sequence[str]) -> dict[str, V | ClientError]:
-            connection = await (self.cluster.any_connection() if node_id is None else self.cluster.connection(node_id))
+            place = None if node_id is None else await self.member(tried, node_id)
+            if isinstance(place, ClientError):
+                return dict.fromkeys(items, place)
+            connection = await (self.cluster.any_connection() if place is None else self.cluster.connection(place))
             return dict.fromkeys(items, await ask(connection))
 
         return (await self.for_each(tried, [tried], attempt, timeout_ms)).value(tried)
@@ -89,6 +92,20 @@ class Calls:
         if image.controller_id in image.brokers:
             return await self.cluster.connection(image.controller_id)
         return await self.cluster.any_connection()
+
+    async def member(self, tried: str, node_id: int) -> int | ClientError:
+        """The broker that the caller named, for `at_brokers`; or that the cluster has none of that id.
+
+        Whoever names a broker may be wrong: that is told at once, by new metadata, and not when the time is over.
+        """
+        if node_id not in self.cluster.image.brokers:
+            await self.cluster.refresh()
+        brokers = sorted(self.cluster.image.brokers)
+        if node_id in brokers:
+            return node_id
+        there = ", ".join(map(str, brokers)) or "none"
+        cause = f"the cluster has no broker {node_id} (it has {there})"
+        return ClientError(tried, cause, "Check its id, and that it runs")
 
     async def at_brokers(
         self, places: Mapping[K, int | ClientError | None], ask: Ask[K, V]

@@ -54,7 +54,7 @@ async def describe_configs(
         return outcomes
 
     async def attempt(left: Sequence[ConfigResource]) -> Outcomes[ConfigResource, Configs]:
-        return await calls.at_brokers({resource: _broker_of(resource) for resource in left}, ask)
+        return await calls.at_brokers(await _places(calls, "describe configs", left), ask)
 
     return await calls.for_each("describe configs", resources, attempt, timeout_ms)
 
@@ -84,9 +84,20 @@ async def alter_configs(
         return outcomes
 
     async def attempt(left: Sequence[ConfigResource]) -> Outcomes[ConfigResource, None]:
-        return await calls.at_brokers({resource: _broker_of(resource) for resource in left}, ask)
+        return await calls.at_brokers(await _places(calls, "change configs", left), ask)
 
     return await calls.for_each("change configs", wanted, attempt, timeout_ms)
+
+
+async def _places(
+    calls: Calls, tried: str, resources: Sequence[ConfigResource]
+) -> dict[ConfigResource, int | ClientError | None]:
+    """Whom to ask of each resource, for `at_brokers`. Raises ConfigurationError."""
+    places: dict[ConfigResource, int | ClientError | None] = {}
+    for resource in resources:
+        node_id = _broker_of(resource)
+        places[resource] = None if node_id is None else await calls.member(f"{tried} of {resource}", node_id)
+    return places
 
 
 def _broker_of(resource: ConfigResource) -> int | None:

@@ -16,6 +16,7 @@ from client.admin.wishes import OffsetSpec
 from client.connection import Connection
 from client.errors import BrokerError, ClientError, broker_error
 from client.record import TopicPartition
+from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -42,6 +43,7 @@ _OFFSET_COMMIT_KEY, _OFFSET_FETCH_KEY = 8, 9
 _LAST_BY_NAME = 9  # of both: later versions want topic ids
 _FIRST_OF_MANY_GROUPS = 8
 _OUTSIDE = -1  # the generation of those who commit and are no member
+_HAS_MEMBERS = "The group has members, and only they commit: stop them first"
 
 
 async def list_group_offsets(
@@ -91,7 +93,12 @@ async def alter_group_offsets(
         answer = await connection.send(request, OffsetCommitResponse, version=version)
         return {
             TopicPartition(told.name, row.partition_index): _place_error(
-                row.error_code, tried, told.name, row.partition_index, connection
+                row.error_code,
+                tried,
+                told.name,
+                row.partition_index,
+                connection,
+                cure=_HAS_MEMBERS if row.error_code == ErrorCode.UNKNOWN_MEMBER_ID else None,
             )
             for told in answer.topics
             for row in told.partitions
@@ -187,5 +194,9 @@ def _committed(told: OffsetFetchResponseGroup, tried: str, connection: Connectio
     return committed
 
 
-def _place_error(code: int, tried: str, topic: str, partition: int, connection: Connection) -> BrokerError | None:
-    return broker_error(code, tried, broker=connection.name, topic=topic, partition=partition) if code else None
+def _place_error(
+    code: int, tried: str, topic: str, partition: int, connection: Connection, *, cure: str | None = None
+) -> BrokerError | None:
+    if not code:
+        return None
+    return broker_error(code, tried, cure=cure, broker=connection.name, topic=topic, partition=partition)

@@ -30,7 +30,7 @@ async def describe_log_dirs(
         return dict.fromkeys(asked, tuple(_described(told, connection) for told in answer.results))
 
     async def attempt(left: Sequence[int]) -> Outcomes[int, LogDirs]:
-        return await calls.at_brokers({broker: broker for broker in left}, ask)
+        return await calls.at_brokers({broker: await calls.member(_TRIED, broker) for broker in left}, ask)
 
     wanted = sorted(calls.cluster.image.brokers) if brokers is None else brokers
     return await calls.for_each(_TRIED, wanted, attempt, timeout_ms)

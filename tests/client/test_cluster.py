@@ -72,7 +72,7 @@ async def test_an_advertised_address_that_cannot_be_reached_is_told() -> None:
             pass
     assert str(told.value) == (
         "find the cluster: broker1:9092 (broker 1): connection refused. "
-        "Check bootstrap_servers, and advertised.listeners of the brokers"
+        "Check the bootstrap servers, and advertised.listeners of the brokers"
     )
 
 

@@ -117,7 +117,7 @@ async def test_a_wrong_port(unused_port: int) -> None:
         await find(f"127.0.0.1:{unused_port}")
     assert str(told.value) == (
         f"find the cluster: 127.0.0.1:{unused_port}: connection refused. "
-        "Check bootstrap_servers, and advertised.listeners of the brokers"
+        "Check the bootstrap servers, and advertised.listeners of the brokers"
     )
 
 
@@ -134,7 +134,7 @@ async def test_a_listener_that_cannot_be_reached_where_it_is_advertised(unused_p
             await find(broker.bootstrap)
     assert str(told.value) == (
         f"find the cluster: 127.0.0.1:{unused_port} (broker 1): connection refused. "
-        "Check bootstrap_servers, and advertised.listeners of the brokers"
+        "Check the bootstrap servers, and advertised.listeners of the brokers"
     )
 
 
