@@ -22,5 +22,8 @@ class LineError(Exception):
     """A line that is no record; says which and why."""
 
 
-Parse = Callable[[bytes, int], InputRecord]
-"""Makes a record of a line (without its end) and its number, from 1 on. Raises LineError."""
+Parse = Callable[[bytes, int], InputRecord | None]
+"""Makes a record of a line (without its end) and its number, from 1 on; None where it is to be skipped.
+
+Raises LineError.
+"""

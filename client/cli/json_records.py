@@ -9,6 +9,7 @@ Keys, values and header values are text, null, or, where their bytes are no UTF-
 Read, every member may be missing; `key` and `value` are then null. `headers` may also be an object, `timestamp` also
 ISO 8601. A key or value that is a number, an array or another object stands for its compact JSON text. `topic`,
 `offset` and `timestamp_type` are not looked at, so that what was printed can be sent again; other members are refused.
+Blank lines are skipped, as by others who read lines of JSON.
 """
 
 from __future__ import annotations
@@ -51,8 +52,10 @@ _DECODER = msgspec.json.Decoder(_Told)
 _ENCODER = msgspec.json.Encoder()
 
 
-def parse_json(line: bytes, number: int) -> InputRecord:
-    """The record of a line of JSON. Raises LineError."""
+def parse_json(line: bytes, number: int) -> InputRecord | None:
+    """The record of a line of JSON; None for a blank one, which separates nothing. Raises LineError."""
+    if not line or line.isspace():
+        return None
     try:
         told = _DECODER.decode(line)
         headers = told.headers.items() if isinstance(told.headers, dict) else told.headers or ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from client.cli import UsageError, fail
 from client.cli.argument_types import assignment, not_negative, separator
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from client.config import Acks
 
 _STDIN = 0
+_MAX_REQUEST_SIZE = 1048576  # the producer's own default
+_LARGER_AS_TEXT = 8  # a byte of a record is at most six of its line: \u0041, in JSON
 _ACKS: dict[str, Acks] = {"0": 0, "1": 1, "-1": -1, "all": "all"}
 
 
@@ -102,11 +104,12 @@ async def run(arguments: argparse.Namespace) -> int:
     from client.producer import Producer
 
     parse = _parse(arguments)
-    settings = {
+    settings: dict[str, Any] = {
         "acks": _ACKS[arguments.acks],
         "compression_type": arguments.compression_type,
         "compression_level": arguments.compression_level,
         "partitioner": arguments.partitioner.replace("-", "_"),
+        "max_request_size": _MAX_REQUEST_SIZE,
     }
     try:
         settings |= client_settings(arguments, Producer)
@@ -114,14 +117,13 @@ async def run(arguments: argparse.Namespace) -> int:
         progress = Progress(os.fstat(descriptor).st_size if arguments.file else None)
         try:
             async with Producer(arguments.bootstrap_server, **settings) as producer:
-                outcome = await send_lines(producer, arguments.topic, descriptor, parse, progress)
+                longest = _LARGER_AS_TEXT * settings["max_request_size"]
+                outcome = await send_lines(producer, arguments.topic, descriptor, parse, progress, longest_line=longest)
         finally:
             progress.clear()
-    except (ClientError, OSError, LineError) as error:
+        outcome.raise_failure()
+    except (ClientError, OSError, ValueError, LineError) as error:
         return fail(error)
-    if outcome.error is not None:
-        print(f"{outcome.failed} of {outcome.sent} records were not acknowledged", file=sys.stderr)
-        return fail(outcome.error)
     if arguments.summary or is_terminal(sys.stderr):
         print(progress.summary(), file=sys.stderr)
     return 0
@@ -136,9 +138,9 @@ def _parse(arguments: argparse.Namespace) -> Parse:
     if key is None and not headers and partition is None and time is None:
         return parse
 
-    def complete(line: bytes, number: int) -> InputRecord:
+    def complete(line: bytes, number: int) -> InputRecord | None:
         told = parse(line, number)
-        return told._replace(
+        return told and told._replace(
             key=key if told.key is None else told.key,
             headers=[*told.headers, *headers],
             partition=told.partition if partition is None else partition,

@@ -24,6 +24,11 @@ class Outcome:
         self.sent += 1
         self._waiting.append(record)
 
+    def raise_failure(self) -> None:
+        """Raises ValueError if a record failed: how many did, and why the first."""
+        if self.error is not None:
+            raise ValueError(f"{self.failed} of {self.sent} records were not acknowledged: {self.error}")
+
     def look(self) -> int:
         """Count those that are done, and forget them; return how many they were."""
         before = len(self._waiting)
@@ -38,15 +43,21 @@ class Outcome:
         return before - len(waiting)
 
 
-async def send_lines(producer: Producer, topic: str, descriptor: int, parse: Parse, progress: Progress) -> Outcome:
+async def send_lines(
+    producer: Producer, topic: str, descriptor: int, parse: Parse, progress: Progress, *, longest_line: int
+) -> Outcome:
     """Send a record for each line, and wait until all are acknowledged. Raises ClientError, LineError, OSError."""
     outcome = Outcome()
-    async for lines in read_lines(descriptor):
+    number = 0
+    async for lines in read_lines(descriptor, longest_line):
+        sent = outcome.sent
         for line in lines:
-            key, value, headers, partition, time = parse(line, outcome.sent + 1)
-            outcome.add(await producer.send(topic, value, key, partition, headers, time))
+            number += 1
+            if (record := parse(line, number)) is not None:
+                key, value, headers, partition, time = record
+                outcome.add(await producer.send(topic, value, key, partition, headers, time))
         size = sum(map(len, lines)) + len(lines)
-        progress.add(len(lines), size, progress.bytes + size)
+        progress.add(outcome.sent - sent, size, progress.bytes + size)
         outcome.look()
     await producer.flush()
     outcome.look()

@@ -13,13 +13,16 @@ import struct
 import time
 from typing import TYPE_CHECKING
 
-from client.cli import fail
+from client.cli import UsageError, fail
 from client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
 
 if TYPE_CHECKING:
+    from asyncio import Future
+
     from client.cli.perf.report import Report
     from client.consumer import Consumer
     from client.producer import Producer
+    from client.record import RecordMetadata
 
 _MARK = struct.Struct(">qq")
 
@@ -36,6 +39,8 @@ async def run(arguments: argparse.Namespace) -> int:
     from client.errors import ClientError
     from client.producer import Producer
 
+    if arguments.record_size < _MARK.size:
+        raise UsageError(f"--record-size is at least {_MARK.size}: by so many bytes records know each other again")
     try:
         of_producer, of_consumer = settings_of_each(arguments, Producer, Consumer)
         of_producer.setdefault("linger_ms", 0)
@@ -69,6 +74,7 @@ class _EndToEnd:
         self._report = report
         self._run = time.time_ns()
         self._due: dict[int, float] = {}
+        self._error: BaseException | None = None  # of the first record that was refused
 
     async def run(self) -> None:
         """Raises ClientError, and ValueError when a record does not come."""
@@ -102,12 +108,19 @@ class _EndToEnd:
 
     async def _send(self, number: int, due: float) -> None:
         self._due[number] = due
-        await self._producer.send(self._topic, _MARK.pack(self._run, number) + self._padding)
+        record = await self._producer.send(self._topic, _MARK.pack(self._run, number) + self._padding)
+        record.add_done_callback(self._acknowledged)
+
+    def _acknowledged(self, record: Future[RecordMetadata]) -> None:
+        if not record.cancelled():
+            self._error = self._error or record.exception()
 
     async def _read_one(self, count: int) -> None:
-        """Read the record that makes `count` of them."""
+        """Read the record that makes `count` of them. Raises what kept one from being sent."""
         while True:
             records = await self._consumer.poll(self._timeout_ms, 1)
+            if self._error is not None:
+                raise self._error
             if not records:
                 raise ValueError(f"none of {len(self._due)} records came within {self._timeout_ms} ms")
             value = records[0].value or b""

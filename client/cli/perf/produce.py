@@ -49,8 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
             report = Report("sent", interval_ms=arguments.reporting_interval, as_json=arguments.json)
             with report.finished():
                 outcome = await _send(producer, arguments, payloads, report)
-                if outcome.error is not None:
-                    raise outcome.error
+                outcome.raise_failure()
     except (ClientError, OSError, ValueError) as error:
         return fail(error)
     return 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from client.cli.input_record import InputRecord, LineError
 from client.cli.json_records import format_json, parse_json
+from client.cli.lines import read_lines
 from client.cli.text_lines import TextLines, from_properties
 from client.record import ConsumerRecord
 
@@ -69,7 +71,6 @@ def test_a_line_of_json(line: str, record: InputRecord) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "",
         "[]",
         '{"val": 1}',
         '{"partition": -1}',
@@ -84,6 +85,33 @@ def test_a_line_of_json(line: str, record: InputRecord) -> None:
 def test_a_line_of_json_that_is_no_record(line: str) -> None:
     with pytest.raises(LineError, match=r"^line 9 is no record in JSON: "):
         parse_json(line.encode(), 9)
+
+
+def test_a_blank_line_between_lines_of_json_is_no_record() -> None:
+    assert [parse_json(line, 1) for line in (b"", b" \t", b"{}")] == [None, None, InputRecord(None, None, [])]
+
+
+async def read_into(lines: list[bytes], file: Path, longest: int) -> None:
+    with file.open("rb") as opened:
+        async for some in read_lines(opened.fileno(), longest):
+            lines += some
+
+
+async def test_a_line_may_be_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"a\n" + b"b" * 1_000_000 + b"\r\n\n" + b"c" * 700_000)
+    lines: list[bytes] = []
+    await read_into(lines, file, 1_000_002)
+    assert lines == [b"a", b"b" * 1_000_000, b"", b"c" * 700_000]
+
+
+async def test_a_line_without_an_end_is_refused_and_named_after_those_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"a\nb\n" + b"c" * 5_000_000)
+    lines: list[bytes] = []
+    with pytest.raises(LineError, match=r"^line 3 is longer than 3000000 bytes: "):
+        await read_into(lines, file, 3_000_000)
+    assert lines == [b"a", b"b"]
 
 
 @pytest.mark.parametrize(

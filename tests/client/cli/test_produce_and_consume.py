@@ -102,6 +102,34 @@ async def test_what_consume_prints_as_json_produce_sends_again(bootstrap: str, m
     assert [record._replace(offset=record.offset - 2) for record in again] == [first, second]
 
 
+async def test_blank_lines_of_json_are_skipped_and_lines_are_counted_all_the_same(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    to = ("produce", "--bootstrap-server", bootstrap, "--topic", await make_topic(), "--format", "json")
+    _, err = await run(*to, "--summary", stdin=b'{"value": "1"}\n\n \n{"value": "2"}\n')
+    assert err.startswith("2 records, ")
+    _, err = await run(*to, "--key", "k", stdin=b'\n\n{"value": "3"}\n{"value"', status=1)
+    assert err.startswith("error: line 4 is no record in JSON: ")
+    assert [record.value for record in await read(bootstrap, to[4], 3)] == [b"1", b"2", b"3"]
+
+
+async def test_what_is_refused_is_told_once(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(max_message_bytes=200)
+    at = ("--bootstrap-server", bootstrap, "--topic", topic)
+    long = b"x" * 500 + b"\n"
+    _, err = await run("produce", *at, "--command-property", "batch.size=1", stdin=long + b"short\n" + long, status=1)
+    refused = f"send records on {topic}-0 at {bootstrap} (broker 1): MESSAGE_TOO_LARGE"
+    assert err.startswith(f"error: 2 of 3 records were not acknowledged: {refused}")
+    assert err.count("\n") == 1
+    _, err = await run("perf", "produce", *at, "--record-size", "500", "--num-records", "9", status=1)
+    assert err.startswith(f"error: 9 of 9 records were not acknowledged: {refused}")
+    assert err.count("\n") == 1
+    slow = ("--num-records", "3", "--record-size", "500", "--timeout-ms", "300")
+    _, err = await run("perf", "e2e", *at, *slow, status=1)
+    assert err.startswith(f"error: {refused}")
+    assert err.count("\n") == 1
+
+
 async def test_records_without_a_partition_go_where_the_partitioner_says(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(3)
     to = ("produce", "--bootstrap-server", bootstrap, "--topic", topic, "--partitioner", "round-robin")
