@@ -24,6 +24,8 @@ from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from typing import Any
 
+from client.cli.command_parser import CommandParser, with_word_first
+
 COMMANDS = {
     "produce": "Send lines of standard input or of a file",
     "consume": "Print records",
@@ -39,6 +41,9 @@ COMMANDS = {
 FAILED = 1
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+
+_OF_ALL_COMMANDS = ("--bootstrap-server", "--command-config", "--command-property")
+"""Flags that may stand before the command; each has a value."""
 
 _STATUSES = (
     "exit status: 0 done, 1 failed, 2 a command line that cannot be, 130 Ctrl-C, 141 the reader of our output left, "
@@ -75,18 +80,29 @@ def _run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=_program(), description="Work with the brokers of a Kafka cluster.", epilog=_STATUSES
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
+    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=CommandParser)
+    ordered = with_word_first(arguments, _OF_ALL_COMMANDS.__contains__)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=f"{summary}.", epilog=_STATUSES)
-        if name == wanted:
+        if [name] == ordered[:1]:
             _module(name).add_arguments(command)
-    parsed = parser.parse_args(arguments)
+    if ordered and ordered[0].partition("=")[0] in _OF_ALL_COMMANDS:
+        parser.error(f"say which command: {', '.join(COMMANDS)}")
+    parsed = parser.parse_args(ordered)
     try:
         status: int | Coroutine[None, None, int] = _module(parsed.command).run(parsed)
         return status if isinstance(status, int) else _on_loop(status)
     except UsageError as error:
         commands.choices[parsed.command].error(str(error))
+
+
+class _PrintVersion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from client.connection import SOFTWARE_NAME, SOFTWARE_VERSION
+
+        print(f"{SOFTWARE_NAME} {SOFTWARE_VERSION}")
+        parser.exit()
 
 
 def _program() -> str:
@@ -110,13 +126,16 @@ def _module(command: str) -> Any:
 
 
 def _on_loop(command: Coroutine[None, None, int]) -> int:
-    try:
-        import uvloop
-    except ImportError:
-        import asyncio
+    from client.cli.client_log import printed_warnings
 
-        return asyncio.run(command)
-    return uvloop.run(command)
+    with printed_warnings():
+        try:
+            import uvloop
+        except ImportError:
+            import asyncio
+
+            return asyncio.run(command)
+        return uvloop.run(command)
 
 
 def fail(error: BaseException) -> int:

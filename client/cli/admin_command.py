@@ -17,14 +17,6 @@ Work = Callable[["Admin", argparse.Namespace], Awaitable[int]]
 """What an action does with an Admin; it returns the exit status."""
 
 
-def add_actions(parser: argparse.ArgumentParser, summaries: dict[str, str]) -> dict[str, argparse.ArgumentParser]:
-    """The parsers of a command's actions, by name; `arguments.action` is the one that was typed."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(summaries))
-    return {
-        name: actions.add_parser(name, help=summary, description=f"{summary}.") for name, summary in summaries.items()
-    }
-
-
 async def with_admin(arguments: argparse.Namespace, work: Work) -> int:
     """Run `work`; what it raises of the client is told in a line."""
     from client.admin.admin import Admin

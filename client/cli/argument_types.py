@@ -24,6 +24,13 @@ def not_negative(text: str) -> int:
     return number
 
 
+def named(text: str) -> str:
+    """The name of a topic or group."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a name has at least one character")
+    return text
+
+
 def assignment(text: str) -> tuple[str, str]:
     """`name=value`; the value may be empty and may hold more of "="."""
     name, sign, value = text.partition("=")

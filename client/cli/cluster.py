@@ -7,7 +7,9 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from client.cli import fail
-from client.cli.admin_command import add_actions, status_of, with_admin
+from client.cli.admin_command import status_of, with_admin
+from client.cli.argument_types import named
+from client.cli.command_parser import CommandParser
 from client.cli.connection_arguments import add_connection_arguments
 from client.cli.tables import add_json_argument, print_json, print_rows
 
@@ -22,12 +24,13 @@ _ACTIONS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = add_actions(parser, _ACTIONS)
+def add_arguments(parser: CommandParser) -> None:
+    parser.default_action = "describe"
+    actions = parser.add_actions(_ACTIONS)
     for action in actions.values():
         add_connection_arguments(action)
         add_json_argument(action)
-    actions["log-dirs"].add_argument("--topic", metavar="NAME", help="partitions of this topic only")
+    actions["log-dirs"].add_argument("--topic", type=named, metavar="NAME", help="partitions of this topic only")
 
 
 def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:

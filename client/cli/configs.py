@@ -8,7 +8,9 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from client.cli import UsageError
-from client.cli.admin_command import add_actions, status_of, with_admin
+from client.cli.admin_command import status_of, with_admin
+from client.cli.argument_types import named, not_negative
+from client.cli.command_parser import CommandParser
 from client.cli.connection_arguments import add_connection_arguments
 from client.cli.tables import add_json_argument, print_rows
 
@@ -30,8 +32,8 @@ _OWN_SOURCES = {
 """The source of what was set for a resource itself, by its type and whether it has a name."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = add_actions(parser, _ACTIONS)
+def add_arguments(parser: CommandParser) -> None:
+    actions = parser.add_actions(_ACTIONS)
     for action in actions.values():
         add_connection_arguments(action)
         _add_entity_arguments(action)
@@ -53,11 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_entity_arguments(parser: argparse.ArgumentParser) -> None:
     entity = parser.add_mutually_exclusive_group(required=True)
-    entity.add_argument("--topic", metavar="NAME", help="of a topic")
-    entity.add_argument("--broker", type=int, metavar="ID", help="of one broker")
+    entity.add_argument("--topic", type=named, metavar="NAME", help="of a topic")
+    entity.add_argument("--broker", type=not_negative, metavar="ID", help="of one broker")
     entity.add_argument("--broker-defaults", action="store_true", help="of all brokers together")
-    entity.add_argument("--broker-logger", type=int, metavar="ID", help="log levels of one broker")
-    entity.add_argument("--group", metavar="ID", help="of a group")
+    entity.add_argument("--broker-logger", type=not_negative, metavar="ID", help="log levels of one broker")
+    entity.add_argument("--group", type=named, metavar="ID", help="of a group")
 
 
 def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:

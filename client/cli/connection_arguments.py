@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from client.cli.argument_types import assignment
+from client.cli.argument_types import assignment, named
 
 _OTHER_NAMES = {
     "max_in_flight_requests_per_connection": "max_in_flight",
@@ -41,7 +41,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_topic_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topic", required=True, help="the topic's name")
+    parser.add_argument("--topic", type=named, required=True, help="the topic's name")
 
 
 def client_settings(arguments: argparse.Namespace, client: type) -> dict[str, Any]:

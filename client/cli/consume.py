@@ -11,7 +11,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from client.cli import UsageError, fail
-from client.cli.argument_types import assignment, not_negative, positive
+from client.cli.argument_types import assignment, named, not_negative, positive
 from client.cli.connection_arguments import add_connection_arguments, add_topic_argument
 from client.cli.reading_range import ReadingRange, start
 from client.cli.times import timestamp
@@ -39,6 +39,7 @@ def _add_range_arguments(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--group",
+        type=named,
         metavar="ID",
         help="be a member of this group: share the partitions with others, commit what was read",
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 from client.cli import UsageError, fail
-from client.cli.admin_command import add_actions, status_of, with_admin
-from client.cli.argument_types import not_negative
+from client.cli.admin_command import status_of, with_admin
+from client.cli.argument_types import named, not_negative
+from client.cli.command_parser import CommandParser
 from client.cli.connection_arguments import add_connection_arguments
 from client.cli.tables import add_json_argument, print_json, print_rows
 from client.cli.times import duration_ms, now_ms, timestamp
@@ -27,21 +28,28 @@ _ACTIONS = {
     "delete-offsets": "Forget committed offsets of topics that no member reads",
 }
 _INACTIVE = ("Empty", "Dead")
+_STATES = (
+    *("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable", "NotReady"),
+    *_INACTIVE,
+)
+_TYPES = ("classic", "consumer", "share", "streams")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = add_actions(parser, _ACTIONS)
+def add_arguments(parser: CommandParser) -> None:
+    actions = parser.add_actions(_ACTIONS)
     for name, action in actions.items():
         add_connection_arguments(action)
         if name == "describe":
-            action.add_argument("--group", action="append", metavar="ID", help="repeatable (default: all groups)")
+            action.add_argument(
+                "--group", action="append", type=named, metavar="ID", help="repeatable (default: all groups)"
+            )
         elif name == "delete":
-            action.add_argument("--group", action="append", required=True, metavar="ID", help="repeatable")
+            action.add_argument("--group", action="append", type=named, required=True, metavar="ID", help="repeatable")
         elif name != "list":
-            action.add_argument("--group", required=True, metavar="ID")
+            action.add_argument("--group", type=named, required=True, metavar="ID")
     listing = actions["list"]
-    listing.add_argument("--state", type=_names, default=[], metavar="STATE[,STATE]", help="Stable, Empty, …")
-    listing.add_argument("--type", type=_names, default=[], metavar="TYPE[,TYPE]", help="classic, consumer")
+    listing.add_argument("--state", type=_states, default=[], metavar="STATE[,STATE]", help=", ".join(_STATES))
+    listing.add_argument("--type", type=_types, default=[], metavar="TYPE[,TYPE]", help=", ".join(_TYPES))
     actions["describe"].add_argument("--members", action="store_true", help="print members, not partitions")
     _add_topic_arguments(actions["delete-offsets"], required=True)
     _add_reset_arguments(actions["reset-offsets"])
@@ -224,8 +232,22 @@ async def _delete_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
 def _topic(text: str) -> tuple[str, list[int]]:
     """`name` or `name:0,1`, for argparse."""
     name, colon, numbers = text.partition(":")
-    return name, [not_negative(number) for number in numbers.split(",")] if colon else []
+    return named(name), [not_negative(number) for number in numbers.split(",")] if colon else []
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def _states(text: str) -> list[str]:
+    return _chosen(text, _STATES)
+
+
+def _types(text: str) -> list[str]:
+    return _chosen(text, _TYPES)
+
+
+def _chosen(text: str, known: Sequence[str]) -> list[str]:
+    """Words of `known`, in whatever case, with commas between; another one is refused, for it would find nothing."""
+    by_word = {word.lower(): word for word in known}
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word.lower() not in by_word:
+            raise argparse.ArgumentTypeError(f"there is no {word}: there are {', '.join(known)}")
+    return [by_word[word.lower()] for word in words]

@@ -10,8 +10,9 @@ from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING
 
 from client.cli import UsageError
-from client.cli.admin_command import add_actions, status_of, with_admin
-from client.cli.argument_types import assignment, not_negative, positive
+from client.cli.admin_command import status_of, with_admin
+from client.cli.argument_types import assignment, named, not_negative, positive
+from client.cli.command_parser import CommandParser
 from client.cli.connection_arguments import add_connection_arguments
 from client.cli.tables import add_json_argument, print_json, print_rows
 from client.cli.times import timestamp
@@ -35,16 +36,21 @@ _ACTIONS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = add_actions(parser, _ACTIONS)
+def add_arguments(parser: CommandParser) -> None:
+    actions = parser.add_actions(_ACTIONS)
     for name, action in actions.items():
         add_connection_arguments(action)
         if name in ("create", "alter", "offsets", "delete-records"):
-            action.add_argument("--topic", required=True, help="the topic's name")
+            action.add_argument("--topic", type=named, required=True, help="the topic's name")
         elif name != "list":
             required = name == "delete"
             action.add_argument(
-                "--topic", action="append", required=required, metavar="NAME", help="a topic's name (repeatable)"
+                "--topic",
+                action="append",
+                type=named,
+                required=required,
+                metavar="NAME",
+                help="a topic's name (repeatable)",
             )
         if name in ("create", "alter"):
             _add_layout_arguments(action)

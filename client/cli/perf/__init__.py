@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import Any
 
 from client.cli import UsageError
+from client.cli.command_parser import CommandParser
 
 _MODULES = {"produce": "produce", "consume": "consume", "e2e": "end_to_end"}
 _SUMMARIES = {
@@ -29,10 +30,9 @@ _SUMMARIES = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="produce|consume|e2e")
-    for name, summary in _SUMMARIES.items():
-        _module(name).add_arguments(actions.add_parser(name, help=summary, description=f"{summary}."))
+def add_arguments(parser: CommandParser) -> None:
+    for name, action in parser.add_actions(_SUMMARIES).items():
+        _module(name).add_arguments(action)
 
 
 def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:

@@ -120,6 +120,17 @@ async def test_configs_of_a_topic_and_of_brokers(bootstrap: str, make_topic: Mak
     await becomes(lambda: values(*defaults), before)
 
 
+async def test_a_broker_that_is_not_there_is_told_at_once(bootstrap: str) -> None:
+    [broker] = (await run_json("cluster", "describe", "--bootstrap-server", bootstrap))["brokers"]
+    told = f"the cluster has no broker 77 (it has {broker['broker']}). Check its id, and that it runs"
+    for arguments in (
+        ("configs", "describe", "--broker", "77"),
+        ("configs", "describe", "--broker-logger", "77"),
+        ("configs", "alter", "--broker", "77", "--add-config", "log.retention.ms=1"),
+    ):
+        assert told in await said(*arguments, "--bootstrap-server", bootstrap, status=1)
+
+
 async def test_log_levels_of_a_running_broker(bootstrap: str) -> None:
     [broker] = (await run_json("cluster", "describe", "--bootstrap-server", bootstrap))["brokers"]
     its = ("--bootstrap-server", bootstrap, "--broker-logger", str(broker["broker"]))
@@ -204,7 +215,6 @@ async def test_what_lies_in_log_directories(bootstrap: str, make_topic: MakeTopi
         ("configs", "describe", "--topic", "t", "--broker", "1"),
         ("configs", "alter", "--topic", "t"),
         ("configs", "alter", "--topic", "t", "--add-config", "retention.ms"),
-        ("cluster",),
     ],
 )
 def test_a_command_line_that_cannot_be_is_refused(

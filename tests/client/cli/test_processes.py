@@ -152,12 +152,12 @@ async def test_what_cannot_be_done_is_told_in_one_line(bootstrap: str, make_topi
     _, err = await run(*produce(bootstrap, topic, "--file", "/no/such/file"), status=1)
     assert err == "error: [Errno 2] No such file or directory: '/no/such/file'\n"
     _, err = await run(*consume("127.0.0.1:1", topic), status=1)
-    assert err.startswith("error: find the cluster: 127.0.0.1:1: connection refused. Check bootstrap_servers")
+    assert err.startswith("error: find the cluster: 127.0.0.1:1: connection refused. Check the bootstrap servers")
     zstd = ("--compression-type", "zstd", "--compression-level", "99")
     _, err = await run(*produce(bootstrap, topic, *zstd), stdin=b"x", status=1)
     assert "compression_level is 99. zstd has the levels -131072 to 22" in err
     _, err = await run(*consume("nowhere:x", topic), status=1)
-    assert err.startswith("error: configure the client: bootstrap_servers is 'nowhere:x'")
+    assert err.startswith("error: configure the client: the bootstrap server is 'nowhere:x'")
 
 
 @pytest.mark.parametrize(

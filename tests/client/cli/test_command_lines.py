@@ -1,0 +1,85 @@
+"""What stands where on a command line, and what is refused before any broker is asked."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.client.cli.commands import run, run_json
+from tests.client.conftest import MakeTopic
+
+ROOT = Path(__file__).parents[3]
+
+
+async def test_flags_may_stand_before_the_action_and_those_of_the_cluster_before_the_command(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic()
+    at = ("--bootstrap-server", bootstrap)
+    out, _ = await run("topics", "describe", *at, "--topic", topic)
+    for arguments in (
+        ("topics", *at, "describe", "--topic", topic),
+        ("topics", "--topic", topic, *at, "describe"),
+        ("topics", f"--bootstrap-server={bootstrap}", f"--topic={topic}", "describe"),
+        ("topics", "--boot", bootstrap, "--topic", topic, "describe"),
+        (*at, "topics", "describe", "--topic", topic),
+        (*at, "--command-property", "client.id=topics", "topics", "--topic", topic, "describe"),
+    ):
+        assert (await run(*arguments))[0] == out
+
+
+async def test_the_value_of_a_flag_is_no_action(bootstrap: str) -> None:
+    created = await run("topics", "--topic", "list", "--if-not-exists", "create", "--bootstrap-server", bootstrap)
+    assert created == ([b"list is created"], "")
+    _, err = await run("topics", "--topic", "list", status=2)
+    assert "say what to do: create, list, describe, " in err
+
+
+async def test_the_cluster_is_described_where_nothing_else_is_asked_for(bootstrap: str) -> None:
+    assert (await run_json("cluster", "--bootstrap-server", bootstrap))["brokers"]
+    assert await run("cluster", "--bootstrap-server", bootstrap) == await run(
+        "cluster", "describe", "--bootstrap-server", bootstrap
+    )
+
+
+@pytest.mark.parametrize("command", ["topics", "groups", "configs", "perf"])
+async def test_a_command_without_its_action_names_those_that_there_are(command: str) -> None:
+    _, err = await run(command, "--bootstrap-server", "127.0.0.1:1", status=2)
+    assert f"python -m client {command}: error: say what to do: " in err
+
+
+async def test_a_line_without_a_command_names_those_that_there_are() -> None:
+    _, err = await run("--bootstrap-server", "127.0.0.1:1", status=2)
+    assert err.endswith("error: say which command: produce, consume, topics, groups, configs, cluster, doctor, perf, "
+                        "dump-log\n")  # fmt: skip
+
+
+async def test_help_needs_no_action() -> None:
+    out, _ = await run("topics", "--topic", "t", "--help")
+    assert b"    delete-records      Delete the oldest records of partitions" in out
+    out, _ = await run("topics", "--topic", "t", "--help", "create")
+    assert out[0].startswith(b"usage: python -m client topics create ")
+
+
+async def test_the_version_is_that_of_the_package() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert await run("--version") == ([f"odradek {version}".encode()], "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("groups", "describe", "--group="), "argument --group: a name has at least one character"),
+        (("topics", "describe", "--topic= "), "argument --topic: a name has at least one character"),
+        (("configs", "describe", "--topic="), "argument --topic: a name has at least one character"),
+        (("configs", "describe", "--broker", "-1"), "argument --broker: -1 is below 0"),
+        (("groups", "list", "--state", "stable,Foo"), "argument --state: there is no Foo: there are Prep"),
+        (("groups", "list", "--type", "Foo"), "argument --type: there is no Foo: there are classic, consumer, "),
+        (("perf", "e2e", "--topic", "t", "--num-records", "1", "--record-size", "15"), "--record-size is at least 16"),
+    ],
+)
+async def test_a_value_that_cannot_be_is_refused_and_named(arguments: tuple[str, ...], complaint: str) -> None:
+    _, err = await run(*arguments, status=2)
+    assert complaint in err
