@@ -2,14 +2,17 @@
 
 | name | rule | rebalancing |
 |---|---|---|
-| `range` | of each topic in turn: partitions in order, members in order, blocks as even as can be | eager |
+| `range` | of each topic: partitions in order, members in order, blocks of M = ceil(partitions / members) | eager |
 | `roundrobin` | all partitions in order, dealt out one by one to those who subscribe to their topic | eager |
 | `sticky` | even, with as few changes as possible (`client.group.sticky`) | eager |
 | `cooperative-sticky` | the same; partitions move in two steps, and nobody stops (KIP-429) | cooperative |
 
 Eager: every member gives all up before it joins again. Members are ordered by instance id if they have one, before
-those who have none, and by member id. Range gives the first (partitions mod members) members one more than the others.
-Source: Kafka `RangeAssignor`, `RoundRobinAssignor`.
+those who have none, and by member id. Source: Kafka `RangeAssignor`, `RoundRobinAssignor`.
+
+Differs from Kafka: there `range` gives the first (partitions mod members) members one more than the others. Here every
+member has M, and what is missing is missing at the end: of 10 partitions three members have 4, 4 and 2, and of 4
+partitions 2, 2 and none. So partition p is member p // M's, whatever the rest.
 """
 
 from __future__ import annotations
@@ -35,12 +38,9 @@ def assign_range(subscribers: Sequence[Subscriber], partitions: Mapping[str, int
     assignment: Assignment = {one.member_id: [] for one in subscribers}
     for topic in sorted(_topics(subscribers) & partitions.keys()):
         takers = [one for one in _ordered(subscribers) if topic in one.topics]
-        share, rest = divmod(partitions[topic], len(takers))
-        start = 0
-        for place, taker in enumerate(takers):
-            end = start + share + (place < rest)
-            assignment[taker.member_id] += [TopicPartition(topic, index) for index in range(start, end)]
-            start = end
+        share = -(-partitions[topic] // len(takers))  # rounded up
+        for index in range(partitions[topic]):
+            assignment[takers[index // share].member_id].append(TopicPartition(topic, index))
     return assignment
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -25,16 +26,31 @@ def text(assignment: Assignment) -> dict[str, str]:
     return {member: " ".join(map(str, partitions)) for member, partitions in assignment.items()}
 
 
-def test_range_gives_blocks_of_each_topic_and_the_first_members_one_more() -> None:
+def test_range_gives_equal_blocks_of_each_topic_and_the_last_members_what_is_left() -> None:
     assert text(ASSIGNORS["range"].assign(members("t0", "t1"), {"t0": 3, "t1": 3})) == {
         "C0": "t0-0 t0-1 t1-0 t1-1",
         "C1": "t0-2 t1-2",
     }
     assert text(ASSIGNORS["range"].assign(members("t", count=3), {"t": 10})) == {
         "C0": "t-0 t-1 t-2 t-3",
-        "C1": "t-4 t-5 t-6",
-        "C2": "t-7 t-8 t-9",
+        "C1": "t-4 t-5 t-6 t-7",
+        "C2": "t-8 t-9",
     }
+    assert text(ASSIGNORS["range"].assign(members("t", count=3), {"t": 4})) == {
+        "C0": "t-0 t-1",
+        "C1": "t-2 t-3",
+        "C2": "",
+    }
+
+
+@given(st.integers(1, 40), st.integers(1, 12))
+def test_range_is_the_formula(partitions: int, count: int) -> None:
+    group = members("t", count=count)
+    found = ASSIGNORS["range"].assign(list(reversed(group)), {"t": partitions})
+    share = math.ceil(partitions / count)
+    every = [TopicPartition("t", index) for index in range(partitions)]
+    by_id = sorted(one.member_id for one in group)
+    assert found == {member: every[place * share : (place + 1) * share] for place, member in enumerate(by_id)}
 
 
 def test_round_robin_deals_out_and_passes_over_those_who_do_not_subscribe() -> None:
