@@ -7,13 +7,12 @@ async with Consumer("localhost:9092", auto_offset_reset="earliest") as consumer:
         print(record.offset, record.value)
 ```
 Between `assign` and the first poll (or the first step of `async for`) nothing is fetched, so that a seek comes first;
-from then on the `fetcher` works ahead in the background, within bounds. Partitions take turns by what a fetch brought.
+from then on the `fetcher` works ahead in the background, within bounds, and `turns` hands out what it brought.
 The position of a partition moves with each record that is handed out, and past those that are not for users.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -30,7 +29,7 @@ from client.config import (
     parse_names,
 )
 from client.connection import Network, TcpNetwork
-from client.errors import ClientError, ClosedError, ConfigurationError
+from client.errors import ClosedError, ConfigurationError
 from client.fetcher import Fetcher
 from client.group.classic_group import ClassicGroup
 from client.group.consumer_group import ConsumerGroup
@@ -40,6 +39,7 @@ from client.offset_lookup import OffsetLookup
 from client.offset_places import EARLIEST, LATEST
 from client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
 from client.subscription import PartitionState, Subscription
+from client.turns import Turns
 
 
 class Consumer:
@@ -100,11 +100,11 @@ class Consumer:
         self._network = network or TcpNetwork()
         self._timeout_ms = default_api_timeout_ms
         self._subscription = Subscription()
-        self._current: PartitionState | None = None
         self._is_closed = True  # until start()
         self._cluster: Cluster
         self._lookup: OffsetLookup
         self._fetcher: Fetcher
+        self._turns: Turns
         self._group: Group | None = None
 
     async def __aenter__(self) -> Self:
@@ -129,9 +129,10 @@ class Consumer:
             raise
         self._lookup = OffsetLookup(self._config, self._cluster)
         self._fetcher = Fetcher(self._config, self._cluster, self._subscription, self._lookup)
+        self._turns = Turns(self._subscription, self._fetcher, self._look)
         if self._config.group_id is not None:
             kind = ConsumerGroup if self._config.group_protocol == "consumer" else ClassicGroup
-            self._group = kind(self._config, self._cluster, self._subscription, self._reassigned, self._interrupt)
+            self._group = kind(self._config, self._cluster, self._subscription, self._reassigned, self._turns.interrupt)
             self._fetcher.positions.read_committed_offsets = self._group.offsets.committed
         self._is_closed = False
 
@@ -289,103 +290,44 @@ class Consumer:
         OffsetOutOfRangeError and NoOffsetError where `auto_offset_reset` is "none", CorruptRecordsError, BrokerError;
         the next poll tries again.
         """
-        self._start_fetching()
-        limit = max_records or self._config.max_poll_records
-        arrived = self._fetcher.arrived
-        deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
-        while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    await self._tend()
-                    arrived.clear()
-                    if records := self._take(limit):
-                        return records
-                    self._raise_error()
-                    await arrived.wait()
-            except TimeoutError:
-                return []
-            self._check_open()
+        self._check_open()
+        self._fetcher.start()
+        return await self._turns.take(max_records or self._config.max_poll_records, timeout_ms)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        state = self._current
+        state = self._subscription.current
         if state is not None and (record := state.next_record()) is not None:
             return record
-        return await self._next_record()
-
-    async def _next_record(self) -> ConsumerRecord:
-        """The first record of another fetch, when it comes."""
         if self._is_closed:
             raise StopAsyncIteration
-        self._start_fetching()
-        arrived = self._fetcher.arrived
-        while True:
-            if self._current is not None:
-                self._fetcher.drained(self._current)
-            await self._tend()
-            arrived.clear()
-            state = self._current = self._subscription.with_records()
-            if state is None:
-                self._raise_error()
-                await arrived.wait()
-                if self._is_closed:
-                    raise StopAsyncIteration
-            elif (record := state.next_record()) is not None:
-                return record
+        self._fetcher.start()
+        try:
+            return await self._turns.next_record()
+        except ClosedError:
+            if self._is_closed:
+                raise StopAsyncIteration from None
+            raise
 
-    def _take(self, limit: int) -> list[ConsumerRecord]:
-        """What is there, up to `limit` records. What cannot be read raises when nothing that can be comes before it."""
-        records: list[ConsumerRecord] = []
-        while len(records) < limit:
-            state = self._current if self._current and self._current.buffered else self._subscription.with_records()
-            if state is None:
-                break
-            self._current = state
-            try:
-                taken = state.take(limit - len(records))
-            except ClientError:
-                if records:
-                    break  # it is fetched again, and raises then
-                raise
-            records += taken
-            if not state.buffered or len(taken) < limit - len(records):
-                self._fetcher.drained(state)
-        return records
-
-    async def _tend(self) -> None:
-        """What the group needs between records."""
+    async def _look(self) -> None:
+        """What is to be done between records. Raises ClosedError, and what the group has to tell."""
+        self._check_open()
         if self._group is not None and self._group.is_subscribed:
             await self._group.tend()
             self._check_open()
 
     def _reassigned(self) -> None:
         """Partitions have come or gone."""
-        self._current = None
+        self._subscription.current = None
         self._fetcher.arrange()
-
-    def _interrupt(self) -> None:
-        """Have the group tended before the next record."""
-        self._current = None
-        self._fetcher.arrived.set()
 
     def _need_group(self, tried: str) -> Group:
         self._check_open()
         if self._group is None:
             raise ConfigurationError(tried, "there is no group_id", "Give the consumer one")
         return self._group
-
-    def _start_fetching(self) -> None:
-        self._check_open()
-        self._fetcher.start()
-
-    def _raise_error(self) -> None:
-        for state in self._subscription.states.values():
-            if (error := state.error) is not None:
-                state.error = None
-                self._fetcher.arrange()
-                raise error
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -399,14 +341,13 @@ class Consumer:
         self._check_open()
         for state in self._states(partitions):
             state.is_paused = is_paused
-        self._current = None
         self._fetcher.arrange()
-        self._fetcher.arrived.set()
+        self._turns.interrupt()
 
     def _seek(self, state: PartitionState, offset: int) -> None:
         state.seek(offset)
-        if self._current is state:
-            self._current = None
+        if self._subscription.current is state:
+            self._subscription.current = None
 
     async def _seek_to(self, time: int, partitions: Iterable[Partition]) -> None:
         self._check_open()

@@ -152,6 +152,7 @@ class Subscription:
 
     def __init__(self) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
+        self.current: PartitionState | None = None  # the one whose records are being handed out (`client.turns`)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions and no others; those that were assigned before stay where they are."""
