@@ -17,6 +17,10 @@ REMOTE_ASSIGNOR = "uniform"
 """The broker's: the member speaks the consumer protocol (KIP-848), and the broker says how long sessions are."""
 CONSUMER_PROTOCOL = {"group.protocol": "consumer", "group.remote.assignor": REMOTE_ASSIGNOR}
 
+KAFKA_PYTHON_POLL_MS = 30_000
+"""Longer than a rebalance takes. kafka-python 3.0 forgets a rebalance that outlives the call of `poll` in which the
+leader began it because the topic's partitions changed: it never sends heartbeats again, to Apache Kafka neither."""
+
 
 class TerminatedError(Exception):
     """SIGTERM has come."""
@@ -73,7 +77,7 @@ def kafka_python(bootstrap: str, group: str, topic: str, assignor: str) -> None:
     )
     try:
         while True:
-            for records in consumer.poll(timeout_ms=100).values():
+            for records in consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS).values():
                 for record in records:
                     report(record.partition, record.offset)
                 consumer.commit()
