@@ -4,6 +4,7 @@
 metadata image ─► partition led in a new epoch ─► loading (on a thread) ─► Shard: takes events
                ─► led no more ────────────────────────────────────────────► unloaded: NOT_COORDINATOR
 a group that is asked for:   not led here: NOT_COORDINATOR     loading: COORDINATOR_LOAD_IN_PROGRESS
+                             could not be loaded: NOT_COORDINATOR, until it is led in another epoch
 ```
 
 This module only loads, routes and persists. What groups do is in their state machines, of which each type is one
@@ -114,15 +115,26 @@ class Groups:
         return not self._creations and CONSUMER_OFFSETS in self._metadata.image.topics
 
     async def create_topic(self) -> None:
-        """Create `__consumer_offsets`, and return when groups can be coordinated. Raises KafkaError."""
+        """Create `__consumer_offsets`, and return when groups can be coordinated.
+
+        Raises KafkaError COORDINATOR_NOT_AVAILABLE, whatever the reason why the topic cannot be created: clients retry.
+        """
         self._creations += 1
         try:
-            await ensure_topic(self._metadata)
+            await self._ensure_topic()
             await self._partitions.settled()
             while self._loads:
                 await asyncio.wait(tuple(self._loads))
         finally:
             self._creations -= 1
+
+    async def _ensure_topic(self) -> None:
+        try:
+            await ensure_topic(self._metadata)
+        except KafkaError as error:
+            _LOG.warning("topic not created", topic=CONSUMER_OFFSETS, error=str(error))
+            detail = f"{CONSUMER_OFFSETS} could not be created: {error.detail}"
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, detail) from error
 
     def coordinator_of(self, group_id: str) -> int:
         """The node that coordinates the group, -1 if there is none now."""
@@ -153,13 +165,21 @@ class Groups:
             self._tell(old, new)
 
     def _unload_lost(self, topic: TopicImage | None) -> None:
-        node_id = self._config.node_id
         for index, shard in tuple(self._shards.items()):
-            image = topic.partitions[index] if topic is not None and index < len(topic.partitions) else None
-            if image is None or image.leader != node_id or image.leader_epoch != shard.log.leader_epoch:
+            if not self._is_led(topic, index, shard.log.leader_epoch):
                 del self._shards[index]
                 shard.unload()
                 _LOG.info("groups unloaded", partition=index, groups=len(shard.state.groups))
+        for index, leader_epoch in tuple(self._loading.items()):
+            if not self._is_led(topic, index, leader_epoch):
+                del self._loading[index]  # its load goes on, and finds that nobody wants it any more
+
+    def _is_led(self, topic: TopicImage | None, index: int, leader_epoch: int) -> bool:
+        """Say whether this broker still leads the partition in that epoch."""
+        if topic is None or index >= len(topic.partitions):
+            return False
+        image = topic.partitions[index]
+        return image.leader == self._config.node_id and image.leader_epoch == leader_epoch
 
     async def _load_led(self) -> None:
         await self._partitions.settled()
@@ -183,9 +203,10 @@ class Groups:
             records = await self._threads.run(
                 load, partition.log, state, self._config.offsets_load_buffer_size, self._clock.time_ms()
             )
-        except KafkaError as error:
-            _LOG.error("groups not loaded", partition=partition.index, error=str(error))
-            self._loading.pop(partition.index, None)
+        except Exception as error:  # noqa: BLE001 - a partition that cannot be loaded must not take the others along
+            _LOG.exception("groups not loaded", error, partition=partition.index)
+            if self._loading.get(partition.index) == log.leader_epoch:
+                del self._loading[partition.index]
             return
         if self._loading.get(partition.index) != log.leader_epoch:
             return  # it is being loaded again, in another epoch

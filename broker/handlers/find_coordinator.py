@@ -3,7 +3,8 @@
 Versions 0–3 ask for one key; from version 4 on (KIP-699) for several. A group's coordinator leads the partition of
 `__consumer_offsets` that the group belongs to. The first request creates that topic and is answered when groups can be
 coordinated. Differs from Kafka: there it is COORDINATOR_NOT_AVAILABLE until the topic is there, and the client asks
-again.
+again. If the topic cannot be created, it is COORDINATOR_NOT_AVAILABLE too, and the reason is in the broker's log. Any
+group id has a coordinator, also the empty one, which offsets may be committed under.
 
 There is no coordinator of transactions yet: COORDINATOR_NOT_AVAILABLE, which clients retry. Key types that do not exist
 are INVALID_REQUEST; share groups (key type 2, from version 6 on) are not available either.
@@ -53,14 +54,10 @@ async def _create_and_respond(services: Services, context: RequestContext, keys:
 
 
 def _find(services: Services, context: RequestContext, key: str) -> Coordinator:
-    version = context.api_version
-    if not key and version >= _FIRST_VERSION_WITH_SEVERAL_KEYS:
-        # Before that, the empty group id was allowed for offsets.
-        return _missing(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
     broker = services.metadata.image.brokers.get(services.groups.coordinator_of(key))
     endpoint = None if broker is None else broker_endpoint(services, context, broker)
     if endpoint is None:
-        return _missing(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
+        return _missing(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, context.api_version)
     return Coordinator(key, endpoint.node_id, endpoint.host, endpoint.port, ErrorCode.NONE, "")
 
 

@@ -201,6 +201,58 @@ async def test_a_group_that_comes_back_is_loaded_again(running: tuple[Broker, Wi
     assert (await member.sync()).assignment == b"all"
 
 
+async def test_a_group_that_goes_while_it_is_loaded_is_not_waited_for(running: tuple[Broker, Wire]) -> None:
+    broker, wire = running
+    member = await a_member(wire)
+    publish(broker, "__consumer_offsets", leader=OTHER)
+    blocked = threading.Event()
+    blocking = [broker.services.partitions._threads.run(blocked.wait) for _ in range(4)]
+    publish(broker, "__consumer_offsets", leader=SELF)
+    while await member.commit("t", 4) != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        pass  # the partition is not told of its new leader yet
+
+    publish(broker, "__consumer_offsets", leader=OTHER)
+
+    assert await member.commit("t", 4) == ErrorCode.NOT_COORDINATOR
+    blocked.set()
+    await asyncio.gather(*blocking)
+
+
+async def test_a_partition_that_cannot_be_loaded_does_not_take_the_broker_along(
+    running: tuple[Broker, Wire], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker, wire = running
+    member = await a_member(wire)
+    publish(broker, "__consumer_offsets", leader=OTHER)
+
+    def fail(*_: object) -> int:
+        raise ZeroDivisionError("a defect in a state machine")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("broker.coordinator.groups.load", fail)
+        publish(broker, "__consumer_offsets", leader=SELF)
+        while "groups not loaded" not in caplog.text:
+            assert await member.commit("t", 4) != ErrorCode.NONE
+    assert await member.commit("t", 4) == ErrorCode.NOT_COORDINATOR
+
+    publish(broker, "__consumer_offsets", leader=SELF)  # in another epoch
+    while (code := await member.commit("t", 4)) != ErrorCode.NONE:
+        assert code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+async def test_where_the_topic_of_groups_cannot_be_created_there_is_no_coordinator(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    properties = {"log.dirs": str(tmp_path / "log"), "offsets.topic.num.partitions": "10001"}
+    async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
+        found = await wire.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+
+        [coordinator] = found.coordinators
+        assert (coordinator.error_code, coordinator.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+        assert "10000" in coordinator.error_message.replace(",", "")
+    assert "topic not created" in caplog.text
+
+
 async def test_a_commit_is_answered_when_all_in_sync_replicas_have_it(running: tuple[Broker, Wire]) -> None:
     broker, wire = running
     member = await a_member(wire)

@@ -26,10 +26,10 @@ async def test_the_first_to_ask_is_told_who_coordinates_its_group(wire: Wire, ve
 @pytest.mark.parametrize("version", range(4, 7))
 @pytest.mark.usefixtures("only_here")
 async def test_several_groups_are_found_at_once(wire: Wire, version: int) -> None:
-    response = await wire.ask(FindCoordinatorRequest(coordinator_keys=["a", "b"]), version)
+    response = await wire.ask(FindCoordinatorRequest(coordinator_keys=["a", "b", ""]), version)
 
     found = [(each.key, each.error_code, each.error_message, each.node_id) for each in response.coordinators]
-    assert found == [(key, ErrorCode.NONE, "", 1) for key in ("a", "b")]
+    assert found == [(key, ErrorCode.NONE, "", 1) for key in ("a", "b", "")]
 
 
 @pytest.mark.usefixtures("only_here")  # Apache Kafka answers before groups can be coordinated
