@@ -15,7 +15,8 @@ class ConsumerGroupProperties(Table):
 
     group_consumer_session_timeout_ms = Property(
         "group.consumer.session.timeout.ms", INT, 45_000, at_least(1),
-        doc="A member that has not sent a heartbeat for so long is out of its group.",
+        doc="A member that has not sent a heartbeat for so long is out of its group. A single group may have another "
+            "value, as `consumer.session.timeout.ms`.",
     )
     group_consumer_min_session_timeout_ms = Property(
         "group.consumer.min.session.timeout.ms", INT, 45_000, at_least(1),
@@ -27,7 +28,8 @@ class ConsumerGroupProperties(Table):
     )
     group_consumer_heartbeat_interval_ms = Property(
         "group.consumer.heartbeat.interval.ms", INT, 5_000, at_least(1),
-        doc="How often members are told to send heartbeats.",
+        doc="How often members are told to send heartbeats. A single group may have another value, as "
+            "`consumer.heartbeat.interval.ms`.",
     )
     group_consumer_min_heartbeat_interval_ms = Property(
         "group.consumer.min.heartbeat.interval.ms", INT, 5_000, at_least(1),
@@ -40,7 +42,8 @@ class ConsumerGroupProperties(Table):
     group_consumer_assignment_interval_ms = Property(
         "group.consumer.assignment.interval.ms", INT, 1_000, at_least(0), dynamic=True,
         doc="A group's partitions are assigned anew only so long after the last time, so that members that come in "
-            "one by one share an assignment.",
+            "one by one share an assignment. A single group may have another value, as "
+            "`consumer.assignment.interval.ms`.",
     )
     group_consumer_min_assignment_interval_ms = Property(
         "group.consumer.min.assignment.interval.ms", INT, 0, at_least(0),

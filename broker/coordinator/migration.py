@@ -14,6 +14,7 @@ records back and writes the new one's. Source: KIP-848, Kafka's `convertToConsum
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from broker.coordinator.consumer_group import consumer_protocol, records
 from broker.coordinator.consumer_group.events import ConsumerHeartbeat
@@ -41,7 +42,7 @@ class Migration:
 
     def __init__(
         self,
-        settings: Callable[[], ConsumerGroupSettings],
+        settings: Callable[[str], ConsumerGroupSettings],
         classic_settings: ClassicSettings,
         image: Callable[[], MetadataImage],
     ) -> None:
@@ -53,7 +54,7 @@ class Migration:
         return ClassicGroup(group_id, self._classic_settings, now_ms, self.upgrade)
 
     def consumer_group(self, group_id: str, _: int) -> ConsumerGroup:
-        return ConsumerGroup(group_id, self._settings, self._image, self.downgrade)
+        return ConsumerGroup(group_id, partial(self._settings, group_id), self._image, self.downgrade)
 
     def upgrade(self, group: ClassicGroup, event: ConsumerHeartbeat, now_ms: int) -> Effects:
         """Make a consumer group of a classic one with members, and let a member of the consumer protocol join it.
@@ -89,7 +90,7 @@ class Migration:
         staying = [member for member in state.members.values() if member.member_id not in gone]
         if not staying or any(member.classic is None for member in staying):
             return None
-        if self._settings().migration_policy.lower() not in _DOWNGRADES:
+        if self._settings(state.group_id).migration_policy.lower() not in _DOWNGRADES:
             return None
         if len(staying) > self._classic_settings.max_size:
             return None
@@ -105,7 +106,7 @@ class Migration:
         return effects
 
     def _check_upgrade(self, group: ClassicGroup, event: ConsumerHeartbeat) -> None:
-        settings = self._settings()
+        settings = self._settings(group.group_id)
         if event.request.member_epoch != 0:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a consumer group.")
         if settings.migration_policy.lower() not in _UPGRADES:

@@ -1,4 +1,4 @@
-"""AlterConfigs (33), versions 0–2: give topics and brokers the properties named, and no others (KIP-133).
+"""AlterConfigs (33), versions 0–2: give topics, brokers and groups the properties named, and no others (KIP-133).
 
 What is set and not named goes back to where it comes from without; that surprises many, which is why clients now send
 IncrementalAlterConfigs (KIP-339). Each resource succeeds or fails as a whole and for itself; see `config_resources` for

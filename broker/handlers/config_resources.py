@@ -5,10 +5,11 @@
 | topic (2) | a topic | `metadata.configs.alter_topic_configs` |
 | broker (4) | this broker's id, or empty for all brokers | `metadata.configs.alter_broker_configs` |
 | broker logger (8) | this broker's id | `broker_loggers.alter_loggers`, one by one only |
+| group (32) | any group id | `metadata.configs.alter_group_configs` |
 
 INVALID_REQUEST: a resource or a property that is named more than once, a value that is null, another broker's id, and
-any other type of resource. Differs from Kafka, which also keeps properties for client metrics (16) and single groups
-(32): no client is asked for metrics here, and the coordinator goes by the broker's properties alone.
+any other type of resource. Differs from Kafka, which also keeps properties for client metrics (16): no client is asked
+for metrics here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Protocol
 from broker.handlers.broker_loggers import alter_loggers, check_node
 from broker.handlers.services import Services
 from broker.metadata.config_changes import Change, Operation
-from broker.metadata.configs import alter_broker_configs, alter_topic_configs
+from broker.metadata.configs import alter_broker_configs, alter_group_configs, alter_topic_configs
 from protocol.errors import ErrorCode, KafkaError
 
 TOPIC = 2
@@ -68,6 +69,10 @@ async def alter(
         await alter_broker_configs(services.metadata, node_id, changes, replace=replace, validate_only=validate_only)
     elif resource.resource_type == BROKER_LOGGER and not replace:
         alter_loggers(services, name, changes, validate_only=validate_only)
+    elif resource.resource_type == GROUP:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        await alter_group_configs(services.metadata, name, changes, replace=replace, validate_only=validate_only)
     else:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"there are no properties to change of resource type {resource.resource_type}"

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32), versions 1–4: the properties of topics and of this broker, with sources and documentation.
+"""DescribeConfigs (32), versions 1–4: the properties of topics, this broker and groups, with sources, documentation.
 
 | resource | name | rows |
 |---|---|---|
@@ -6,6 +6,7 @@
 | broker (4) | this broker's id | every broker property; another id is INVALID_REQUEST: ask that broker |
 | broker (4) | empty | what was set for all brokers at run time |
 | broker logger (8) | this broker's id | the level of every logger (KIP-412) |
+| group (32) | a group id | every group property, whether there is the group or not; an empty one is INVALID_REQUEST |
 | others | | INVALID_REQUEST: there is nothing of the kind here |
 
 An empty or null list of keys asks for all. Synonyms (KIP-226) and documentation (KIP-569) only where asked for. Each
@@ -15,8 +16,9 @@ resource fails for itself. The value of a sensitive property is null.
 from __future__ import annotations
 
 from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults
+from broker.group_config import describe as describe_group
 from broker.handlers.broker_loggers import describe_loggers
-from broker.handlers.config_resources import BROKER, BROKER_LOGGER, TOPIC
+from broker.handlers.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from broker.handlers.services import Services
 from broker.metadata.image import TopicImage
 from broker.metadata.topic_names import check_name
@@ -95,7 +97,20 @@ def _rows(services: Services, resource: DescribeConfigsResource) -> list[ConfigR
         return describe_broker(services.config, _set_at_run_time(services, node_id), _set_at_run_time(services, None))
     if resource.resource_type == BROKER_LOGGER:
         return describe_loggers(services, name)
+    if resource.resource_type == GROUP:
+        return _describe_group(services, name)
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} are not supported")
+
+
+def _describe_group(services: Services, group_id: str) -> list[ConfigRow]:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    return describe_group(
+        services.config,
+        services.metadata.image.group_configs.get(group_id, ({}, 0))[0],
+        dynamic=_set_at_run_time(services, services.config.node_id),
+        dynamic_default=_set_at_run_time(services, None),
+    )
 
 
 def _config(row: ConfigRow, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44), versions 0–1: change single properties of topics, brokers and loggers (KIP-339).
+"""IncrementalAlterConfigs (44), versions 0–1: change single properties of topics, brokers, loggers, groups (KIP-339).
 
 What can be done to a property is in `metadata.config_changes`: set, delete, append to a list, subtract from it. What is
 not named stays. Each resource succeeds or fails as a whole and for itself; see `config_resources` for which there are
@@ -6,7 +6,7 @@ and what is refused. With `validate_only` nothing changes. A change holds when t
 that are in use too, and without a restart. The versions differ in encoding alone.
 
 Differs from Kafka: an operation that does not exist is INVALID_REQUEST for every resource; there it is
-UNKNOWN_SERVER_ERROR for topics and loggers, because the request fails where nobody expects it to.
+UNKNOWN_SERVER_ERROR for all but brokers, because the request fails where nobody expects it to.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 |---|---|
 | topic (2) | every topic |
 | broker (4), broker logger (8) | every broker that is registered |
-| client metrics (16), group (32) | none: no properties are kept for them |
+| client metrics (16) | none: no properties are kept for them |
+| group (32) | every group that properties are set for |
 
 No type asks for all of them; one that does not exist is UNSUPPORTED_VERSION. Version 0 asked for client metrics alone.
 """
@@ -51,4 +52,6 @@ def _names(services: Services, kind: int) -> list[str]:
         return sorted(image.topics)
     if kind in (BROKER, BROKER_LOGGER):
         return [str(node_id) for node_id in sorted(image.registered)]
+    if kind == GROUP:
+        return sorted(image.group_configs)
     return []

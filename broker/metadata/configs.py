@@ -1,4 +1,4 @@
-"""Changing the properties of topics, and of brokers while they run."""
+"""Changing the properties of topics and groups, and of brokers while they run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from broker.config.broker_config import PROPERTIES
 from broker.config.types import InvalidValueError, Type
 from broker.config.without_meaning import reason_without_meaning
+from broker.group_config import GROUP_PROPERTIES
+from broker.group_config import validate as validate_group
 from broker.metadata.config_changes import Change, changed
 from broker.metadata.metadata import Metadata
 from broker.metadata.store import Cmp, Delete, Op, Put, still
@@ -68,6 +70,24 @@ async def alter_broker_configs(
             return
 
 
+async def alter_group_configs(
+    metadata: Metadata, group_id: str, changes: Sequence[Change], *, replace: bool = False, validate_only: bool = False
+) -> None:
+    """Change a group's properties, whether there is the group or not; with `replace` to nothing but `changes`.
+
+    Raises `KafkaError` INVALID_CONFIG, KAFKA_STORAGE_ERROR.
+    """
+    while True:
+        present, revision = metadata.image.group_configs.get(group_id, ({}, 0))
+        altered = changed({} if replace else present, changes, _group_schema)
+        validate_group(metadata.config, altered)
+        if validate_only:
+            return
+        key = metadata.keys.group_config(group_id)
+        if await _write(metadata, key, altered, (still(key, revision),)):
+            return
+
+
 def _topic_schema(name: str) -> tuple[Type[Any], Any] | None:
     row = TOPIC_PROPERTIES.get(name)
     return None if row is None else (row.kind, row.default)
@@ -75,6 +95,11 @@ def _topic_schema(name: str) -> tuple[Type[Any], Any] | None:
 
 def _broker_schema(name: str) -> tuple[Type[Any], Any] | None:
     row = PROPERTIES.get(name)
+    return None if row is None else (row.kind, row.default)
+
+
+def _group_schema(name: str) -> tuple[Type[Any], Any] | None:
+    row = GROUP_PROPERTIES.get(name)
     return None if row is None else (row.kind, row.default)
 
 

@@ -72,6 +72,8 @@ class MetadataImage(msgspec.Struct, frozen=True):
     broker_configs: dict[int | None, tuple[dict[str, str], int]] = {}
     # Configurations by topic name, whether the topic exists (any more) or not, each with its revision.
     topic_configs: dict[str, tuple[dict[str, str], int]] = {}
+    # Configurations by group id, whether there is the group (any more) or not, each with its revision.
+    group_configs: dict[str, tuple[dict[str, str], int]] = {}
     # Partitions that no name covers: of topics about to appear or to grow, or left over from a failed creation.
     uncovered: dict[bytes, dict[int, PartitionImage]] = {}
 

@@ -7,6 +7,7 @@ different revisions; it joins its topic when the name covers it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
@@ -23,6 +24,8 @@ from broker.metadata.values import (
     decode_topic,
 )
 from protocol.primitives import uuid_from_text
+
+Name = TypeVar("Name")
 
 _UNASSIGNED = PartitionImage(leader=-1, leader_epoch=-1, replicas=[], isr={}, partition_epoch=-1)
 
@@ -55,6 +58,7 @@ class _Builder:
         self._registered = dict(image.registered)
         self._broker_configs = dict(image.broker_configs)
         self._topic_configs = dict(image.topic_configs)
+        self._group_configs = dict(image.group_configs)
         self._parts: dict[bytes, dict[int, PartitionImage | None]] = {}
         self._names: dict[str, KV | None] = {}
         self._configured: list[str] = []
@@ -97,17 +101,12 @@ class _Builder:
         if key.startswith(self._keys.topic_configs):
             name = key[len(self._keys.topic_configs) :].decode()
             self._configured.append(name)
-            if kv is None:
-                self._topic_configs.pop(name, None)
-            else:
-                self._topic_configs[name] = (decode_configs(kv.value), kv.mod_revision)
+            _configure(self._topic_configs, name, kv)
         elif key.startswith(self._keys.broker_configs):
             text = key[len(self._keys.broker_configs) :].decode()
-            node_id = None if text == DEFAULT_BROKER else int(text)
-            if kv is None:
-                self._broker_configs.pop(node_id, None)
-            else:
-                self._broker_configs[node_id] = (decode_configs(kv.value), kv.mod_revision)
+            _configure(self._broker_configs, None if text == DEFAULT_BROKER else int(text), kv)
+        elif key.startswith(self._keys.group_configs):
+            _configure(self._group_configs, key[len(self._keys.group_configs) :].decode(), kv)
 
     def _apply_topic(self, key: bytes, kv: KV | None) -> None:
         rest = key[len(self._keys.topics) :]
@@ -168,6 +167,7 @@ class _Builder:
             registered=self._registered,
             broker_configs=self._broker_configs,
             topic_configs=self._topic_configs,
+            group_configs=self._group_configs,
             uncovered=uncovered,
         )
 
@@ -187,6 +187,13 @@ class _Builder:
             uncovered[topic_id] = spare
         configs, configs_revision = self._topic_configs.get(name, ({}, 0))
         return TopicImage(name, topic_id, partitions, configs, kv.mod_revision, configs_revision)
+
+
+def _configure(configs: dict[Name, tuple[dict[str, str], int]], name: Name, kv: KV | None) -> None:
+    if kv is None:
+        configs.pop(name, None)
+    else:
+        configs[name] = (decode_configs(kv.value), kv.mod_revision)
 
 
 def _with_state(part: PartitionImage, kv: KV) -> PartitionImage:

@@ -12,6 +12,7 @@
   /topics/<topic id>/p/<%08d>     PartitionState of one partition
   /config/topic/<name>            {name: text}
   /config/broker/<node id>        {name: text}; `default` instead of a node id: of all brokers
+  /config/group/<group id>        {name: text}
   /pid/next                       ProducerIds
 ```
 
@@ -43,6 +44,7 @@ class Keys:
         self.topics = self.prefix + b"/topics/"
         self.topic_configs = self.prefix + b"/config/topic/"
         self.broker_configs = self.prefix + b"/config/broker/"
+        self.group_configs = self.prefix + b"/config/group/"
         self.next_producer_id = self.prefix + b"/pid/next"
 
     def broker_id(self, node_id: int) -> bytes:
@@ -70,3 +72,6 @@ class Keys:
     def broker_config(self, node_id: int | None) -> bytes:
         """Return the key of a broker's properties, or of those of all brokers."""
         return self.broker_configs + (DEFAULT_BROKER if node_id is None else str(node_id)).encode()
+
+    def group_config(self, group_id: str) -> bytes:
+        return self.group_configs + group_id.encode()

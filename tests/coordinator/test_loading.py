@@ -52,7 +52,7 @@ def log(tmp_path: Path) -> Iterator[Log]:
 
 
 def loaded(log: Log, buffer_bytes: int = 1 << 20) -> PartitionState:
-    migration = Migration(ConsumerGroupSettings, ClassicSettings(), MetadataImage)
+    migration = Migration(lambda _: ConsumerGroupSettings(), ClassicSettings(), MetadataImage)
     state = PartitionState({CLASSIC: migration.classic_group, CONSUMER: migration.consumer_group})
     load(log, state, buffer_bytes, NOW)
     return state

@@ -32,7 +32,8 @@ class Place:
 
     def __init__(self, **settings: Any) -> None:
         self.settings = ConsumerGroupSettings(assignment_interval_ms=0, **settings)
-        self.migration = Migration(lambda: self.settings, ClassicSettings(initial_rebalance_delay_ms=0), lambda: IMAGE)
+        classic = ClassicSettings(initial_rebalance_delay_ms=0)
+        self.migration = Migration(lambda _: self.settings, classic, lambda: IMAGE)
         self.group: Any = self.migration.classic_group("g", 0)
         self.log: list[CoordinatorRecord] = []
 

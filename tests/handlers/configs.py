@@ -8,7 +8,7 @@ from protocol.messages import incremental_alter_configs as incremental
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.wire import Wire
 
-TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 Response = incremental.AlterConfigsResourceResponse | legacy.AlterConfigsResourceResponse
@@ -56,7 +56,7 @@ async def replace(
 
 async def own_values(wire: Wire, kind: int, resource: str) -> dict[str, str | None]:
     """What is set for a resource itself at run time."""
-    own = {TOPIC: 1, BROKER: 2 if resource else 3}[kind]
+    own = {TOPIC: 1, BROKER: 2 if resource else 3, GROUP: 8}[kind]
     request = DescribeConfigsRequest([DescribeConfigsResource(kind, resource, None)])
     [result] = (await wire.ask(request, 4)).results
     assert result.error_code == ErrorCode.NONE

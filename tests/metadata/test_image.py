@@ -193,6 +193,14 @@ async def test_what_is_set_for_one_broker_comes_before_what_is_set_for_all() -> 
     assert images[1].dynamic_configs(1) == {"a": "all", "b": "all"}
 
 
+async def test_what_is_set_for_a_group_whatever_its_id() -> None:
+    key = KEYS.group_config("a/group/ü")
+    images = await _images([Put(key, encode_configs({"a": "1"}))], [Delete(key)])
+
+    assert images[0].group_configs == {"a/group/ü": ({"a": "1"}, 1)}
+    assert images[1].group_configs == {}
+
+
 async def test_keys_of_a_later_version_change_nothing() -> None:
     (image,) = await _images([Put(KEYS.prefix + b"/acl/abc", b"?"), Put(KEYS.broker_known(1), b"?")])
 

@@ -1,4 +1,8 @@
-"""What the configuration says about consumer groups, as their state machine needs it."""
+"""What the configuration says about consumer groups, as their state machine needs it.
+
+What was set for a group itself counts first, then what was set for the broker or all brokers at run time, then the
+broker's file.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,11 @@ import msgspec
 
 from broker.config import BrokerConfig
 from broker.config.broker_config import PROPERTIES
+from broker.group_config import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, overridden
 from broker.metadata.image import MetadataImage
 
 _ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
-"""The only one of them that Kafka changes at run time."""
+"""The only one of them that Kafka changes for the whole broker at run time."""
 
 
 class ConsumerGroupSettings(msgspec.Struct, frozen=True):
@@ -36,22 +41,37 @@ class ConsumerGroupSettings(msgspec.Struct, frozen=True):
         )
 
 
+_OWN = {
+    SESSION_TIMEOUT: "session_timeout_ms",
+    HEARTBEAT_INTERVAL: "heartbeat_interval_ms",
+    ASSIGNMENT_INTERVAL: "assignment_interval_ms",
+}
+"""The fields that a group may have of its own, by property."""
+
+
 class CurrentSettings:
-    """The settings as of now: those of the broker's start, and over them what was set since."""
+    """The settings of each group as of now."""
 
     def __init__(self, config: BrokerConfig, image: Callable[[], MetadataImage]) -> None:
         self._config = config
         self._image = image
-        self._at_start = self._settings = ConsumerGroupSettings.of(config)
+        self._at_start = self._of_all = ConsumerGroupSettings.of(config)
         self._broker_configs: object = None
 
-    def __call__(self) -> ConsumerGroupSettings:
+    def __call__(self, group_id: str) -> ConsumerGroupSettings:
         image = self._image()
         if image.broker_configs is not self._broker_configs:
             self._broker_configs = image.broker_configs
-            text = image.dynamic_configs(self._config.node_id).get(_ASSIGNMENT_INTERVAL)
-            interval_ms = (
-                self._at_start.assignment_interval_ms if text is None else PROPERTIES[_ASSIGNMENT_INTERVAL].parse(text)
-            )
-            self._settings = msgspec.structs.replace(self._at_start, assignment_interval_ms=interval_ms)
-        return self._settings
+            self._of_all = self._with_what_was_set(image)
+        configs = image.group_configs.get(group_id)
+        if configs is None:
+            return self._of_all
+        own = {_OWN[name]: value for name, value in overridden(self._config, configs[0]).items()}
+        return msgspec.structs.replace(self._of_all, **own)
+
+    def _with_what_was_set(self, image: MetadataImage) -> ConsumerGroupSettings:
+        text = image.dynamic_configs(self._config.node_id).get(_ASSIGNMENT_INTERVAL)
+        if text is None:
+            return self._at_start
+        interval_ms = PROPERTIES[_ASSIGNMENT_INTERVAL].parse(text)
+        return msgspec.structs.replace(self._at_start, assignment_interval_ms=interval_ms)

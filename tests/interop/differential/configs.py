@@ -1,4 +1,4 @@
-"""Properties of topics and brokers: described, replaced, changed one by one, with everything that can be wrong.
+"""Properties of topics, brokers and groups: described, replaced, changed one by one, with everything that can be wrong.
 
 One thing is left out: AlterConfigs with a resource named twice, because Apache Kafka 4.3.1 never answers that.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from protocol.messages import alter_configs as legacy
 from protocol.messages import incremental_alter_configs as incremental
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.interop.differential.partitions import create
 from tests.interop.differential.playing import Step, accepted
 
@@ -226,4 +227,56 @@ OF_BROKERS = [
     describe(LOGGER, "1", "no.such.logger"),
     describe(CLIENT_METRICS, ""),
     describe(GROUP, ""),
+]
+
+SESSION, HEARTBEAT, ASSIGNMENT = (
+    f"consumer.{what}.ms" for what in ("session.timeout", "heartbeat.interval", "assignment.interval")
+)
+OTHER_GROUPS = "there are no share and streams groups here: their properties are refused, and not described"
+
+OF_GROUPS = [
+    accepted(describe(GROUP, "g"), OTHER_GROUPS),
+    *(describe(GROUP, "g", SESSION, HEARTBEAT, ASSIGNMENT, version=version) for version in range(1, 5)),
+    change(GROUP, "g", (SESSION, SET, "50000"), (HEARTBEAT, SET, "6000"), version=0),
+    describe(GROUP, "g", SESSION, HEARTBEAT, ASSIGNMENT, "no.such"),
+    change(BROKER, "", ("group.consumer.assignment.interval.ms", SET, "3000")),
+    describe(GROUP, "g", ASSIGNMENT),
+    change(BROKER, "1", ("group.consumer.assignment.interval.ms", SET, "4000")),
+    describe(GROUP, "g", ASSIGNMENT),
+    change(GROUP, "g", (ASSIGNMENT, SET, "5000")),
+    describe(GROUP, "g", ASSIGNMENT),
+    change(BROKER, "", ("group.consumer.assignment.interval.ms", DELETE, None)),
+    change(BROKER, "1", ("group.consumer.assignment.interval.ms", DELETE, None)),
+    *(change(GROUP, "g", (SESSION, SET, value)) for value in ("0", "1", "44999", "60001", "soon", "", "-1")),
+    *(change(GROUP, "g", (HEARTBEAT, SET, value)) for value in ("0", "4999", "15001")),
+    *(change(GROUP, "g", (ASSIGNMENT, SET, value)) for value in ("-1", "15001", "0")),
+    change(GROUP, "g", (SESSION, SET, " 51000 ")),
+    change(GROUP, "g", (SESSION, SET, None)),
+    change(GROUP, "g", (SESSION, APPEND, "1")),
+    change(GROUP, "g", ("no.such", SUBTRACT, "1")),
+    change(GROUP, "g", ("no.such", SET, "1")),
+    change(GROUP, "g", ("no.such", DELETE, None)),
+    change(GROUP, "g", (f"group.{SESSION}", SET, "50000")),
+    accepted(change(GROUP, "g", (SESSION, 9, "50000")), NO_SUCH_OPERATION),
+    change(GROUP, "g", (SESSION, SET, "50000"), (SESSION, DELETE, None)),
+    change(GROUP, "", (SESSION, SET, "50000")),
+    change(GROUP, ""),
+    change(GROUP, "another"),
+    change(GROUP, "another", (SESSION, SET, "50000"), validate_only=True),
+    change(GROUP, "another", (SESSION, SET, "1"), validate_only=True),
+    change(GROUP, "a group/of ours", (SESSION, SET, "50000")),
+    describe(GROUP, "a group/of ours", SESSION),
+    accepted(change(GROUP, "sharing", ("share.session.timeout.ms", SET, "50000")), OTHER_GROUPS),
+    accepted(replace(GROUP, "sharing", {"streams.session.timeout.ms": "50000"}), OTHER_GROUPS),
+    replace(GROUP, "sharing", {}),
+    Step(ListConfigResourcesRequest([GROUP]), 1, reads=True),
+    replace(GROUP, "g", {HEARTBEAT: "6000"}),
+    describe(GROUP, "g", SESSION, HEARTBEAT, ASSIGNMENT),
+    replace(GROUP, "g", {HEARTBEAT: None}),
+    replace(GROUP, "g", {"no.such": "1"}),
+    replace(GROUP, "", {HEARTBEAT: "6000"}),
+    replace(GROUP, "g", {SESSION: "50000"}, validate_only=True),
+    *(replace(GROUP, each, {}) for each in ("g", "a group/of ours")),
+    describe(GROUP, "g", SESSION, HEARTBEAT, ASSIGNMENT),
+    Step(ListConfigResourcesRequest([GROUP]), 1, reads=True),
 ]

@@ -1,0 +1,117 @@
+"""The properties of a single group: which there are, what a value may be, what holds for the group.
+
+| property | broker-wide | not below, not above |
+|---|---|---|
+| consumer.session.timeout.ms | group.consumer.session.timeout.ms | group.consumer.min…, group.consumer.max… |
+| consumer.heartbeat.interval.ms | group.consumer.heartbeat.interval.ms | the same |
+| consumer.assignment.interval.ms | group.consumer.assignment.interval.ms | the same |
+
+A group has them by its id, whether it exists (any more) or not, and goes by them while its protocol is the consumer
+protocol (KIP-848): members of the classic protocol bring their own times. What a group does not override comes from the
+broker-wide property. Source: Kafka's `GroupConfig`.
+
+Differs from Kafka: `share.…` and `streams.…` are refused, because there are no share and no streams groups here.
+"""
+
+from __future__ import annotations
+
+from broker.config.broker_config import PROPERTIES, BrokerConfig
+from broker.config.describe import NOTHING, ConfigRow, ConfigSource, ConfigSynonym, Texts, own_value, synonyms_of
+from broker.config.property import Property, attribute_name
+from broker.config.types import InvalidValueError
+from protocol.errors import ErrorCode, KafkaError
+
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
+
+_PREFIX = "group."
+
+GROUP_PROPERTIES: dict[str, Property[int]] = {
+    name: PROPERTIES[_PREFIX + name] for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL)
+}
+"""The broker-wide row by the name that a group overrides it under."""
+
+
+def validate(config: BrokerConfig, overrides: Texts) -> None:
+    """Check a group's properties as a client sent them. Raises `KafkaError` INVALID_CONFIG, naming the property."""
+    values = {name: getattr(config, _attribute(name)) for name in GROUP_PROPERTIES}
+    values |= {name: _parse(name, text) for name, text in overrides.items()}
+    for name, value in values.items():
+        low, high = _bounds(name)
+        if value < getattr(config, _attribute(low)):
+            raise _invalid(f"{name} must be greater than or equal to {_PREFIX}{low}")
+        if value > getattr(config, _attribute(high)):
+            raise _invalid(f"{name} must be less than or equal to {_PREFIX}{high}")
+    if values[SESSION_TIMEOUT] <= values[HEARTBEAT_INTERVAL]:
+        raise _invalid(f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}")
+
+
+def overridden(config: BrokerConfig, overrides: Texts) -> dict[str, int]:
+    """Return the values that a group has of its own.
+
+    Where the broker's bounds are narrower now than when the value was set, they are what holds. Names that this version
+    does not know are passed over: another version wrote them.
+    """
+    values = {}
+    for name, text in overrides.items():
+        if name in GROUP_PROPERTIES:
+            low, high = (getattr(config, _attribute(bound)) for bound in _bounds(name))
+            values[name] = min(max(_parse(name, text), low), high)
+    return values
+
+
+def describe(
+    config: BrokerConfig, overrides: Texts = NOTHING, *, dynamic: Texts = NOTHING, dynamic_default: Texts = NOTHING
+) -> list[ConfigRow]:
+    """Return every row of a group; `dynamic` was set for this broker, `dynamic_default` for all, at run time."""
+    own = overridden(config, overrides)
+    rows = []
+    for name, row in GROUP_PROPERTIES.items():
+        value = own.get(name, own_value(row, config, dynamic, dynamic_default))
+        synonyms = synonyms_of(row.name, config, dynamic, dynamic_default)
+        if name in own:
+            synonyms.insert(0, ConfigSynonym(name, row.kind.text(value), ConfigSource.DYNAMIC_GROUP_CONFIG))
+        rows.append(_row(name, row, value, synonyms))
+    return rows
+
+
+def _row(name: str, row: Property[int], value: int, synonyms: list[ConfigSynonym]) -> ConfigRow:
+    return ConfigRow(
+        name=name,
+        value=row.kind.text(value),
+        source=synonyms[0].source,
+        is_default=synonyms[0].source is ConfigSource.DEFAULT_CONFIG,
+        read_only=False,
+        sensitive=False,
+        synonyms=synonyms,
+        type=row.kind.code,
+        documentation=row.documentation,
+    )
+
+
+def _attribute(name: str) -> str:
+    """The broker's attribute of a property without its prefix."""
+    return attribute_name(_PREFIX + name)
+
+
+def _bounds(name: str) -> tuple[str, str]:
+    """The names, without prefix, of the properties that bound this one."""
+    kind, rest = name.split(".", 1)
+    return f"{kind}.min.{rest}", f"{kind}.max.{rest}"
+
+
+def _parse(name: str, text: str) -> int:
+    row = GROUP_PROPERTIES.get(name)
+    if row is None:
+        kind = name.split(".", 1)[0]
+        reason = f": {kind} groups are not built" if kind in ("share", "streams") else ""
+        raise _invalid(f"there is no group property {name}{reason}")
+    try:
+        return row.parse(text)
+    except InvalidValueError as error:
+        raise _invalid(f"{name} = {text!r}: {error}") from None
+
+
+def _invalid(detail: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_CONFIG, detail)
