@@ -26,7 +26,9 @@ SCRIPTS = {
     "security": cluster.SECURITY,
     "configs of topics": configs.OF_TOPICS,
     "configs of brokers": configs.OF_BROKERS,
+    "configs of groups": configs.OF_GROUPS,
     "members": groups.MEMBERS,
+    "every version of a member": groups.JOINING,
     "static members": groups.STATIC_MEMBERS,
     "outsiders": groups.OUTSIDERS,
 }

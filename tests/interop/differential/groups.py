@@ -14,6 +14,7 @@ from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -35,7 +36,7 @@ from tests.handlers.group_members import SUBSCRIPTION
 from tests.interop.differential.partitions import create, offsets
 from tests.interop.differential.playing import Seen, Step
 
-GROUP, STATIC, OUTSIDE = "script", "script-static", "script-outside"
+GROUP, STATIC, OUTSIDE, VERSIONS = SCRIPTED = "script", "script-static", "script-outside", "script-versions"
 Id = int | str
 """A member: the number of the id among those that were given out, or an id as it is."""
 
@@ -116,6 +117,12 @@ def delete_offsets(group: str, *topics: str) -> Step:
     return Step(OffsetDeleteRequest(group, rows), 0)
 
 
+def list_groups(version: int, states: str = "", types: str = "") -> Step:
+    """The groups of this script among all; filters are words."""
+    request = ListGroupsRequest(states.split(), types.split())
+    return Step(request, version, counts=lambda answer: [row for row in answer.groups if row.group_id in SCRIPTED])
+
+
 def describe(*groups: str, version: int = 6, operations: bool = False) -> Step:
     return Step(DescribeGroupsRequest(list(groups), operations), version)
 
@@ -130,13 +137,33 @@ def find(version: int, key: str = GROUP, key_type: int = 0) -> Step:
     return Step(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key, "other"]), version, reads=True)
 
 
+def lives(version: int) -> list[Step]:
+    """A member that does everything in one version of JoinGroup, as far as the other requests go with it.
+
+    It is the only one, and takes three generations: it joins, joins again, and leaves an empty one.
+    """
+    member, generation = version, 3 * version + 1
+    named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
+    return [
+        join(VERSIONS, version=version),
+        *([join(VERSIONS, member, version)] if version >= 4 else []),  # it was told an id to join with
+        sync(VERSIONS, member, generation, min(version, 5), **named),
+        heartbeat(VERSIONS, member, generation, min(version, 4)),
+        join(VERSIONS, member, version, "range roundrobin"),
+        sync(VERSIONS, member, generation + 1, min(version, 5), **named),
+        describe(VERSIONS, version=min(version, 6)),
+        leave(VERSIONS, (member, None), version=min(version, 5)),
+    ]
+
+
 MEMBERS = [
     create("script-t", 2),
     create("script-u", 2),
     offsets("script-t", 2, -1),
     offsets("script-u", 2, -1),
-    *(find(version) for version in range(7)),
+    *(find(version, key) for key in (GROUP, "") for version in range(7)),
     find(3, key_type=7),
+    find(6, key_type=7),
     Step(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, topics=None)]), 8, reads=True),
     join(""),
     join(GROUP, session_timeout_ms=10),
@@ -164,6 +191,11 @@ MEMBERS = [
     sync(GROUP, 0, 1, version=5, protocol_type="connect", protocol_name="range"),
     sync(GROUP, 0, 1, version=5, protocol_type="consumer", protocol_name="range"),
     sync(GROUP, 0, 1, version=0),
+    *(list_groups(version) for version in range(6)),
+    *(list_groups(4, states) for states in ("Stable", "stable Empty", "Empty", "NoSuchState", "Dead")),
+    *(list_groups(5, "", types) for types in ("classic", "Classic consumer", "consumer", "nosuchtype", "share")),
+    list_groups(5, "Stable", "classic"),
+    list_groups(5, "Empty", "classic"),
     *(describe(GROUP, "nobody", version=version) for version in range(7)),
     describe(GROUP, operations=True),
     join(GROUP, protocols="sticky"),
@@ -188,6 +220,14 @@ MEMBERS = [
     delete(GROUP, ""),
     describe(GROUP),
     fetch(GROUP, None, 8),
+    list_groups(5),
+]
+
+JOINING = [
+    Step(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(VERSIONS, topics=None)]), 8, reads=True),
+    *(step for version in range(10) for step in lives(version)),
+    describe(VERSIONS),
+    delete(VERSIONS),
 ]
 
 STATIC_MEMBERS = [

@@ -58,12 +58,17 @@ class Seen:
 
 
 class Step(NamedTuple):
-    """One request. `reads`: it changes nothing, and may be asked again. `differs`: why the answers are not the same."""
+    """One request.
+
+    `reads`: it changes nothing, and may be asked again. `differs`: why the answers are not the same. `counts`: what of
+    an answer is compared, where others may have had a hand in the rest.
+    """
 
     request: Message | Callable[[Seen], Message]
     version: int
     reads: bool = False
     differs: str = ""
+    counts: Callable[[Any], Any] = lambda answer: answer
 
 
 def accepted(step: Step, reason: str) -> Step:
@@ -106,7 +111,7 @@ async def _differences(step: Step, sides: Collection[tuple[Wire, Seen]]) -> list
             request = step.request if isinstance(step.request, Message) else step.request(seen)
             answer = await wire.ask(request, step.version)
             seen.note(answer)
-            answers.append(plain(answer, seen))
+            answers.append(plain(step.counts(answer), seen))
         found = [Difference(*difference) for difference in compare(*answers)]
         if not found:
             break
