@@ -49,19 +49,24 @@ def _pools(
     members_by_topics: dict[frozenset[bytes], list[str]] = defaultdict(list)
     for member_id in sorted(members):
         members_by_topics[members[member_id].topic_ids].append(member_id)
-    subscribers: dict[bytes, list[str]] = defaultdict(list)
-    for topic_ids, member_ids in members_by_topics.items():
+    # Topics with the same subscribers are in the same of these sets; there are far fewer sets than members.
+    sets_with: dict[bytes, list[frozenset[bytes]]] = defaultdict(list)
+    for topic_ids in members_by_topics:
         for topic_id in topic_ids:
-            subscribers[topic_id] += member_ids
-    topics_by_subscribers: dict[tuple[str, ...], list[bytes]] = defaultdict(list)
-    for topic_id in sorted(subscribers):
-        topics_by_subscribers[tuple(sorted(subscribers[topic_id]))].append(topic_id)
+            sets_with[topic_id].append(topic_ids)
+    topics_by_sets: dict[tuple[frozenset[bytes], ...], list[bytes]] = defaultdict(list)
+    for topic_id in sorted(sets_with):
+        topics_by_sets[tuple(sets_with[topic_id])].append(topic_id)
+    pools = [
+        (tuple(sorted(member_id for each in sets for member_id in members_by_topics[each])), topic_ids)
+        for sets, topic_ids in topics_by_sets.items()
+    ]
 
     def order(pool: tuple[tuple[str, ...], list[bytes]]) -> tuple[float, int]:
         member_ids, topic_ids = pool
         return -sum(partition_counts[topic_id] for topic_id in topic_ids) / len(member_ids), len(member_ids)
 
-    yield from sorted(topics_by_subscribers.items(), key=order)
+    yield from sorted(pools, key=order)
 
 
 class _Pool:
@@ -76,12 +81,13 @@ class _Pool:
 
     def keep(self, members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> None:
         """Leave with the members what they have."""
+        topic_ids = set(self._topic_ids)
         for member_id in self._subscribers:
             assigned = members[member_id].assigned
             kept = [
                 (topic_id, number)
-                for topic_id in self._topic_ids
-                for number in sorted(assigned.get(topic_id, ()))
+                for topic_id in sorted(topic_ids.intersection(assigned))
+                for number in sorted(assigned[topic_id])
                 if number < partition_counts[topic_id] and (topic_id, number) not in self._taken
             ]
             self._taken.update(kept)

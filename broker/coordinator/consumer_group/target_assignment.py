@@ -63,9 +63,8 @@ def compute(
         )
         for member in members.values()
     }
-    counts = {
-        topic_id: len(image.topics_by_id[topic_id].partitions) for spec in specs.values() for topic_id in spec.topic_ids
-    }
+    subscribed = frozenset().union(*{spec.topic_ids for spec in specs.values()})
+    counts = {topic_id: len(image.topics_by_id[topic_id].partitions) for topic_id in subscribed}
     targets = ASSIGNORS[assignor_name(members.values(), settings)](specs, counts)
     changed = [
         records.target(state.group_id, member_id, target)
