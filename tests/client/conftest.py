@@ -20,6 +20,7 @@ PROPERTIES = {
     "log.retention.ms": "-1",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
+    "group.min.session.timeout.ms": "1000",
 }
 
 _numbers = itertools.count(1)
@@ -39,16 +40,15 @@ def apache_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what asks for a broker against ours, against those of `servers(...)`, or against the one of `--server`."""
-    if "bootstrap" not in metafunc.fixturenames:
+    fixture = next((name for name in ("bootstrap", "server") if name in metafunc.fixturenames), None)
+    if fixture is None:
         return
     marker = metafunc.definition.get_closest_marker("servers")
     servers = (
         ["apache"] if metafunc.config.getoption("--server") == "apache" else marker.args if marker else ["odradek"]
     )
     needs = {"apache": [pytest.mark.interop, pytest.mark.java]}
-    metafunc.parametrize(
-        "bootstrap", [pytest.param(name, marks=needs.get(name, ())) for name in servers], indirect=True
-    )
+    metafunc.parametrize(fixture, [pytest.param(name, marks=needs.get(name, ())) for name in servers], indirect=True)
 
 
 @pytest.fixture
@@ -63,11 +63,16 @@ async def bootstrap(request: pytest.FixtureRequest) -> AsyncIterator[str]:
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    """A broker process of the test's own, not started yet."""
-    prepare = apache.prepare if request.config.getoption("--server") == "apache" else odradek.prepare
-    server = prepare(tmp_path, PROPERTIES | {"num.partitions": "2", "group.min.session.timeout.ms": "1000"})
-    yield server
-    server.kill()
+    """A broker process that the test may stop, kill and start. Apache's is that of all tests: its starts take long."""
+    if request.param == "apache":
+        server = request.getfixturevalue("apache_server")
+        yield server
+        if server.process.poll() is not None:
+            server.start()
+    else:
+        server = odradek.prepare(tmp_path, PROPERTIES).start()
+        yield server
+        server.kill()
 
 
 @pytest.fixture

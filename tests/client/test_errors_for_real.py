@@ -198,20 +198,14 @@ async def test_a_broker_that_is_too_old() -> None:
 # A broker that goes away.
 
 
-@pytest.fixture
-async def process(server: Server) -> Server:
-    await asyncio.to_thread(server.start)
-    return server
-
-
 @provokes(RequestTimeoutError, TimeLimitError, BufferFullError, DeliveryTimeoutError)
-async def test_a_broker_that_freezes(process: Server) -> None:
-    at = rf"127\.0\.0\.1:{process.port} \(broker 1\)"
+async def test_a_broker_that_freezes(server: Server) -> None:
+    at = rf"127\.0\.0\.1:{server.port} \(broker 1\)"
     async with (
-        Admin(process.bootstrap, request_timeout_ms=400, retry_backoff_ms=60000, retry_backoff_max_ms=60000) as admin,
-        Admin(process.bootstrap) as patient,
+        Admin(server.bootstrap, request_timeout_ms=400, retry_backoff_ms=60000, retry_backoff_max_ms=60000) as admin,
+        Admin(server.bootstrap) as patient,
         Producer(
-            process.bootstrap,
+            server.bootstrap,
             buffer_memory=1000,
             max_block_ms=300,
             request_timeout_ms=400,
@@ -220,7 +214,7 @@ async def test_a_broker_that_freezes(process: Server) -> None:
     ):
         await (await producer.send("t", b"before"))
         await patient.list_topics()
-        process.process.send_signal(signal.SIGSTOP)
+        server.process.send_signal(signal.SIGSTOP)
         try:
             with pytest.raises(RequestTimeoutError, match=rf"^send Metadata at {at}: no answer within 400 ms$"):
                 await admin.list_topics(timeout_ms=1500)
@@ -240,18 +234,18 @@ async def test_a_broker_that_freezes(process: Server) -> None:
             )
             assert str(late.value).endswith(". They may be in the log or not")
         finally:
-            process.process.send_signal(signal.SIGCONT)
+            server.process.send_signal(signal.SIGCONT)
 
 
 @provokes(ConnectionLostError, BrokerUnreachableError)
-async def test_a_broker_that_dies(process: Server) -> None:
-    at = rf"127\.0\.0\.1:{process.port} \(broker 1\)"
-    async with Admin(process.bootstrap, retry_backoff_ms=60000, retry_backoff_max_ms=60000) as admin:
+async def test_a_broker_that_dies(server: Server) -> None:
+    at = rf"127\.0\.0\.1:{server.port} \(broker 1\)"
+    async with Admin(server.bootstrap, retry_backoff_ms=60000, retry_backoff_max_ms=60000) as admin:
         await admin.list_topics()
-        process.process.send_signal(signal.SIGSTOP)
+        server.process.send_signal(signal.SIGSTOP)
         asking = asyncio.create_task(admin.list_topics(timeout_ms=3000))
         await asyncio.sleep(0)
-        await asyncio.to_thread(process.kill)
+        await asyncio.to_thread(server.kill)
         with pytest.raises(ConnectionLostError, match=rf"^send Metadata at {at}: "):
             await asking
         broker = ConfigResource.broker(1)
@@ -274,16 +268,16 @@ async def write(bootstrap: str, topic: str, count: int) -> None:
 
 
 @provokes(CorruptRecordsError)
-async def test_a_log_with_a_bit_that_has_flipped(process: Server) -> None:
-    await write(process.bootstrap, "t", 1)
-    await write(process.bootstrap, "t", 1)
-    await asyncio.to_thread(process.stop)
-    [log] = (process.log_dir / "t-0").glob("*.log")
+async def test_a_log_with_a_bit_that_has_flipped(server: Server) -> None:
+    await write(server.bootstrap, "t", 1)
+    await write(server.bootstrap, "t", 1)
+    await asyncio.to_thread(server.stop)
+    [log] = (server.log_dir / "t-0").glob("*.log")
     data = bytearray(log.read_bytes())
     data[-2] ^= 1
     log.write_bytes(data)
-    await asyncio.to_thread(process.start)
-    async with Consumer(process.bootstrap, auto_offset_reset="earliest") as consumer:
+    await asyncio.to_thread(server.start)
+    async with Consumer(server.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([("t", 0)])
         assert [record.offset for record in await consumer.poll()] == [0]
         with pytest.raises(CorruptRecordsError) as told:

@@ -8,17 +8,22 @@ import sys
 
 import pytest
 
-from client import Admin, Consumer, Producer, RecordMetadata
+from client import Admin, Consumer, NewTopic, Producer, RecordMetadata
 from client.config import GroupProtocol
 from tests.peers.server import Server
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.servers("odradek", "apache")]
 
 COUNT = 3000
 
 
-async def write(producer: Producer, first: int) -> list[asyncio.Future[RecordMetadata]]:
-    return [await producer.send("t", b"%d" % number, partition=number % 2) for number in range(first, first + COUNT)]
+async def make_topic(server: Server, topic: str) -> None:
+    async with Admin(server.bootstrap) as admin:
+        (await admin.create_topics([NewTopic(topic, 2)])).values_or_raise()
+
+
+async def write(producer: Producer, topic: str, first: int) -> list[asyncio.Future[RecordMetadata]]:
+    return [await producer.send(topic, b"%d" % number, partition=number % 2) for number in range(first, first + COUNT)]
 
 
 async def read(consumer: Consumer, found: dict[int, list[bytes | None]], total: int) -> None:
@@ -28,18 +33,18 @@ async def read(consumer: Consumer, found: dict[int, list[bytes | None]], total: 
 
 
 @pytest.mark.parametrize("how", ["stopped", "killed", "frozen"])
-async def test_nothing_is_lost_or_doubled_or_out_of_order(server: Server, how: str) -> None:
-    await asyncio.to_thread(server.start)
+async def test_nothing_is_lost_or_doubled_or_out_of_order(server: Server, topic: str, how: str) -> None:
+    await make_topic(server, topic)
     found: dict[int, list[bytes | None]] = {0: [], 1: []}
     async with (
         Producer(server.bootstrap, batch_size=1000, request_timeout_ms=3000) as producer,
         Consumer(server.bootstrap, auto_offset_reset="earliest", request_timeout_ms=3000) as consumer,
     ):
-        first = await write(producer, 0)
+        first = await write(producer, topic, 0)
         await producer.flush()
-        consumer.assign(await consumer.partitions_for("t"))
+        consumer.assign(await consumer.partitions_for(topic))
         await read(consumer, found, COUNT)
-        second = asyncio.create_task(write(producer, COUNT))
+        second = asyncio.create_task(write(producer, topic, COUNT))
         await asyncio.sleep(0)
         if how == "frozen":
             server.process.send_signal(signal.SIGSTOP)
@@ -68,26 +73,28 @@ async def read_committing(consumer: Consumer, count: int) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_a_group_goes_on_where_it_was_when_its_broker_was_killed(server: Server, protocol: GroupProtocol) -> None:
-    await asyncio.to_thread(server.start)
+async def test_a_group_goes_on_where_it_was_when_its_broker_was_killed(
+    server: Server, topic: str, protocol: GroupProtocol
+) -> None:
+    await make_topic(server, topic)
     async with (
         Producer(server.bootstrap, request_timeout_ms=3000) as producer,
         Consumer(
             server.bootstrap,
-            group_id="g",
+            group_id=f"group-{topic}",
             group_protocol=protocol,
             auto_offset_reset="earliest",
             request_timeout_ms=3000,
             heartbeat_interval_ms=200,
         ) as consumer,
     ):
-        await write(producer, 0)
+        await write(producer, topic, 0)
         await producer.flush()
-        await consumer.subscribe("t")
+        await consumer.subscribe(topic)
         found = await read_committing(consumer, COUNT)
         await asyncio.to_thread(server.kill)
         await asyncio.to_thread(server.start)
-        await write(producer, COUNT)
+        await write(producer, topic, COUNT)
         found += await read_committing(consumer, COUNT)
         await producer.flush()
         assert await consumer.poll(timeout_ms=500) == []
@@ -100,10 +107,10 @@ from client import Consumer
 
 async def main():
     async with Consumer(
-        sys.argv[1], group_id="g", auto_offset_reset="earliest", enable_auto_commit=False, session_timeout_ms=1500,
-        heartbeat_interval_ms=200,
+        sys.argv[1], group_id=f"group-{sys.argv[2]}", auto_offset_reset="earliest", enable_auto_commit=False,
+        session_timeout_ms=1500, heartbeat_interval_ms=200,
     ) as consumer:
-        await consumer.subscribe("t")
+        await consumer.subscribe(sys.argv[2])
         while True:
             for record in await consumer.poll(timeout_ms=100, max_records=10):
                 print(record.partition, record.offset, flush=True)
@@ -113,30 +120,31 @@ asyncio.run(main())
 """
 
 
-async def test_the_share_of_a_member_that_is_killed_goes_on_at_another(server: Server) -> None:
-    await asyncio.to_thread(server.start)
+async def test_the_share_of_a_member_that_is_killed_goes_on_at_another(server: Server, topic: str) -> None:
+    await make_topic(server, topic)
+    group = f"group-{topic}"
     async with Producer(server.bootstrap) as producer:
         first = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", MEMBER, server.bootstrap, stdout=asyncio.subprocess.PIPE
+            sys.executable, "-c", MEMBER, server.bootstrap, topic, stdout=asyncio.subprocess.PIPE
         )
         assert first.stdout is not None
-        await (await producer.send("t", b"", partition=0))
-        await (await producer.send("t", b"", partition=1))
+        await (await producer.send(topic, b"", partition=0))
+        await (await producer.send(topic, b"", partition=1))
         seen = [await first.stdout.readline() for _ in range(2)]
         second = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", MEMBER, server.bootstrap, stdout=asyncio.subprocess.PIPE
+            sys.executable, "-c", MEMBER, server.bootstrap, topic, stdout=asyncio.subprocess.PIPE
         )
         assert second.stdout is not None
         async with Admin(server.bootstrap) as admin:
-            await until_shares_are(admin, 1, 1)
-            sent = [await producer.send("t", b"", partition=number % 2) for number in range(200)]
+            await until_shares_are(admin, group, 1, 1)
+            sent = [await producer.send(topic, b"", partition=number % 2) for number in range(200)]
             await asyncio.gather(*sent)
             rest = [asyncio.create_task(read_lines(stream)) for stream in (first.stdout, second.stdout)]
             first.kill()
-            await until_shares_are(admin, 2)
-            lag = (await admin.group_lag("g")).values_or_raise()
+            await until_shares_are(admin, group, 2)
+            lag = (await admin.group_lag(group)).values_or_raise()
             while any(one.lag for one in lag.values()):
-                lag = (await admin.group_lag("g")).values_or_raise()
+                lag = (await admin.group_lag(group)).values_or_raise()
         second.kill()
         lines = [*seen, *await rest[0], *await rest[1]]
         await asyncio.gather(first.wait(), second.wait())
@@ -145,11 +153,11 @@ async def test_the_share_of_a_member_that_is_killed_goes_on_at_another(server: S
     assert len(lines) - len(everything) <= 1  # at most what the first had printed and not committed when it was killed
 
 
-async def until_shares_are(admin: Admin, *sizes: int) -> None:
+async def until_shares_are(admin: Admin, group: str, *sizes: int) -> None:
     """Ask until the members of the group have so many partitions each."""
     shares: list[int] = []
     while shares != sorted(sizes):
-        described = (await admin.describe_groups(["g"])).value("g")
+        described = (await admin.describe_groups([group])).value(group)
         shares = sorted(len(member.assignment) for member in described.members)
 
 

@@ -20,7 +20,6 @@ INDEX_INTERVAL = 4096  # bytes of batches between two entries, at least
 
 @pytest.mark.interop
 def test_every_number_of_the_walk_through(server: Server, tmp_path: Path) -> None:
-    server.start()
     walk = WalkThrough(server.bootstrap, server.log_dir, tmp_path, LINES)
     walk.run()
 
