@@ -1,7 +1,10 @@
 """Where each record of decompressed batches starts: a chain, since only a record's length tells where the next one is.
 
-Many batches are walked side by side, a record of each in every step, by numpy. A step costs the same for one batch as
-for a hundred, so once few go on, each is walked by itself to its end.
+| batches | way | ns a record (`benchmarks/pipeline_records.py`) |
+|---|---|---|
+| many, of few records | side by side: numpy takes one record of each in every step | 100 |
+| of many records, alike | in runs: if the lengths of as many equal records stand where they would, it is they | 20 |
+| of many records, varied | one by one | 120 |
 
 Nothing is checked but that positions stay inside the data: whoever decodes the records sees whether each length leads
 from one to the next.
@@ -17,7 +20,10 @@ from pipeline.varints import Bytes, Ints, read_varints
 from protocol.errors import RemoteProtocolError
 from protocol.varint import read_varint
 
-_SIDE_BY_SIDE: Final = 64  # batches from which a step of numpy is cheaper than so many of Python
+_FEW_RECORDS: Final = 48  # a run does not pay in a batch of so many
+_MANY_BATCHES: Final = 48  # a step of numpy costs less than so many of Python
+_LONGEST_RUN: Final = 256
+_LONGEST_WALK: Final = 1024  # records taken one by one before another run is tried, at most
 
 
 def record_starts(data: bytes, view: Bytes, starts: Ints, counts: Ints) -> Ints:
@@ -25,42 +31,83 @@ def record_starts(data: bytes, view: Bytes, starts: Ints, counts: Ints) -> Ints:
 
     Raises RemoteProtocolError if a batch goes on after the data end.
     """
-    first = np.cumsum(counts) - counts
+    places = np.cumsum(counts) - counts
     found = np.empty(int(counts.sum()), dtype=np.int64)
-    by_count = np.argsort(-counts, kind="stable")
-    descending = counts[by_count]
-    at, place = starts[by_count], first[by_count]
-    steps = int(descending[_SIDE_BY_SIDE - 1]) if len(counts) >= _SIDE_BY_SIDE else 0
-    active = np.searchsorted(-descending, -np.arange(steps), side="left")
-    for step in range(steps):
-        going_on = slice(active[step])
-        found[place[going_on] + step] = at[going_on]
-        lengths, after = read_varints(view, at[going_on])
-        at[going_on] = after + lengths
-    for batch in range(int(np.searchsorted(-descending, -steps, side="left"))):
-        begin, end = int(place[batch]) + steps, int(place[batch] + descending[batch])
-        found[begin:end] = _walk(data, int(at[batch]), end - begin)
+    small = np.flatnonzero((counts <= _FEW_RECORDS) & (counts > 0))
+    large = np.flatnonzero(counts > _FEW_RECORDS)
+    if len(small) >= _MANY_BATCHES:
+        _side_by_side(view, starts[small], counts[small], places[small], found)
+    else:
+        large = np.flatnonzero(counts > 0)
+    for batch in large.tolist():
+        place = int(places[batch])
+        _one_after_another(data, int(starts[batch]), found[place : place + int(counts[batch])])
     return found
 
 
-def _walk(data: bytes, at: int, count: int) -> list[int]:
-    starts: list[int] = []
-    append = starts.append
+def _side_by_side(view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints) -> None:
+    by_count = np.argsort(-counts, kind="stable")
+    at, counts, places = at[by_count], counts[by_count], places[by_count]
+    for step in range(int(counts[0])):
+        active = int(np.searchsorted(-counts, -step, side="left"))  # the batches that have more records than that
+        at, places = at[:active], places[:active]
+        found[places + step] = at
+        lengths, after = read_varints(view, at)
+        at = after + lengths
+
+
+def _one_after_another(data: bytes, at: int, found: Ints) -> None:
+    """Fill `found` with the starts of records from `at` on."""
+    number, count = 0, len(found)
+    singles = 1
     try:
-        for _ in range(count):
-            append(at)
-            byte = data[at]
-            if byte < 128:
-                at += (byte >> 1) + 1
-            elif (second := data[at + 1]) < 128:
-                at += (second << 6) + (byte >> 1) - 62
-            else:
-                length, at = read_varint(data, at)
-                at += length
-                if length < 0:
-                    break
+        while number < count:
+            until = min(number + singles, count)
+            walked, at = _walk(data, at, until - number)
+            found[number:until] = walked
+            number = until
+            alike = _alike(data, walked[-1], at, min(count - number, _LONGEST_RUN))
+            if alike:
+                size = at - walked[-1]
+                found[number : number + alike] = np.arange(at, at + alike * size, size)
+                number += alike
+                at += alike * size
+            singles = 1 if alike > 1 else min(2 * singles, _LONGEST_WALK)
     except IndexError:
         raise RemoteProtocolError("the records of a batch end before their number is reached") from None
-    if len(starts) < count:
-        raise RemoteProtocolError("a record of a length below zero")
-    return starts
+
+
+def _walk(data: bytes, at: int, count: int) -> tuple[list[int], int]:
+    """The starts of `count` records, and where the next one is."""
+    starts: list[int] = []
+    append = starts.append
+    for _ in range(count):
+        append(at)
+        byte = data[at]
+        if byte < 128:
+            at += (byte >> 1) + 1
+        elif (second := data[at + 1]) < 128:
+            at += (second << 6) + (byte >> 1) - 62
+        else:
+            length, at = read_varint(data, at)
+            if length < 0:
+                raise RemoteProtocolError("a record of a length below zero")
+            at += length
+    return starts, at
+
+
+def _alike(data: bytes, last: int, at: int, most: int) -> int:
+    """How many records from `at` on, up to `most`, have the length of the one at `last`, which is in front of them.
+
+    The bytes of a length are compared where they must then stand: all first ones at once, then all second ones.
+    """
+    size = at - last
+    place = 0
+    while most:
+        expected = data[last + place : last + place + 1]
+        standing = data[at + place : at + place + size * most : size]
+        most = len(standing) - len(standing.lstrip(expected))
+        if expected < b"\x80":
+            break
+        place += 1
+    return most

@@ -44,10 +44,16 @@ _MIN_LENGTH: Final = (14, 22, BATCH_HEADER_SIZE - LOG_OVERHEAD)  # by magic
 
 
 class WholeBatches(NamedTuple):
-    """What a buffer begins with: `size` bytes of complete batches; the offset behind the last one, None without any."""
+    """What a buffer begins with: `size` bytes of complete batches; the offset behind the last one, None without any.
+
+    If what follows is cut off, `needed` is how many bytes it takes, or 0 if not even that is there; if it can be no
+    batch, `flaw` says why.
+    """
 
     size: int
     next_offset: int | None
+    needed: int = 0
+    flaw: str | None = None
 
 
 class _NoBatchError(RemoteProtocolError):
@@ -75,9 +81,11 @@ def whole_batches(raw: Buffer) -> WholeBatches:
             is_batch = view[position + MAGIC_POSITION] >= 2
             next_offset = read_batch_header(view, position).next_offset if is_batch else base_offset + 1
             position += size
-    except _NoBatchError:
-        pass
-    return WholeBatches(position, next_offset)
+    except _NoBatchError as error:
+        return WholeBatches(position, next_offset, flaw=str(error))
+    has_length = len(view) - position > MAGIC_POSITION
+    needed = LOG_OVERHEAD + _HEAD.unpack_from(view, position)[1] if has_length else 0
+    return WholeBatches(position, next_offset, needed)
 
 
 def decode(
@@ -203,16 +211,17 @@ class _Reading:
     def _damaged(self, at: int, size: int, reason: str) -> Iterator[pa.RecordBatch]:
         offset = _HEAD.unpack_from(self._view, at)[0] if size >= _HEAD.size else None
         damage = Damage(self.source, self.origin + at, size, offset, reason)
-        if self._mode is Mode.FAILFAST:
-            raise CorruptRecordsError(damage)
-        if self._mode is Mode.PERMISSIVE:
-            yield damage_row(damage, self._columns, self._topic, self._partition)
+        yield from report(damage, self._mode, self._columns, self._topic, self._partition)
 
 
-def damage_row(damage: Damage, columns: Sequence[str], topic: str, partition: int) -> pa.RecordBatch:
-    """The row that stands for a damage under PERMISSIVE."""
-    known = {"topic": topic, "partition": partition, "offset": damage.offset, CORRUPT_RECORD: str(damage)}
-    return pa.RecordBatch.from_pydict({name: [known.get(name)] for name in columns}, schema=arrow_schema(columns))
+def report(damage: Damage, mode: Mode, columns: Sequence[str], topic: str, partition: int) -> Iterator[pa.RecordBatch]:
+    """The row that stands for a damage under PERMISSIVE; nothing if it is dropped, CorruptRecordsError if it fails."""
+    if mode is Mode.FAILFAST:
+        raise CorruptRecordsError(damage)
+    if mode is Mode.PERMISSIVE:
+        known = {"topic": topic, "partition": partition, "offset": damage.offset, CORRUPT_RECORD: str(damage)}
+        row = {name: [known.get(name)] for name in columns}
+        yield pa.RecordBatch.from_pydict(row, schema=arrow_schema(columns))
 
 
 def _entries(view: memoryview) -> Iterator[tuple[int, int]]:
