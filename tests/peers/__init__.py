@@ -6,6 +6,8 @@
 | `odradek` | our broker, as `python -m broker` |
 | `apache` | a real Apache Kafka 4.3.1 (KRaft, one node), to prove that a test expects Kafka's behaviour and not ours |
 | `java` | Kafka's own tools of the same release, from Maven Central into `.peers/` |
+| `connector` | Spark's connector for Kafka, likewise |
+| `maven` | how jars get there |
 | `kcat` | kcat, from the distribution's packages |
 | `clients` | one face over confluent-kafka, aiokafka, kafka-python and the bundled client |
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
-from tests.peers.availability import PEERS, installing, program, unavailable
+from tests.peers import maven
+from tests.peers.availability import program
 
 HERE = Path(__file__).parent
 KAFKA_VERSION = "4.3.1"
-_ATTEMPTS = 2  # a repository that is far away may fail to answer once
 
 CONFIG_COMMAND = "kafka.admin.ConfigCommand"
 CONSUMER_GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -36,32 +33,7 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-
 
 def classpath() -> str:
     """Kafka's jars and our log settings; fetches the jars once a checkout."""
-    libraries = PEERS / f"kafka-{KAFKA_VERSION}"
-    if not libraries.is_dir():
-        maven = program("mvn", "maven")
-        with installing():
-            complaint = "" if libraries.is_dir() else _fetch(maven, libraries)
-        if complaint:
-            unavailable(f"Maven could not fetch Kafka's tools: {complaint}")
-    return f"{libraries}/*:{HERE}"
-
-
-@cache
-def _fetch(maven: str, libraries: Path) -> str:
-    """Fetch the jars; returns what went wrong, or nothing. Remembered, so that a failure costs its time only once."""
-    with tempfile.TemporaryDirectory(dir=PEERS) as unfinished:
-        command = [maven, "-q", "-B", "-U", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
-        for _ in range(_ATTEMPTS):
-            done = subprocess.run(
-                [*command, f"-DoutputDirectory={unfinished}/jars"],
-                capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-            if done.returncode == 0:
-                break
-        else:
-            return (done.stdout + done.stderr).strip()[-2000:]
-        shutil.move(f"{unfinished}/jars", libraries)
-    return ""
+    return f"{maven.libraries(f'kafka-{KAFKA_VERSION}', HERE / 'pom.xml')}/*:{HERE}"
 
 
 def command(main_class: str, *arguments: str, options: Sequence[str] = QUICK_START) -> list[str]:
