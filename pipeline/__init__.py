@@ -1,10 +1,31 @@
 """Topics and log directories as Spark tables, through PySpark's own data source API and Arrow, without a jar.
 
+```python
+from pipeline import session
+
+spark = session()  # or register(spark), for a session that is there already
+spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").option("subscribe", "orders").load()
+```
+
 | module | what |
 |---|---|
+| `session` | a Spark session that knows the formats |
+| `options`, `bounds` | the options of Spark's connector for Kafka, read and refused |
+| `offsets`, `ranges` | on the driver: which offsets are read, and in which tasks |
+| `source` | `format("broker")` |
+| `wire`, `partition_reader` | in a task: fetch ahead, decode, and what to do about records that have gone |
 | `schema` | the columns of a record, as Spark and as Arrow name them |
 | `records` | record batches → Arrow columns |
 | `encode` | Arrow columns → record batches |
 
 What reads and writes here knows `protocol`, `client` and the read-only opener of `broker.storage`.
 """
+
+try:
+    from pipeline.session import register, session
+except ModuleNotFoundError as error:
+    if error.name in ("pyspark", "pyarrow", "numpy", "pandas"):
+        raise ImportError(f"the pipeline needs {error.name}: pip install 'odradek[pipeline]'") from error
+    raise
+
+__all__ = ["register", "session"]

@@ -1,0 +1,108 @@
+"""Where reading starts or ends, as the options say it, before any broker was asked.
+
+| option | JSON or text |
+|---|---|
+| startingOffsets, endingOffsets | `earliest`, `latest`, or `{"topic": {"0": 23, "1": -2}}`; -2 earliest, -1 latest |
+| startingTimestamp, endingTimestamp | ms since the epoch, for every partition |
+| startingOffsetsByTimestamp, endingOffsetsByTimestamp | `{"topic": {"0": 1600000000000}}` |
+
+Of several the timestamp wins over the timestamps by partition, and those over the offsets, as in Spark's connector.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from client.record import TopicPartition
+
+LATEST = -1
+EARLIEST = -2
+
+Numbers = dict[TopicPartition, int]
+
+
+class Bound(NamedTuple):
+    """A number for each partition: a time in ms, or an offset, LATEST or EARLIEST. Either `everywhere` or `each`."""
+
+    by_time: bool
+    everywhere: int | None
+    each: Numbers
+
+
+def at_place(place: int) -> Bound:
+    """EARLIEST or LATEST of every partition."""
+    return Bound(by_time=False, everywhere=place, each={})
+
+
+def read_bound(options: Mapping[str, str], side: str, default: int) -> Bound:
+    """The bound of a `side`, "starting" or "ending"; `default` is LATEST or EARLIEST. Raises ValueError."""
+    if (text := options.get(f"{side}timestamp")) is not None:
+        return Bound(by_time=True, everywhere=_time(f"{side}Timestamp", text), each={})
+    if (text := options.get(f"{side}offsetsbytimestamp")) is not None:
+        name = f"{side}OffsetsByTimestamp"
+        times = read_numbers(name, text)
+        if any(time < 0 for time in times.values()):
+            raise ValueError(f"Expected no timestamp below 0 in {name}, got {text}")
+        return Bound(by_time=True, everywhere=None, each=times)
+    text = options.get(f"{side}offsets", "").strip()
+    if not text:
+        return at_place(default)
+    if text.lower() in ("earliest", "latest"):
+        return at_place(EARLIEST if text.lower() == "earliest" else LATEST)
+    offsets = read_numbers(f"{side}Offsets", text)
+    if any(offset < EARLIEST for offset in offsets.values()):
+        raise ValueError(f"Expected offsets, -1 or -2 in {side}Offsets, got {text}")
+    return Bound(by_time=False, everywhere=None, each=offsets)
+
+
+def read_numbers(option: str, text: str) -> Numbers:
+    """Parse `{"topic": {"partition": number}}`. Raises ValueError."""
+    try:
+        return {
+            TopicPartition(topic, int(index)): _integer(number)
+            for topic, numbers in json.loads(text).items()
+            for index, number in numbers.items()
+        }
+    except (ValueError, AttributeError, TypeError):
+        raise ValueError(f'Expected e.g. {{"topicA":{{"0":23,"1":-1}}}} for {option}, got {text}') from None
+
+
+def read_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
+    """Parse `{"topic": [0, 1]}`. Raises ValueError."""
+    try:
+        return tuple(
+            TopicPartition(topic, _integer(index)) for topic, indexes in json.loads(text).items() for index in indexes
+        )
+    except (ValueError, AttributeError, TypeError):
+        raise ValueError(f'Expected e.g. {{"topicA":[0,1],"topicB":[0,1]}} for {option}, got {text}') from None
+
+
+def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """Offsets as a checkpoint has them: `{"topic": {"0": 12}}`."""
+    nested: dict[str, dict[str, int]] = {}
+    for partition in sorted(offsets):
+        nested.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    return nested
+
+
+def offsets_of(nested: Mapping[str, Mapping[str, int]]) -> Numbers:
+    """The reverse of `offsets_json`."""
+    return {
+        TopicPartition(topic, int(index)): offset
+        for topic, offsets in nested.items()
+        for index, offset in offsets.items()
+    }
+
+
+def _time(option: str, text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ValueError(f"Expected a single long value for {option}, the milliseconds since the epoch, got {text}")
+    return int(text)
+
+
+def _integer(number: object) -> int:
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(number)
+    return number

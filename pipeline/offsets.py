@@ -1,0 +1,118 @@
+"""What the driver asks the brokers before anything is read: which partitions there are, and where they begin and end.
+
+Every question is asked anew, of the leaders, and answered for all partitions by one request a broker. Nothing is
+remembered between two questions but the connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+from client import Admin
+from client.config import IsolationLevel
+from client.record import TopicPartition
+from pipeline.bounds import EARLIEST, LATEST, Bound, Numbers
+from pipeline.options import Cluster, ReadOptions, Subscription
+
+T = TypeVar("T")
+
+
+class NoOffsetError(Exception):
+    """No record is as late as the time that was asked for."""
+
+
+class ClusterOffsets:
+    """Partitions and offsets of one cluster; `close` ends its connections. Methods raise ClientError.
+
+    It blocks while it asks, and leaves no thread behind.
+    """
+
+    def __init__(self, cluster: Cluster, isolation_level: IsolationLevel) -> None:
+        self._isolation_level = isolation_level
+        self._runner = asyncio.Runner()
+        try:
+            self._admin = self._run(_started(cluster))
+        except BaseException:
+            self._runner.close()
+            raise
+
+    def close(self) -> None:
+        self._run(self._admin.close())
+        self._runner.close()
+
+    def partitions(self, subscription: Subscription) -> list[TopicPartition]:
+        """The partitions that a subscription means now. Raises UnknownTopicError, but not for a pattern."""
+        if subscription.partitions:
+            return sorted(subscription.partitions)
+        topics = subscription.topics
+        if subscription.pattern is not None:
+            pattern = re.compile(subscription.pattern)
+            topics = tuple(name for name in self._run(self._admin.list_topics()) if pattern.fullmatch(name))
+        described = self._run(self._admin.describe_topics(topics)).values_or_raise() if topics else {}
+        return sorted(
+            TopicPartition(name, index) for name, topic in described.items() for index in range(len(topic.partitions))
+        )
+
+    def at(self, places: Mapping[TopicPartition, int]) -> Numbers:
+        """The first offset at or after each time in ms, -1 without any; or the offset of EARLIEST or LATEST."""
+        if not places:
+            return {}
+        listed = self._run(self._admin.list_offsets(places, isolation_level=self._isolation_level))
+        return {partition: found.offset for partition, found in listed.values_or_raise().items()}
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> Numbers:
+        return self.at(dict.fromkeys(partitions, EARLIEST))
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> Numbers:
+        """Where the partitions end: at the last stable offset for those who read committed records only."""
+        return self.at(dict.fromkeys(partitions, LATEST))
+
+    def _run(self, question: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(question)
+
+
+async def _started(cluster: Cluster) -> Admin:
+    admin = Admin(cluster.bootstrap_servers, **cluster.settings)
+    await admin.start()
+    return admin
+
+
+def starting_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: list[TopicPartition]) -> Numbers:
+    """Where to start. Raises NoOffsetError for a time after the last record, if the options say so, and ValueError."""
+    found = _resolve(offsets, options.start, "starting", partitions)
+    missing = [partition for partition, offset in found.items() if offset < 0]
+    if missing and options.start_fallback == "error":
+        times = dict.fromkeys(partitions, options.start.everywhere) | options.start.each
+        raise NoOffsetError(
+            "; ".join(
+                f"No offset matched from request of topic-partition {partition.topic}-{partition.partition} "
+                f"and timestamp {times[partition]}."
+                for partition in missing
+            )
+        )
+    return found | offsets.latest(missing)
+
+
+def ending_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: list[TopicPartition]) -> Numbers:
+    """Where to end, exclusive; at the end of a partition where no record is as late as a time. Raises ValueError."""
+    found = _resolve(offsets, options.end, "ending", partitions)
+    return found | offsets.latest([partition for partition, offset in found.items() if offset < 0])
+
+
+def _resolve(offsets: ClusterOffsets, bound: Bound, side: str, partitions: list[TopicPartition]) -> Numbers:
+    numbers = bound.each if bound.everywhere is None else dict.fromkeys(partitions, bound.everywhere)
+    if numbers.keys() != set(partitions):
+        raise ValueError(
+            f"If {side}Offsets{'ByTimestamp' if bound.by_time else ''} contains specific offsets, you must specify all "
+            f"TopicPartitions. Use -1 for latest, -2 for earliest. Specified: {_names(numbers)} "
+            f"Assigned: {_names(partitions)}"
+        )
+    to_ask = {partition: number for partition, number in numbers.items() if bound.by_time or number < 0}
+    return numbers | offsets.at(to_ask)
+
+
+def _names(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(f"{topic}-{index}" for topic, index in sorted(partitions)) or "none"

@@ -1,0 +1,106 @@
+"""A Spark session made for the pipeline: both formats known to it, and workers that find this project.
+
+```
+session() ── under spark-submit ──► what spark-submit was told: master, addresses, jars
+          └─ else ───────────────► a local master, bound to loopback, without a web page
+          both ──────────────────► UTC, the Python that runs here for the workers, register()
+```
+
+Spark starts a Java machine, and workers as processes of their own that import `pipeline` by name. Here they get the
+interpreter and the import path of the process that asks for the session; on a cluster the project must be installed,
+or sent along with `--py-files`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from pipeline.source import BrokerDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+_PROJECT = Path(__file__).resolve().parents[1]
+
+_DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",  # timestamps of records are in UTC, whatever the machine's zone is
+    "spark.ui.showConsoleProgress": "false",
+}
+_ON_ONE_MACHINE = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+_FORMATS: Sequence[type[DataSource]] = (BrokerDataSource,)
+
+
+class JavaMissingError(Exception):
+    """There is no Java to run Spark."""
+
+
+def register(spark: SparkSession) -> None:
+    """Make the formats of the pipeline known to a session, and let Spark hand filters down to them."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    for source in _FORMATS:
+        spark.dataSource.register(source)
+
+
+def session(
+    app_name: str = "odradek",
+    *,
+    master: str | None = None,
+    jars: Sequence[str] = (),
+    config: Mapping[str, str] = {},
+) -> SparkSession:
+    """The session of this process, with the pipeline's formats registered; made if there is none.
+
+    Without a `master` it is spark-submit's, and else all processors of this machine. `jars` are paths; `config` wins
+    over everything that is set here. Raises JavaMissingError before anything is started.
+    """
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not is_submitted:
+        check_java()
+        _show_workers_the_way()
+    settings = dict(_DEFAULTS)
+    if master is None and not is_submitted:
+        master = "local[*]"
+    if master is not None:
+        settings["spark.master"] = master
+    if master is not None and master.startswith("local"):
+        settings |= _ON_ONE_MACHINE
+    if jars:
+        settings["spark.jars"] = ",".join(jars)
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in (settings | dict(config)).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+def check_java() -> None:
+    """Raise JavaMissingError unless Spark's launcher will find a Java: in JAVA_HOME, else on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    if home and not (Path(home) / "bin" / "java").exists():
+        raise JavaMissingError(f"JAVA_HOME is {home}, and there is no bin/java in it")
+    if not home and shutil.which("java") is None:
+        raise JavaMissingError(
+            "Spark needs Java 17 or newer, and there is none: install openjdk-17-jre-headless, or set JAVA_HOME"
+        )
+
+
+def _show_workers_the_way() -> None:
+    """Let workers run this interpreter, and find this project also where it is not installed."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(_PROJECT) not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(_PROJECT), *filter(None, paths)])

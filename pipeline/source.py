@@ -1,0 +1,86 @@
+"""`format("broker")`: topics of Apache Kafka, or of this broker, as tables and streams, without a jar.
+
+A job changes one word to come here from Spark's connector, `format("kafka")`, and back: options, columns, offsets in
+checkpoints and what happens when data are lost are the connector's. Workers must be able to import `pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pipeline.offsets import ClusterOffsets, ending_offsets, starting_offsets
+from pipeline.options import ReadOptions, batch_read_options
+from pipeline.partition_reader import read_range, report_data_loss
+from pipeline.ranges import OffsetRange, cut
+from pipeline.schema import column_names, spark_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class BrokerDataSource(DataSource):
+    """The format as Spark knows it."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "broker"
+
+    def schema(self) -> StructType:
+        return spark_schema(column_names(include_headers=self.options.get("includeheaders", "").lower() == "true"))
+
+    def reader(self, schema: StructType) -> BrokerReader:
+        return BrokerReader(batch_read_options(self.options), columns_of(schema))
+
+
+class RangePartition(InputPartition):
+    """A task's work: a range of offsets."""
+
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+
+
+class BrokerReader(DataSourceReader):
+    """A batch: ranges are settled when the query is planned, so what comes later is not read."""
+
+    def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        offsets = ClusterOffsets(options.cluster, options.isolation_level)
+        try:
+            partitions = offsets.partitions(options.subscription)
+            starts = starting_offsets(offsets, options, partitions)
+            ends = ending_offsets(offsets, options, partitions)
+        finally:
+            offsets.close()
+        return plan(options, [OffsetRange(one, starts[one], ends[one]) for one in partitions])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, RangePartition):
+            return iter(())  # of no partitions at all, Spark makes one of its own
+        return read_range(self._options, self._columns, partition.wanted)
+
+
+def plan(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartition]:
+    """The tasks that read these ranges. Raises DataLossError for one that ends before it starts."""
+    for topic, index in (one.partition for one in ranges if one.size < 0):
+        report_data_loss(options, f"The end of {topic}-{index} lies before the offset to start at.")
+    return [RangePartition(one) for one in cut(ranges, options.min_partitions, options.max_records)]
+
+
+def columns_of(schema: StructType) -> tuple[str, ...]:
+    """The columns to read, for a schema given by `schema(…)`: some of the source's own. Raises ValueError."""
+    names = tuple(schema.names)
+    known = column_names(include_headers=True)
+    if not names or not set(names) <= set(known) or spark_schema(names) != schema:
+        raise ValueError(
+            f"the columns of this source are {spark_schema(known).simpleString()}, not {schema.simpleString()}"
+        )
+    return names

@@ -1,0 +1,224 @@
+"""Fetch from the leader of one partition, a request ahead of the reader: what an executor's task reads with.
+
+```
+task                                     broker
+Fetch offset 0      ──────────────────►
+                    ◄──────────────────  batches 0–99
+Fetch offset 100    ──────────────────►            the answer gathers in the socket …
+decode 0–99, hand them to Spark                    … meanwhile
+                    ◄──────────────────  batches 100–199
+```
+There is no thread: the client's event loop runs only while this waits for an answer, and a request is written before
+the wait. So a task holds the answer that it decodes, and of the next one what the kernel's buffers take.
+
+| what comes | what happens |
+|---|---|
+| batches | yielded, with the transactions that were aborted among them |
+| no whole batch | yielded too, for the decoder to say what is wrong with it |
+| nothing, at the end of the log, though there is more to read | asked again, then it is lost |
+| OFFSET_OUT_OF_RANGE | the records are lost |
+| another error that may pass, or no answer | asked again, for `request_timeout_ms` without a success |
+| any other error | raised |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterator
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+from client.backoff import Backoff
+from client.cluster import Cluster as ClientCluster
+from client.config import ClientConfig, IsolationLevel, parse_bootstrap_servers
+from client.connection import Connection, TcpNetwork
+from client.connections import Purpose
+from client.errors import ClientError, broker_error
+from client.record import TopicPartition
+from pipeline.options import Cluster
+from pipeline.records import whole_batches
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from protocol.primitives import Buffer
+from protocol.schema import ZERO_UUID
+
+T = TypeVar("T")
+
+_FETCH_KEY = 1
+_LAST_VERSION_BY_NAME = 12
+_NEWEST_VERSION = 32767
+_MAX_WAIT_MS = 500
+_TRIED = "fetch"
+
+
+class Fetched(NamedTuple):
+    """Batches as the log has them, the last perhaps cut off, and of aborted transactions producer and first offset.
+
+    `records` stays good as long as it is referred to.
+    """
+
+    records: Buffer
+    aborted: list[tuple[int, int]]
+
+
+class EndOfLogError(ClientError):
+    """The log ends before the offset that there were records at when the read was planned."""
+
+
+class Wire:
+    """A client of a cluster for blocking code, of one thread; a context manager. Methods raise ClientError."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.config = client_config(cluster)
+        self._runner = asyncio.Runner()
+        self.cluster: ClientCluster
+
+    def __enter__(self) -> Self:
+        try:
+            self.cluster = self.run(_started(self.config))
+        except BaseException:
+            self._runner.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.run(self.cluster.close())
+        self._runner.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Let the event loop run until `work` is done."""
+        return self._runner.run(work)
+
+    def fetch(
+        self, partition: TopicPartition, start: int, end: int, *, isolation_level: IsolationLevel, fetch_bytes: int
+    ) -> Iterator[Fetched]:
+        """Yield all batches with offsets from `start` to `end`, exclusive, and maybe more around them.
+
+        Raises OffsetOutOfRangeError, and EndOfLogError if the log ends before `end`.
+        """
+        reading = _PartitionFetch(self, partition, isolation_level, fetch_bytes)
+        pause = Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000)
+        offset, progress_at = start, time.monotonic()
+        reading.ask(offset)
+        while offset < end:
+            try:
+                row = reading.answer()
+                if not row.records:
+                    raise _nothing(partition, offset, end, row)
+            except ClientError as error:
+                if not error.retriable or time.monotonic() - progress_at > self.config.request_timeout_ms / 1000:
+                    raise
+                self.run(_pause(self.cluster, pause.next()))
+                reading.ask(offset)
+                continue
+            offset = max(offset, whole_batches(row.records).next_offset or end)
+            if offset < end:
+                reading.ask(offset)
+            aborted = [(one.producer_id, one.first_offset) for one in row.aborted_transactions or ()]
+            yield Fetched(row.records, aborted)
+            pause.reset()
+            progress_at = time.monotonic()
+
+
+class _PartitionFetch:
+    """The requests for one partition: `ask`, then `answer`."""
+
+    def __init__(self, wire: Wire, partition: TopicPartition, isolation_level: IsolationLevel, size: int) -> None:
+        self._wire = wire
+        self._partition = partition
+        self._isolation = int(isolation_level == "read_committed")
+        self._size = size
+        self._sent: tuple[Connection, asyncio.Future[FetchResponse]] | None = None
+        self._failure: ClientError | None = None
+
+    def ask(self, offset: int) -> None:
+        """Send a request; what goes wrong is told by `answer`."""
+        self._sent = self._failure = None
+        try:
+            self._sent = self._wire.run(self._send(offset))
+        except ClientError as error:
+            self._failure = error
+
+    def answer(self) -> PartitionData:
+        """Wait for the answer to the last request. Raises ClientError."""
+        if self._sent is None:
+            raise self._failure or ClientError(_TRIED, "nothing was asked for")
+        connection, future = self._sent
+        answer = self._wire.run(_wait(future))
+        if answer.error_code:
+            raise broker_error(answer.error_code, _TRIED, broker=connection.name)
+        topic, index = self._partition
+        for told in answer.responses:
+            for row in told.partitions:
+                if row.error_code:
+                    raise broker_error(row.error_code, _TRIED, broker=connection.name, topic=topic, partition=index)
+                return row
+        raise ClientError(_TRIED, "the answer does not name the partition", broker=connection.name)
+
+    async def _send(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
+        cluster, config = self._wire.cluster, self._wire.config
+        name, index = self._partition
+        topic = await cluster.topic(name, config.request_timeout_ms)
+        leader = cluster.leader(name, index)
+        if leader is None:
+            raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=name, partition=index)
+        connection = await cluster.connection(leader, Purpose.FETCH)
+        has_id = topic.topic_id != ZERO_UUID
+        version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if has_id else _LAST_VERSION_BY_NAME)
+        wanted = FetchPartition(
+            index,
+            topic.partitions[index].leader_epoch,
+            offset,
+            partition_max_bytes=self._size,
+        )
+        request = FetchRequest(
+            max_wait_ms=_MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=self._size,
+            isolation_level=self._isolation,
+            topics=[FetchTopic(name, topic.topic_id, [wanted])],
+        )
+        return connection, connection.send(request, FetchResponse, version=version)
+
+
+def client_config(cluster: Cluster) -> ClientConfig:
+    """The settings of a client of this cluster. Raises ConfigurationError."""
+    return ClientConfig(bootstrap_servers=parse_bootstrap_servers(cluster.bootstrap_servers), **cluster.settings)
+
+
+async def _started(config: ClientConfig) -> ClientCluster:
+    cluster = ClientCluster(config, TcpNetwork())
+    try:
+        await cluster.start()
+    except BaseException:
+        await cluster.close()
+        raise
+    return cluster
+
+
+async def _wait(future: asyncio.Future[T]) -> T:
+    return await future
+
+
+async def _pause(cluster: ClientCluster, seconds: float) -> None:
+    """Ask for new metadata, and give the brokers time."""
+    await asyncio.sleep(seconds)
+    try:
+        await cluster.refresh()
+    except ClientError as error:
+        if not error.retriable:
+            raise
+
+
+def _nothing(partition: TopicPartition, offset: int, end: int, row: PartitionData) -> ClientError:
+    error = EndOfLogError(
+        _TRIED,
+        f"the log ends at {row.high_watermark}, and was to be read from {offset} to {end}",
+        topic=partition.topic,
+        partition=partition.partition,
+    )
+    error.retriable = True  # it may be a leader that has not caught up
+    return error

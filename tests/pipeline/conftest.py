@@ -1,0 +1,101 @@
+"""One Spark session for all tests of the pipeline, with Spark's own connector beside ours, and servers of both kinds.
+
+A session takes ten seconds to start, and its first jobs as long again: tests share it, and tell their topics apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.peers import apache, connector, odradek
+from tests.peers.availability import unavailable
+from tests.peers.server import Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session of two threads that knows `format("broker")`, `format("klog")` and `format("kafka")`."""
+    from pipeline.session import JavaMissingError, session
+
+    work = tmp_path_factory.mktemp("spark")
+    config = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "2g",
+        "spark.local.dir": str(work),
+        "spark.sql.warehouse.dir": str(work / "warehouse"),
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    }
+    try:
+        started = session("tests", master="local[2]", jars=connector.jars().split(","), config=config)
+    except JavaMissingError as error:
+        unavailable(str(error))
+    started.sparkContext.setLogLevel("ERROR")
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+    """The server of a kind, started when first asked for."""
+    started: dict[str, Server] = {}
+
+    def of_kind(kind: str) -> Server:
+        if kind not in started:
+            started[kind] = SERVERS[kind](tmp_path_factory.mktemp(kind)).start()
+        return started[kind]
+
+    yield of_kind
+    for server in started.values():
+        server.stop()
+        assert "Traceback" not in server.printed(), server.printed()[-8000:]
+
+
+@pytest.fixture(params=["odradek", "apache"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each kind of server in turn; a test that wants one alone parametrizes `kind`."""
+    named: str = request.param
+    return named
+
+
+@pytest.fixture
+def bootstrap(kind: str, servers: Callable[[str], Server]) -> str:
+    return servers(kind).bootstrap
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses, and that says whose it is."""
+    return f"{re.sub('[^a-z0-9]+', '-', request.node.name.removeprefix('test_').lower())[:60]}{next(_numbers)}"
+
+
+@pytest.fixture
+def make_topic(bootstrap: str, topic_name: str) -> Callable[..., str]:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def make(partitions: int = 1, **configs: Any) -> str:
+        """Create a topic; `configs` are its properties with underscores for dots."""
+        properties = {name.replace("_", "."): str(value) for name, value in configs.items()}
+        name = f"{topic_name}-{next(_numbers)}"
+        admin.create_topics([NewTopic(name, partitions, 1, config=properties)])[name].result(30)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    return str(tmp_path / "checkpoint")

@@ -1,0 +1,178 @@
+"""`format("broker")` beside Spark's own connector: the same rows of the same topics, on both servers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.peers import odradek
+from tests.peers.server import Server
+
+pytest.importorskip("pyspark")
+
+from tests.pipeline.tables import Sent, assert_same, send, send_with, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+GOLDEN = Path(__file__).parents[1] / "storage"
+COMMITTED = ("transactional", "read_committed")
+T0 = 1_700_000_000_000
+
+MakeTopic = Callable[..., str]
+
+
+def mixed(count: int, seed: int, partitions: int = 3) -> Iterator[Sent]:
+    """Records with and without keys and headers, tombstones, empty values, and times that go back and forth."""
+    chance = Random(seed)
+    for number in range(count):
+        key = None if chance.random() < 0.2 else b"key-%d" % chance.randrange(100)
+        value = None if chance.random() < 0.1 else chance.randbytes(chance.choice([0, 1, 20, 300]))
+        headers = [
+            (chance.choice(["a", "bé", ""]), chance.choice([None, b"", b"v" * 9]))
+            for _ in range(chance.choice([0, 0, 1, 3]))
+        ]
+        yield chance.randrange(partitions), T0 + number + chance.randrange(-50, 50), key, value, headers
+
+
+@pytest.fixture
+def mixed_topic(make_topic: MakeTopic, bootstrap: str) -> str:
+    topic = make_topic(partitions=3)
+    for seed, codec in enumerate(CODECS):
+        send(bootstrap, topic, mixed(400, seed), compression_type=codec)
+    return topic
+
+
+def test_all_codecs_headers_nulls_and_several_partitions(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+    options = {"subscribe": mixed_topic, "includeHeaders": "true"}
+    ours, theirs = (table(spark, kind, bootstrap, **options) for kind in ("broker", "kafka"))
+    assert assert_same(ours, theirs) == 2000
+    assert ours.where("value is null").count() > 50
+    assert ours.where("headers is null").count() > 500
+
+
+def test_ranges_of_offsets_and_more_tasks_than_partitions(
+    spark: SparkSession, bootstrap: str, mixed_topic: str
+) -> None:
+    options = {
+        "assign": json.dumps({mixed_topic: [0, 2]}),
+        "startingOffsets": json.dumps({mixed_topic: {"0": 50, "2": -2}}),
+        "endingOffsets": json.dumps({mixed_topic: {"0": -1, "2": 333}}),
+        "minPartitions": "5",
+    }
+    ours, theirs = (table(spark, kind, bootstrap, **options) for kind in ("broker", "kafka"))
+    assert assert_same(ours, theirs) > 500
+    assert ours.rdd.getNumPartitions() == 5
+
+
+def test_ranges_of_time(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+    options = {"subscribePattern": mixed_topic[:-1] + ".", "startingTimestamp": T0 + 100, "endingTimestamp": T0 + 300}
+    ours, theirs = (table(spark, kind, bootstrap, **options) for kind in ("broker", "kafka"))
+    assert_same(ours, theirs)
+    late = {"subscribe": mixed_topic, "startingTimestamp": T0 * 2}
+    with pytest.raises(Exception, match="No offset matched from request"):
+        table(spark, "broker", bootstrap, **late).count()
+    assert table(spark, "broker", bootstrap, **late, startingOffsetsByTimestampStrategy="latest").count() == 0
+    assert table(spark, "broker", bootstrap, subscribe=mixed_topic, endingTimestamp=T0 * 2).count() == 2000
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_batches_that_the_broker_compressed(
+    spark: SparkSession, bootstrap: str, make_topic: MakeTopic, codec: str
+) -> None:
+    topic = make_topic(compression_type=codec, message_timestamp_type="LogAppendTime")
+    send(bootstrap, topic, mixed(300, seed=7, partitions=1))
+    ours, theirs = (table(spark, kind, bootstrap, subscribe=topic) for kind in ("broker", "kafka"))
+    assert assert_same(ours, theirs) == 300
+
+
+def test_a_column_alone(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+    reader = spark.read.format("broker").option("kafka.bootstrap.servers", bootstrap).option("subscribe", mixed_topic)
+    ours = reader.schema("value binary").load()
+    assert assert_same(ours, table(spark, "kafka", bootstrap, subscribe=mixed_topic).select("value")) == 2000
+    with pytest.raises(Exception, match="the columns of this source are"):
+        reader.schema("value string").load().count()
+
+
+def test_nothing_to_read(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
+    assert table(spark, "broker", bootstrap, subscribe=make_topic(partitions=2)).count() == 0
+    with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        table(spark, "broker", bootstrap, subscribe="there-is-none").count()
+
+
+def test_offsets_that_were_deleted(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_records([TopicPartition(mixed_topic, index, 100) for index in range(3)]).values():
+        future.result(30)
+    options = {"subscribe": mixed_topic, "startingOffsets": json.dumps({mixed_topic: {"0": 0, "1": 0, "2": 0}})}
+    with pytest.raises(Exception, match="Some data may have been lost"):
+        table(spark, "broker", bootstrap, **options).count()
+    ours, theirs = (table(spark, kind, bootstrap, **options, failOnDataLoss="false") for kind in ("broker", "kafka"))
+    assert assert_same(ours, theirs) == 1700
+
+
+@pytest.mark.parametrize("kind", ["apache"])
+def test_transactions(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = make_topic(partitions=2)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic, "compression.type": "lz4"})
+    producer.init_transactions()
+    for number in range(6):
+        producer.begin_transaction()
+        send_with(producer, topic, mixed(100, number, partitions=2))
+        producer.flush(30)  # else what is aborted may not even have been sent
+        producer.abort_transaction() if number % 3 == 1 else producer.commit_transaction()
+        send(bootstrap, topic, mixed(10, number, partitions=2))
+    producer.begin_transaction()
+    send_with(producer, topic, mixed(100, 6, partitions=2))
+    producer.flush(30)  # open: it holds the last stable offset back
+    send(bootstrap, topic, mixed(10, 7, partitions=2))
+    try:
+        for name in ("isolation.level", "kafka.isolation.level"):
+            ours = table(spark, "broker", bootstrap, subscribe=topic, **{name: "read_committed"})
+            theirs = table(spark, "kafka", bootstrap, subscribe=topic, kafka_isolation_level="read_committed")
+            assert assert_same(ours, theirs) == 460
+        ours, theirs = (table(spark, kind, bootstrap, subscribe=topic) for kind in ("broker", "kafka"))
+        assert assert_same(ours, theirs) == 770
+    finally:
+        producer.abort_transaction()
+
+
+@pytest.fixture(scope="module")
+def golden_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Our broker on a log directory that Apache Kafka has written."""
+    directory = tmp_path_factory.mktemp("golden")
+    shutil.copytree(GOLDEN / "golden_dirs", directory / "log")
+    server = odradek.prepare(directory).start()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("topic", ["compacted", "transactional", "rolled", "logappend"])
+def test_logs_that_kafka_has_written(spark: SparkSession, golden_server: Server, topic: str) -> None:
+    bootstrap = golden_server.bootstrap
+    for level in ("read_uncommitted", "read_committed"):
+        options = {"subscribe": topic, "includeHeaders": "true", "kafka_isolation_level": level}
+        ours, theirs = (table(spark, kind, bootstrap, **options) for kind in ("broker", "kafka"))
+        assert_same(ours, theirs)
+        name = "transactional.read_committed" if (topic, level) == COMMITTED else f"{topic}.records"
+        rows = ours.orderBy("offset").selectExpr("offset", "base64(key) key", "base64(value) value").collect()
+        assert [row.asDict() for row in rows] == expected(name)
+
+
+def expected(name: str) -> list[dict[str, Any]]:
+    path = GOLDEN / "golden_expected" / f"{name}.jsonl"
+    text = path.read_text() if path.exists() else gzip.decompress(path.with_suffix(".jsonl.gz").read_bytes()).decode()
+    records = [json.loads(line) for line in text.splitlines()]
+    return [{name: record[name] for name in ("offset", "key", "value")} for record in records]

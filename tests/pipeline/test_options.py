@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from client.record import TopicPartition
+from pipeline.bounds import EARLIEST, LATEST, at_place
+from pipeline.options import batch_read_options, stream_read_options, write_options
+
+BROKER = {"kafka.bootstrap.servers": "localhost:9092"}
+READ = BROKER | {"subscribe": "t"}
+
+
+def test_defaults_are_those_of_the_connector() -> None:
+    batch, stream = batch_read_options(READ), stream_read_options(READ)
+    assert (batch.start, batch.end) == (at_place(EARLIEST), at_place(LATEST))
+    assert (stream.start, stream.max_offsets, stream.max_delay_ms) == (at_place(LATEST), None, 15 * 60_000)
+    assert (batch.fail_on_data_loss, batch.include_headers, batch.isolation_level) == (True, False, "read_uncommitted")
+
+
+def test_names_are_compared_without_case() -> None:
+    read = stream_read_options(
+        BROKER | {"subscribePattern": "t.*", "startingOffsets": "EARLIEST", "maxOffsetsPerTrigger": "7"}
+    )
+    assert (read.subscription.pattern, read.start, read.max_offsets) == ("t.*", at_place(EARLIEST), 7)
+
+
+def test_offsets_and_times_by_partition() -> None:
+    read = batch_read_options(
+        READ | {"startingOffsets": '{"t": {"0": 23, "1": -2}}', "endingOffsetsByTimestamp": '{"t": {"0": 5, "1": 6}}'}
+    )
+    assert read.start.each == {TopicPartition("t", 0): 23, TopicPartition("t", 1): EARLIEST}
+    assert read.end.by_time
+    assert read.end.each == {TopicPartition("t", 0): 5, TopicPartition("t", 1): 6}
+
+
+def test_a_time_for_all_wins_over_times_by_partition_and_those_over_offsets() -> None:
+    offsets = {"startingOffsets": "latest"}
+    by_partition = offsets | {"startingOffsetsByTimestamp": '{"t": {"0": 5}}'}
+    assert batch_read_options(READ | by_partition).start.each == {TopicPartition("t", 0): 5}
+    assert batch_read_options(READ | by_partition | {"startingTimestamp": "9"}).start.everywhere == 9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"subscribe": "t"}, "'kafka.bootstrap.servers' must be specified"),
+        (BROKER, "One of the following options must be specified"),
+        (READ | {"assign": '{"t": [0]}'}, "Only one of the following options"),
+        (BROKER | {"subscribe": " , "}, "No topics to subscribe to"),
+        (BROKER | {"assign": "t"}, "No topicpartitions to assign"),
+        (BROKER | {"assign": '{"t": "0"}'}, 'Expected e.g. {"topicA":\\[0,1\\]'),
+        (BROKER | {"subscribePattern": "("}, "no regular expression"),
+        (READ | {"startingOffsets": "latest"}, "starting offset can't be latest for batch queries"),
+        (READ | {"startingOffsets": '{"t":{"0":-1}}'}, "startingOffsets for t-0 can't be latest"),
+        (READ | {"endingOffsets": "earliest"}, "ending offset can't be earliest"),
+        (READ | {"endingOffsets": '{"t":{"0":-2}}'}, "endingOffsets for t-0 can't be earliest"),
+        (READ | {"startingOffsets": "somewhere"}, "Expected e.g."),
+        (READ | {"startingOffsets": '{"t":{"0":-3}}'}, "Expected offsets, -1 or -2"),
+        (READ | {"startingTimestamp": "yesterday"}, "single long value"),
+        (READ | {"minPartitions": "0"}, "at least 1"),
+        (READ | {"failOnDataLoss": "perhaps"}, "choose one of true, false"),
+        (READ | {"kafka.auto.offset.reset": "earliest"}, "Set the source option 'startingOffsets'"),
+        (READ | {"kafka.value.deserializer": "x"}, "Values are binary"),
+        (READ | {"kafka.security.protocol": "SASL_SSL"}, "PLAINTEXT only"),
+        (READ | {"kafka.sasl.mechanism": "PLAIN"}, "'kafka.sasl.mechanism' is not supported"),
+        (READ | {"startingOfsets": "earliest"}, "'startingofsets' is not supported"),
+        (READ | {"isolation.level": "none"}, "choose one of read_uncommitted, read_committed"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(options: Mapping[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        batch_read_options(options)
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
+def test_a_stream_has_no_end(name: str) -> None:
+    with pytest.raises(ValueError, match="not valid in streaming queries"):
+        stream_read_options(READ | {name: "1"})
+
+
+def test_fewer_offsets_than_the_least_are_refused() -> None:
+    with pytest.raises(ValueError, match="should be less than"):
+        stream_read_options(READ | {"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "6"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kafka.acks": "1"}, "all only"),
+        ({"kafka.enable.idempotence": "false"}, "true only"),
+        ({"kafka.transactional.id": "x"}, "Neither sink writes in transactions"),
+        ({"kafka.compression.type": "lzma"}, "choose one of none, gzip"),
+        ({"kafka.compression.type": "zstd", "kafka.compression.zstd.level": "99"}, "zstd has the levels"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_by_name(options: Mapping[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        write_options(BROKER | options)
