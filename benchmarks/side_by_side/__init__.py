@@ -1,7 +1,7 @@
 """Odradek and Apache Kafka side by side: the same work on one machine, in turns, in one run.
 
 ```
-python -m benchmarks.side_by_side [GROUP …] [--quick] [--rounds N] [--seconds S] [--output DIRECTORY]
+python -m benchmarks.side_by_side [GROUP | GROUP.PART …] [--quick] [--rounds N] [--seconds S] [--output DIRECTORY]
 ```
 
 Both brokers are alive all the time and work in turns: a round of one, a round of the other. So a neighbour, a
@@ -17,6 +17,9 @@ this machine's; the ratios are what carries over.
 | `growth` | what becomes of speed with partitions, connections and size |
 
 `contest` starts the brokers and takes the turns, `results` holds the numbers and the goals, `report` writes RESULTS.md
-with the pictures of `plots`. Kafka runs as its own scripts start it (1 GiB heap, G1), with one node and no replication,
-and with the same properties where both know them.
+with the pictures of `plots`. Each group has parts (its `PARTS`), which can be measured alone and at different times:
+results.json keeps the newest rows of each, with date and commit.
+
+Kafka runs as its own scripts start it (1 GiB heap, G1), with one node and no replication, and with the same properties
+where both know them.
 """

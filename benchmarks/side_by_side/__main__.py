@@ -1,58 +1,94 @@
-"""The command: see the package. Exit status 1 says that `--against` found something slower."""
+"""The command: see the package. Exit status 1 says that `--against` found something slower.
+
+A group or a part of one (`raw`, `raw.fetch`) can be measured alone: its rows replace those of earlier runs on the same
+machine in results.json, and RESULTS.md and the plots are made of all.
+"""
 
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.side_by_side import report
+from benchmarks.side_by_side import clients, growth, life, official, raw, report
 from benchmarks.side_by_side.contest import Contest
-from benchmarks.side_by_side.results import Run
+from benchmarks.side_by_side.results import Row, Run
 
-GROUPS = ("raw", "official", "clients", "life", "growth")
-QUICK_GROUPS = ("raw",)
+GROUPS: Mapping[str, Mapping[str, Callable[..., Iterator[Row]]]] = {
+    "raw": raw.PARTS,
+    "official": official.PARTS,
+    "clients": clients.PARTS,
+    "life": life.PARTS,
+    "growth": growth.PARTS,
+}
+QUICK_GROUPS = ["raw"]
 BENCHMARKS = Path(__file__).parents[1]
 TOLERANCE = 0.1
 
 
+class Part(NamedTuple):
+    """What can be measured alone."""
+
+    group: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.group}.{self.name}"
+
+
+PARTS = [Part(group, name) for group, parts in GROUPS.items() for name in parts]
+
+
 def main() -> int:
     asked = _arguments()
-    names = asked.groups or (QUICK_GROUPS if asked.quick or asked.against else GROUPS)
     rounds = asked.rounds or (2 if asked.quick else 5)
     seconds = asked.seconds or (1.5 if asked.quick else 4)
     run = report.begin(asked.against or "Apache Kafka", rounds, seconds)
+    finished: list[Part] = []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the brokers are ended, too
+    try:
+        _measure(asked, run, finished)
+    finally:  # what was measured before a failure is told and kept
+        report.print_table(run)
+        if run.rows and not asked.against and (asked.output or not asked.quick):
+            report.write(run, asked.output or BENCHMARKS, finished, order=PARTS)
+    return report.print_regressions(run, TOLERANCE) if asked.against else 0
+
+
+def _measure(asked: argparse.Namespace, run: Run, finished: list[Part]) -> None:
+    """Add rows to the run, and each part that has come to its end to `finished`."""
     with (
         tempfile.TemporaryDirectory(prefix="side-by-side-") as directory,
         _source_tree(asked.against) as tree,
-        Contest(Path(directory), tree=tree, rounds=rounds, seconds=seconds) as contest,
+        Contest(Path(directory), tree=tree, rounds=run.rounds, seconds=run.seconds) as contest,
     ):
-        for name in names:
-            _measure(name, contest, run, quick=asked.quick)
-    report.print_table(run)
-    if asked.against:
-        return report.print_regressions(run, TOLERANCE)
-    if asked.output or not asked.quick:
-        report.write(run, asked.output or BENCHMARKS)
-    return 0
+        for part in asked.parts:
+            for row in GROUPS[part.group][part.name](contest, quick=asked.quick):
+                row.part, row.measured = part.name, run.stamp
+                run.rows.append(row)
+            finished.append(part)
 
 
 def _arguments() -> argparse.Namespace:
+    names = ", ".join(map(str, PARTS))
     parser = argparse.ArgumentParser(prog="python -m benchmarks.side_by_side", description=__doc__)
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all if none is named")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"one of {', '.join(GROUPS)}, or a part: {names}")
     parser.add_argument("--quick", action="store_true", help="a few kinds of work in short rounds: under two minutes")
     parser.add_argument("--against", metavar="COMMIT", help="beside that commit of ours, not beside Apache Kafka")
     parser.add_argument("--rounds", type=int, help="counted rounds of each side (5; quick: 2)")
     parser.add_argument("--seconds", type=float, help="length of a round of raw load (4; quick: 1.5)")
     parser.add_argument("--output", type=Path, help="where RESULTS.md, results.json and the plots go (benchmarks/)")
     asked = parser.parse_args()
-    if unknown := set(asked.groups) - set(GROUPS):
+    if unknown := set(asked.groups) - set(GROUPS) - {str(part) for part in PARTS}:
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
+    wanted = asked.groups or (QUICK_GROUPS if asked.quick or asked.against else list(GROUPS))
+    asked.parts = [part for part in PARTS if part.group in wanted or str(part) in wanted]
     return asked
 
 
@@ -66,16 +102,6 @@ def _source_tree(commit: str | None) -> Iterator[Path | None]:
         archive = subprocess.run(["git", "archive", commit], check=True, capture_output=True, cwd=BENCHMARKS.parent)
         subprocess.run(["tar", "-x", "-C", directory], check=True, input=archive.stdout)
         yield Path(directory)
-
-
-def _measure(name: str, contest: Contest, run: Run, *, quick: bool) -> None:
-    """The rows of a group. A failure ends the run, but what was measured before it is still told."""
-    try:
-        for row in import_module(f"benchmarks.side_by_side.{name}").rows(contest, quick=quick):
-            run.rows.append(row)
-    except BaseException:
-        report.print_table(run)
-        raise
 
 
 if __name__ == "__main__":

@@ -60,3 +60,6 @@ def run_client(side: Side, client: str, work: str, topic: str, record_bytes: int
         raise RuntimeError(f"{client} {work} on {side.name}: {done.stderr[-2000:]}")
     sample: Sample = json.loads(done.stdout.splitlines()[-1])
     return sample
+
+
+PARTS = {"all": rows}

@@ -5,8 +5,8 @@ with Contest(directory, tree=None, rounds=5, seconds=4) as contest:
     row = contest.row("raw", "produce 100 B, 8×8", measure)      measure(side) is called in turns, and gives a Sample
 ```
 
-`measure` is called once for each side before anything counts: that loads Java's classes, warms its compiler and fills
-our caches of codecs.
+Before the first row of a run both brokers get `warm_up`: for so long Kafka's byte code runs slowly, until Java's
+compilers are through with it. And `measure` is called once for each side before anything counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.side_by_side import usage
+from benchmarks.side_by_side import load, usage
 from benchmarks.side_by_side.results import BASELINE, ODRADEK, Row, Sample
 from tests.peers import apache, odradek
 from tests.peers.server import Server
@@ -30,7 +30,15 @@ from tests.peers.server import Server
 KAFKA_OPTIONS = ("-server", "-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
                  "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent")  # fmt: skip
 # The log is deleted with its topic, at once, so that a run needs little disk; both sides alike.
-PROPERTIES = {"log.retention.ms": "-1", "auto.create.topics.enable": "false", "log.segment.delete.delay.ms": "0"}
+PROPERTIES = {
+    "log.retention.ms": "-1",
+    "auto.create.topics.enable": "false",
+    "log.segment.delete.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+}
+
+WARM_UP_ROUNDS = 1.5
+"""How long each kind of work of the warm-up lasts, in rounds."""
 
 _TOPIC_SECONDS = 60.0
 
@@ -91,6 +99,7 @@ class Contest:
         self.seconds = seconds
         self.sides = sides(directory, tree)
         self._topics = 0
+        self._is_warm = False
 
     def __enter__(self) -> Self:
         try:
@@ -110,6 +119,23 @@ class Contest:
         for side in self.sides:
             if hasattr(side.server, "process") and side.server.process.poll() is None:
                 side.server.kill()
+
+    def warm_up(self) -> None:
+        """Small and large produces and fetches on both sides, once a run."""
+        if self._is_warm:
+            return
+        self._is_warm = True
+        topic = self.new_topic(8)
+        small = [load.produce_frame(topic, [index], load.batch(1, 100)) for index in range(8)]
+        large = [load.produce_frame(topic, [index], load.batch(16, 1000)) for index in range(8)]
+        fetch = [load.fetch_frame(topic, [0], 1 << 20)]
+        for side in self.sides:
+            for frames, connections, in_flight in ((small, 8, 8), (small, 8, 1), (large, 4, 4), (fetch, 4, 1)):
+                load.run(
+                    side.port, frames, connections=connections, in_flight=in_flight,
+                    seconds=self.seconds * WARM_UP_ROUNDS,
+                )  # fmt: skip
+        self.delete_topic(topic)
 
     def new_topic(self, partitions: int = 1, configs: Mapping[str, str] = {}) -> str:
         """Create a topic on both sides; returns its name."""
@@ -133,6 +159,7 @@ class Contest:
         x: float | None = None,
     ) -> Row:
         """Take turns, and report a line of it."""
+        self.warm_up()
         row = Row(group, work, {side.name: [] for side in self.sides}, {} if self.tree else dict(goals), x)
         for counted in (False, *(True,) * self.rounds):
             for side in self.sides:

@@ -17,29 +17,25 @@ from benchmarks.side_by_side.results import Row, Sample
 
 PARTITIONS = (1, 10, 100, 1000, 5000)
 CONNECTIONS = (1, 10, 100, 1000)
-LOG_MB = (10, 100, 1000, 10_000)
+LOG_MB = (10, 100, 1000, 5000, 20_000)
+GROUPS = (1, 10, 100, 1000, 5000)
 SEGMENT_BYTES = 16 << 20
 PARTITIONS_A_TOPIC = 1000
 
 Measure = Callable[[Side], Sample]
 
 _RECORD = (1, 100)
+_BATCH = (16, 1000)
 _LARGE_BATCH = (900, 1000)
 
 
-def rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
-    yield from _partitions(contest, PARTITIONS[:3] if quick else PARTITIONS)
-    yield from _connections(contest, CONNECTIONS[:3] if quick else CONNECTIONS)
-    yield from _log_size(contest, LOG_MB[:2] if quick else LOG_MB)
-
-
-def _partitions(contest: Contest, sizes: tuple[int, ...]) -> Iterator[Row]:
+def _partitions(contest: Contest, *, quick: bool) -> Iterator[Row]:
     """Produce to eight partitions while the broker has more and more others."""
     worked_on = contest.new_topic(8)
     frames = [load.produce_frame(worked_on, [index], load.batch(*_RECORD)) for index in range(8)]
     others: list[str] = []
     count = 0
-    for size in sizes:
+    for size in PARTITIONS[:3] if quick else PARTITIONS:
         while count < size:
             more = min(size - count, PARTITIONS_A_TOPIC)
             others.append(contest.new_topic(more))
@@ -51,11 +47,11 @@ def _partitions(contest: Contest, sizes: tuple[int, ...]) -> Iterator[Row]:
         contest.delete_topic(topic)
 
 
-def _connections(contest: Contest, sizes: tuple[int, ...]) -> Iterator[Row]:
+def _connections(contest: Contest, *, quick: bool) -> Iterator[Row]:
     """Produce on eight connections while more and more others are idle."""
     topic = contest.new_topic(8)
     frames = [load.produce_frame(topic, [index], load.batch(*_RECORD)) for index in range(8)]
-    for size in sizes:
+    for size in CONNECTIONS[:3] if quick else CONNECTIONS:
         measure = partial(_with_idle_connections, _small_load(contest, frames, 8), size)
         yield contest.row("growth", f"produce 100 B, 8×1, with {size:,} idle connections", measure, x=size)
     contest.delete_topic(topic)
@@ -68,22 +64,55 @@ def _with_idle_connections(measure: Measure, count: int, side: Side) -> Sample:
         return measure(side)
 
 
-def _log_size(contest: Contest, sizes: tuple[int, ...]) -> Iterator[Row]:
-    """Produce to, and fetch from the middle of, a log that grows; its segments are of 16 MiB."""
+def _log_size(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    """Produce to, and fetch from within, a log that grows; its segments are of 16 MiB."""
     topic = contest.new_topic(1, {"segment.bytes": str(SEGMENT_BYTES)})
     small = [load.produce_frame(topic, [0], load.batch(*_RECORD))]
-    large = load.batch(*_LARGE_BATCH)
-    written = 0
-    for size in sizes:
-        times = (size * 1_000_000 - written) // len(large)
-        for side in contest.sides:
-            load.repeat(side.port, load.produce_frame(topic, [0], large), times)
-        written += times * len(large)
+    size_before = 0
+    for size in LOG_MB[:3] if quick else LOG_MB:
+        fetches = {side.name: _grow(side, topic, size - size_before) for side in contest.sides}
+        size_before = size
         yield contest.row("growth", f"produce 100 B, 1×1, behind {size:,} MB", _small_load(contest, small, 1), x=size)
-        middle = written // len(large) // 2 * _LARGE_BATCH[0]
-        fetch = [load.fetch_frame(topic, [0], 16 << 10, middle)]
-        yield contest.row("growth", f"fetch 16 KiB, 1×1, amid {size:,} MB", _small_load(contest, fetch, 1), x=size)
+        yield contest.row("growth", f"fetch 16 KiB, 1×1, amid {size:,} MB", _fetch_load(contest, fetches), x=size)
     contest.delete_topic(topic)
+
+
+def _grow(side: Side, topic: str, megabytes: int) -> bytes:
+    """Append so much; returns a Fetch of the one batch of 16 KiB that is in the middle of it."""
+    large = load.produce_frame(topic, [0], load.batch(*_LARGE_BATCH))
+    times = megabytes * 1_000_000 // len(large) // 2
+    load.repeat(side.port, large, times)
+    with load.Asker(side.port) as asker:
+        _, answer = asker.accepted(load.produce_frame(topic, [0], load.batch(*_BATCH)))
+    load.repeat(side.port, large, times)
+    return load.fetch_frame(topic, [0], 16 << 10, answer.responses[0].partition_responses[0].base_offset)
+
+
+def _groups(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    """Commit offsets of eight groups while the broker has more and more others."""
+    topic = contest.new_topic(1)
+    frames = [load.offset_commit_frame(f"worked-on-{number}", topic) for number in range(8)]
+    count = 0
+    for size in GROUPS[:3] if quick else GROUPS:
+        for side in contest.sides:
+            _commit(side, topic, range(count, size))
+        count = size
+        yield contest.row(
+            "growth", f"OffsetCommit, 8×1, with {size:,} other groups", _small_load(contest, frames, 8), x=size
+        )
+    contest.delete_topic(topic)
+
+
+def _commit(side: Side, topic: str, numbers: range) -> None:
+    with load.Asker(side.port) as asker:
+        asker.accepted(load.find_coordinator_frame("other"))  # Kafka makes the offsets topic when it is asked
+        for number in numbers:
+            asker.accepted(load.offset_commit_frame(f"other-{number}", topic))
+
+
+def _fetch_load(contest: Contest, fetches: dict[str, bytes]) -> Measure:
+    """The fetch of each side: its log has offsets of its own."""
+    return lambda side: _small_load(contest, [fetches[side.name]], 1)(side)
 
 
 def _small_load(contest: Contest, frames: list[bytes], connections: int) -> Measure:
@@ -96,3 +125,6 @@ def _small_load(contest: Contest, frames: list[bytes], connections: int) -> Meas
         return sample
 
     return measure
+
+
+PARTS = {"partitions": _partitions, "connections": _connections, "log-size": _log_size, "groups": _groups}

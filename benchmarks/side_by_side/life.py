@@ -23,7 +23,6 @@ from protocol.messages.metadata import MetadataRequest
 START_GOALS = {"seconds": 0.15}
 IDLE_GOALS = {"rss_mb": 0.15}
 LOADED_GOALS = {"rss_mb": 0.12}
-PARTITIONS = (1000, 5000)
 PARTITIONS_A_TOPIC = 1000  # librdkafka's limit on the time of one CreateTopics is met easily
 CONNECTIONS = 1000
 
@@ -32,12 +31,16 @@ _SETTLE_SECONDS = 1.0
 _METADATA = load.frame(MetadataRequest(topics=[]), 12)
 
 
-def rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
-    yield contest.row("life", "resident after the loads of this run", _resident, goals=LOADED_GOALS)
+def _memory(contest: Contest, *, quick: bool) -> Iterator[Row]:  # noqa: ARG001 - as all parts
+    """After small and large produces and fetches: those of the warm-up, and batches of 900 KB on four connections."""
+    contest.warm_up()
+    topic = contest.new_topic(4)
+    flood = [load.produce_frame(topic, [index], load.batch(900, 1000)) for index in range(4)]
+    for side in contest.sides:
+        load.run(side.port, flood, connections=4, in_flight=1, seconds=contest.seconds)
+    yield contest.row("life", "resident, loaded", _resident, goals=LOADED_GOALS)
     yield contest.row("life", f"resident with {CONNECTIONS:,} idle connections more", _with_idle_connections)
-    yield from _empty(contest)
-    for partitions in PARTITIONS[:1] if quick else PARTITIONS:
-        yield from _many_partitions(contest, partitions, 1 if quick else 2)
+    contest.delete_topic(topic)
 
 
 def _resident(side: Side) -> Sample:
@@ -53,7 +56,7 @@ def _with_idle_connections(side: Side) -> Sample:
         return {"rss_mb": _resident(side)["rss_mb"] - before}
 
 
-def _empty(contest: Contest) -> Iterator[Row]:
+def _empty(contest: Contest, *, quick: bool) -> Iterator[Row]:  # noqa: ARG001 - the same
     """Start and memory of a broker without topics."""
     started = Row("life", "start to first Metadata", goals=START_GOALS)
     idle = Row("life", "resident, idle", goals=IDLE_GOALS)
@@ -69,14 +72,14 @@ def _empty(contest: Contest) -> Iterator[Row]:
         yield row
 
 
-def _many_partitions(contest: Contest, partitions: int, rounds: int) -> Iterator[Row]:
+def _many_partitions(partitions: int, contest: Contest, *, quick: bool) -> Iterator[Row]:
     """Create them, start again after a clean stop, and after kill -9. A partition serves when it takes a record."""
     create = Row("life", f"create {partitions:,} partitions, until all serve")
     clean = Row("life", f"start with {partitions:,} partitions, to first Metadata", goals=START_GOALS)
     served = Row("life", f"start with {partitions:,} partitions, until all serve")
     crashed = Row("life", f"start with {partitions:,} partitions after kill -9, until all serve")
     idle = Row("life", f"resident with {partitions:,} partitions")
-    for _ in range(rounds):
+    for _ in range(1 if quick else max(1, contest.rounds // 2)):  # a round takes a minute and more
         with TemporaryDirectory(prefix="partitions-") as directory:
             for side in sides(Path(directory), contest.tree):
                 _start(side)
@@ -136,3 +139,11 @@ def _start_and_wait(side: Side) -> None:
             pass
         time.sleep(0.005)
     raise RuntimeError(f"{side.name} did not answer within {_ANSWER_SECONDS} s")
+
+
+PARTS = {
+    "start": _empty,
+    "memory": _memory,
+    "partitions-1000": partial(_many_partitions, 1000),
+    "partitions-5000": partial(_many_partitions, 5000),
+}

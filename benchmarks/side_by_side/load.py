@@ -25,6 +25,12 @@ from protocol.errors import ErrorCode
 from protocol.framing import SIZE_PREFIX
 from protocol.header import RequestHeader
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records import BatchBuilder
 from protocol.schema import Message, spec
@@ -32,8 +38,13 @@ from tests.peers.availability import PEERS, program
 
 PRODUCE_VERSION = 12  # the last that names topics: one request for both brokers
 FETCH_VERSION = 12
+OFFSET_COMMIT_VERSION = 9  # the same
+FIND_COORDINATOR_VERSION = 4
 _SOURCE = Path(__file__).with_name("load.c")
-_NOT_LED_YET = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER}
+_NOT_YET = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR,
+}  # fmt: skip
 _ATTEMPTS = 100
 _TIMESTAMP = 1_700_000_000_000
 
@@ -59,6 +70,17 @@ def fetch_frame(topic: str, partitions: Sequence[int], partition_bytes: int, off
     return frame(request, FETCH_VERSION)
 
 
+def offset_commit_frame(group: str, topic: str) -> bytes:
+    """An OffsetCommit of one partition, by a consumer that is no member: the group is made when it is not there."""
+    partition = OffsetCommitRequestPartition(0, committed_offset=1)
+    request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions=[partition])])
+    return frame(request, OFFSET_COMMIT_VERSION)
+
+
+def find_coordinator_frame(group: str) -> bytes:
+    return frame(FindCoordinatorRequest(coordinator_keys=[group]), FIND_COORDINATOR_VERSION)
+
+
 def frame(request: Message, version: int) -> bytes:
     """A request as it goes over the wire, with correlation id 0."""
     key = spec(type(request)).key
@@ -67,35 +89,66 @@ def frame(request: Message, version: int) -> bytes:
     return SIZE_PREFIX.pack(len(body)) + bytes(body)
 
 
+class Asker:
+    """A connection on which one request at a time is sent, and its answer decoded."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = socket.create_connection(("127.0.0.1", port))
+        self._answers = self._connection.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._answers.close()
+        self._connection.close()
+
+    def ask(self, frame: bytes) -> tuple[int, Any]:
+        """Send a frame; returns how many bytes its answer had, with its length, and the answer."""
+        self._connection.sendall(frame)
+        (size,) = SIZE_PREFIX.unpack(self._answers.read(SIZE_PREFIX.size))
+        key, version = int.from_bytes(frame[4:6], "big"), int.from_bytes(frame[6:8], "big")
+        return SIZE_PREFIX.size + size, header.decode_response(key, version, self._answers.read(size))[1]
+
+    def accepted(self, frame: bytes) -> tuple[int, Any]:
+        """Ask until the answer is a good one, which is returned; raises RuntimeError if the broker refuses.
+
+        Kafka's controller calls a topic created before its broker leads it, so some refusals are asked again.
+        """
+        errors: set[int] = set()
+        for _ in range(_ATTEMPTS):
+            size, answer = self.ask(frame)
+            errors = _errors(answer)
+            if not errors:
+                return size, answer
+            if not errors <= _NOT_YET:
+                break
+            time.sleep(0.1)
+        raise RuntimeError(f"the broker answers with errors {errors}")
+
+
+def _errors(answer: Any) -> set[int]:
+    """The errors of the partitions of a Produce, Fetch or OffsetCommit, or of the groups of a FindCoordinator."""
+    if hasattr(answer, "coordinators"):
+        rows = answer.coordinators
+    else:
+        topics = answer.responses if hasattr(answer, "responses") else answer.topics
+        rows = [row for topic in topics for row in getattr(topic, "partition_responses", None) or topic.partitions]
+    return {row.error_code for row in rows} - {ErrorCode.NONE}
+
+
 def ask(port: int, frame: bytes) -> tuple[int, Any]:
-    """Send a frame; returns how many bytes its answer had, with its length, and the answer."""
-    with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
-        connection.sendall(frame)
-        (size,) = SIZE_PREFIX.unpack(answers.read(SIZE_PREFIX.size))
-        answer = answers.read(size)
-    key, version = int.from_bytes(frame[4:6], "big"), int.from_bytes(frame[6:8], "big")
-    return SIZE_PREFIX.size + size, header.decode_response(key, version, answer)[1]
+    """`Asker.ask`, on a connection of its own."""
+    with Asker(port) as asker:
+        return asker.ask(frame)
 
 
 def accepted_bytes(port: int, frame: bytes) -> int:
-    """The length of a good answer; raises RuntimeError if the broker refuses.
-
-    Kafka's controller calls a topic created before its broker leads it, so some refusals are asked again.
-    """
-    errors: set[int] = set()
-    for _ in range(_ATTEMPTS):
-        size, answer = ask(port, frame)
-        errors = {
-            row.error_code
-            for topic in answer.responses
-            for row in getattr(topic, "partition_responses", None) or topic.partitions
-        } - {ErrorCode.NONE}
-        if not errors:
-            return size
-        if not errors <= _NOT_LED_YET:
-            break
-        time.sleep(0.1)
-    raise RuntimeError(f"the broker answers with errors {errors}")
+    """The length of a good answer; raises RuntimeError if the broker refuses."""
+    with Asker(port) as asker:
+        return asker.accepted(frame)[0]
 
 
 class Load:
@@ -160,8 +213,9 @@ def start(
 
 def repeat(port: int, frame: bytes, times: int) -> None:
     """Send a frame so often, one after the other, and check every answer."""
-    for _ in range(times):
-        accepted_bytes(port, frame)
+    with Asker(port) as asker:
+        for _ in range(times):
+            asker.accepted(frame)
 
 
 def wake(port: int, fetch: bytes, produce: bytes, *, next_offset: int, rounds: int) -> Sample:

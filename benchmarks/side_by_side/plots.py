@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.side_by_side.results import BASELINE, MORE_IS_BETTER, ODRADEK, Row, Run, groups
+from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups
 
+_GROWTH_FIGURES = ("rate", "p50_us", "p99_us")
 _COLOURS = {BASELINE: "#8a8a8a", ODRADEK: "#1f6feb"}
 
 
@@ -22,6 +23,8 @@ def draw(run: Run, directory: Path) -> dict[str, list[str]]:
         drawn["raw"] = [_ratios(rows, directory, "raw")]
     if rows := by_group.get("growth"):
         drawn["growth"] = [_series(rows, run.baseline, directory, "growth")]
+    if rows := by_group.get("official"):
+        drawn["official"] = [_ratios(rows, directory, "official")]
     return drawn
 
 
@@ -41,8 +44,8 @@ def _ratios(rows: list[Row], directory: Path, name: str) -> str:
     """A panel each for rate, CPU and latencies: a bar a kind of work, to the right where we are better."""
     import matplotlib.pyplot as plt
 
-    panels = [("rate", ("rate", "mb_per_s")), ("broker CPU", ("cpu_us", "cpu_s_per_gb")), ("p50", ("p50_us",)),
-              ("p99", ("p99_us",))]  # fmt: skip
+    panels = [("rate", ("rate", "mb_per_s")), ("broker CPU", ("cpu_us", "cpu_s_per_gb")),
+              ("p50", ("p50_us", "p50_ms", "mean_ms")), ("p99", ("p99_us", "p99_ms"))]  # fmt: skip
     figure, axes = plt.subplots(1, len(panels), sharey=True, figsize=(14, 0.4 * len(rows) + 1.2))
     for axis, (title, figures) in zip(axes, panels, strict=True):
         for place, row in enumerate(reversed(rows)):
@@ -59,21 +62,25 @@ def _ratios(rows: list[Row], directory: Path, name: str) -> str:
 
 
 def _series(rows: list[Row], baseline: str, directory: Path, name: str) -> str:
-    """A panel for each thing that grows: requests a second of both brokers."""
+    """A column for each thing that grows: requests a second, and latencies, of both brokers."""
     import matplotlib.pyplot as plt
 
     series: dict[str, list[Row]] = {}
     for row in rows:
         series.setdefault(_kind(row), []).append(row)
-    figure, axes = plt.subplots(1, len(series), figsize=(4.2 * len(series), 3.2), squeeze=False)
-    for axis, (title, points) in zip(axes[0], series.items(), strict=True):
-        for side, label in ((BASELINE, baseline), (ODRADEK, "Odradek")):
-            xs = [row.x for row in points]
-            axis.plot(xs, [row.median(side, "rate") for row in points], "o-", color=_COLOURS[side], label=label)
-        axis.set_xscale("log")
-        axis.set_ylim(bottom=0)
-        axis.set_title(title, fontsize="medium")
-        axis.set_ylabel("requests/s")
+    figure, axes = plt.subplots(
+        len(_GROWTH_FIGURES), len(series), figsize=(3.8 * len(series), 2.4 * len(_GROWTH_FIGURES)), squeeze=False
+    )
+    for column, (title, points) in enumerate(series.items()):
+        axes[0][column].set_title(title.replace(", ", ",\n"), fontsize="medium")
+        for line, name_of_figure in enumerate(_GROWTH_FIGURES):
+            axis = axes[line][column]
+            for side, label in ((BASELINE, baseline), (ODRADEK, "Odradek")):
+                values = [row.median(side, name_of_figure) for row in points]
+                axis.plot([row.x for row in points], values, "o-", color=_COLOURS[side], label=label)
+            axis.set_xscale("log")
+            axis.set_ylim(bottom=0)
+            axis.set_ylabel(FIGURES[name_of_figure][0])
     axes[0][0].legend()
     figure.tight_layout()
     drawn = _save(figure, directory, name)

@@ -72,14 +72,20 @@ FETCHES = [
 ]  # fmt: skip
 
 
-def rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
+def _produces(contest: Contest, *, quick: bool) -> Iterator[Row]:
     for case in PRODUCES:
         if not quick or (case.connections, case.in_flight) in {(1, 1), (8, 8), (4, 4)}:
             yield _produce(contest, case)
+
+
+def _fetches(contest: Contest, *, quick: bool) -> Iterator[Row]:
     with _filled(contest, 4) as topic:
         for wanted in FETCHES:
             if not quick or wanted.partitions == 1:
                 yield _fetch(contest, wanted, topic)
+
+
+def _latencies(contest: Contest, *, quick: bool) -> Iterator[Row]:
     yield _wake(contest, rounds=300 if quick else 2000)
     if not quick:
         yield _paced(contest)
@@ -195,3 +201,6 @@ def _light_beside_flood(contest: Contest, rate: int = 500) -> Row:
 
         goals = {"p50_us": 0.2, "p99_us": 0.1}
         return contest.row("raw", f"{rate} small produces a second beside a flood of 900 KB", measure, goals=goals)
+
+
+PARTS = {"produce": _produces, "fetch": _fetches, "latency": _latencies}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,16 @@ _TITLES = {
     "life": "Starting, memory, many partitions",
     "growth": "Growth",
 }
+
+
+_SUMMARY = (
+    ("rate", "mb_per_s", "records_per_s"),
+    ("cpu_us", "cpu_s_per_gb"),
+    ("seconds", "rss_mb"),
+    ("p50_us", "p50_ms", "mean_ms"),
+    ("p99_us", "p99_ms"),
+)
+"""The figures of each column of the summary."""
 
 
 def begin(baseline: str, rounds: int, seconds: float) -> Run:
@@ -85,11 +96,18 @@ def _goal(row: Row, figure: str) -> str:
     return f"{sign} {row.goals[figure]:g} {'✓' if reached else '✗'}"
 
 
-def write(run: Run, directory: Path) -> None:
-    """RESULTS.md, results.json and the plots, into `directory`."""
+def write(run: Run, directory: Path, finished: Collection[tuple[str, str]], order: Sequence[tuple[str, str]]) -> None:
+    """RESULTS.md, results.json and the plots, into `directory`, with what earlier runs have left there.
+
+    `finished`: the parts that were measured whole; `order`: all parts, in the order of the page.
+    """
     from benchmarks.side_by_side import plots
 
     directory.mkdir(parents=True, exist_ok=True)
+    if (directory / NUMBERS).exists():
+        run.take_over(Run.load(directory / NUMBERS), finished)
+    places = {part: place for place, part in enumerate(order)}
+    run.rows.sort(key=lambda row: places.get((row.group, row.part), len(places)))
     run.save(directory / NUMBERS)
     pictures = plots.draw(run, directory / "plots")
     (directory / RESULTS).write_text("\n".join(page(run, pictures)) + "\n")
@@ -100,19 +118,26 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
     yield "# Odradek and Apache Kafka on one machine"
     yield ""
     yield "Written by `make bench`; the numbers of every round are in [results.json](results.json). Both brokers were"
-    yield f"alive and took turns; {run.rounds} rounds of each were counted, after one that was not. A number is the"
-    yield "median of the rounds, `±` half of the way from the lowest to the highest. `×` is ours divided by Kafka's:"
-    yield "over 1 is more. Where a ratio was aimed at, it stands behind, with ✓ or ✗. Absolute numbers are this"
-    yield "machine's; the ratios carry over. CPU is that of the broker's process, from /proc."
+    yield "alive and took turns, after a warm-up and a round of each that were not counted. A number is the median of"
+    yield "the rounds, `±` half of the way from the lowest to the highest. `×` is ours divided by Kafka's."
+    yield "Where a ratio was aimed at, it stands behind, with ✓ or ✗. Absolute numbers are this machine's; the ratios"
+    yield "carry over. CPU is that of the broker's process, from /proc."
     yield ""
     yield "| | |"
     yield "|---|---|"
     for name, value in {"date": run.date, **run.machine, **run.versions}.items():
         yield f"| {name} | {value} |"
+    yield ""
+    yield "## What was aimed at"
+    yield ""
+    yield from summary(run.rows)
     for group, rows in groups(run.rows).items():
         yield ""
         yield f"## {_TITLES[group]}"
         yield ""
+        for stamp, count in Counter(row.measured for row in rows).items():
+            yield f"Measured {stamp} ({count} kinds of work, {_rounds(rows, stamp)} rounds)."
+            yield ""
         for picture in pictures.get(group, []):
             yield f"![{_TITLES[group]}](plots/{picture})"
             yield ""
@@ -120,6 +145,28 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
         if group == _CLIENTS:
             yield ""
             yield from _client_table(rows)
+
+
+def summary(rows: Iterable[Row]) -> Iterator[str]:
+    """A line for each kind of work that has goals: the ratios to the baseline, with what was aimed at."""
+    yield "Ours divided by Apache Kafka's, and the ratio that was aimed at: at least of rates, at most of the others."
+    yield ""
+    yield "| work | rate | broker CPU | memory, start | median latency | 99 % |"
+    yield "|---|---|---|---|---|---|"
+    for row in rows:
+        if row.goals:
+            yield f"| {row.work} | {' | '.join(_summed_up(row, figures) for figures in _SUMMARY)} |"
+
+
+def _summed_up(row: Row, figures: Collection[str]) -> str:
+    return ", ".join(
+        f"{row.ratio(each):.2f} ({_goal(row, each)})" for each in row.figures() if each in figures and each in row.goals
+    )
+
+
+def _rounds(rows: Iterable[Row], stamp: str) -> str:
+    counts = {len(row.samples[ODRADEK]) for row in rows if row.measured == stamp}
+    return "–".join(map(str, sorted({min(counts), max(counts)})))
 
 
 def _table(rows: Iterable[Row], baseline: str) -> Iterator[str]:

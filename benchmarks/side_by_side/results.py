@@ -7,7 +7,7 @@ samples of both. What is said of a row is the median of each figure and the rati
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -28,6 +28,7 @@ FIGURES = {
     "cpu_s": ("s of broker CPU", "less is better"),
     "rss_mb": ("MB resident", "less is better"),
     "client_rss_mb": ("MB resident, the client", "less is better"),
+    "mean_ms": ("ms, mean", "less is better"),
     "p50_us": ("µs, median", "less is better"),
     "p99_us": ("µs, 99 %", "less is better"),
     "p50_ms": ("ms, median", "less is better"),
@@ -48,6 +49,10 @@ class Row:
     goals: dict[str, float] = field(default_factory=dict)
     x: float | None = None
     """Where the row is on the x axis of its group's plot; None if the group has none."""
+    part: str = ""
+    """The part of the group that measured it."""
+    measured: str = ""
+    """When, and at which commit of ours."""
 
     def figures(self) -> list[str]:
         """The figures that both sides have, in the order of `FIGURES`."""
@@ -67,8 +72,10 @@ class Row:
 
     def ratio(self, figure: str) -> float:
         """Ours to the baseline's."""
-        other = self.median(BASELINE, figure)
-        return self.median(ODRADEK, figure) / other if other else float("nan")
+        ours, other = self.median(ODRADEK, figure), self.median(BASELINE, figure)
+        if ours == other:
+            return 1.0  # of two zeros, too: some tools tell whole milliseconds
+        return ours / other if other else float("inf")
 
     def is_worse(self, figure: str, tolerance: float) -> bool:
         """Whether every round of ours was worse than every one of the baseline, and the medians by `tolerance`."""
@@ -96,6 +103,24 @@ class Run:
     rounds: int
     seconds: float
     rows: list[Row] = field(default_factory=list)
+
+    @property
+    def stamp(self) -> str:
+        """When a row was measured, and at which commit of ours."""
+        return f"{self.date}, {self.versions['Odradek']}"
+
+    def take_over(self, earlier: Run, finished: Collection[tuple[str, str]]) -> None:
+        """Add the rows of an earlier run that this one has not measured again.
+
+        `finished` are the parts (group, part) that were measured whole: nothing older of them stays. Of a run on a
+        different machine or beside another baseline nothing is taken over: its rows are not to be compared with these.
+        """
+        if (earlier.machine, earlier.baseline) != (self.machine, self.baseline):
+            return
+        again = {(row.group, row.work) for row in self.rows}
+        self.rows += [
+            row for row in earlier.rows if (row.group, row.part) not in finished and (row.group, row.work) not in again
+        ]
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")

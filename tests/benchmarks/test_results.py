@@ -65,3 +65,50 @@ def test_a_run_is_the_same_after_it_was_saved(tmp_path: Path) -> None:
     first = run(row([1], [2], goal=1.2))
     first.save(tmp_path / "results.json")
     assert Run.load(tmp_path / "results.json") == first
+
+
+def measured(work: str, part: str, rate: float, when: str = "then") -> Row:
+    samples = {BASELINE: [{"rate": 1.0}], ODRADEK: [{"rate": rate}]}
+    return Row("raw", work, samples, part=part, measured=when)
+
+
+def test_what_was_not_measured_again_is_taken_over_from_an_earlier_run() -> None:
+    now = run(measured("fetch", "fetch", 2))
+    now.take_over(run(measured("fetch", "fetch", 1), measured("produce", "produce", 1)), finished=[])
+    assert [(each.work, each.ratio("rate")) for each in now.rows] == [("fetch", 2), ("produce", 1)]
+
+
+def test_of_a_part_that_was_measured_whole_nothing_older_stays() -> None:
+    earlier = run(measured("a work that is gone", "fetch", 1), measured("produce", "produce", 1))
+    now = run(measured("fetch", "fetch", 2))
+    now.take_over(earlier, finished=[("raw", "fetch")])
+    assert [each.work for each in now.rows] == ["fetch", "produce"]
+
+
+def test_rows_of_another_machine_are_not_mixed_in() -> None:
+    earlier = run(measured("produce", "produce", 1))
+    earlier.machine = {"processor": "another"}
+    now = run(measured("fetch", "fetch", 2))
+    now.take_over(earlier, finished=[])
+    assert [each.work for each in now.rows] == ["fetch"]
+
+
+def test_runs_of_parts_add_up_to_one_page(tmp_path: Path) -> None:
+    order = [("raw", "produce"), ("raw", "fetch")]
+    report.write(run(measured("fetch", "fetch", 2, when="yesterday")), tmp_path, [("raw", "fetch")], order)
+    report.write(run(measured("produce", "produce", 3, when="today")), tmp_path, [("raw", "produce")], order)
+    assert [each.work for each in Run.load(tmp_path / "results.json").rows] == ["produce", "fetch"]
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert page.index("| produce | requests/s") < page.index("| fetch | requests/s")
+    assert "Measured yesterday (1 kinds of work, 1 rounds)." in page
+    assert "Measured today" in page
+
+
+def test_the_summary_has_the_ratios_with_their_goals() -> None:
+    reached, without_goal = row([100], [150], goal=1.2), row([1], [1])
+    assert list(report.summary([reached, without_goal]))[-1] == "| produce 100 B | 1.50 (≥ 1.2 ✓) |  |  |  |  |"
+
+
+def test_two_zeros_are_equal() -> None:
+    assert row([0], [0], "p99_ms", goal=1).reaches("p99_ms")
+    assert not row([0], [1], "p99_ms", goal=1).reaches("p99_ms")
