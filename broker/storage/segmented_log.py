@@ -162,8 +162,9 @@ class SegmentedLog:
         end_offset = min(end_offset, end.offset)
         if offset >= end_offset:
             return EMPTY_SLICE
-        segments = self.segments.from_offset(offset)
-        for index, segment in enumerate(segments):
+        segments, first = self.segments.find(offset)
+        for index in range(first, len(segments)):
+            segment = segments[index]
             location = segment.locate(offset)
             if location is None:
                 continue  # compaction left nothing behind `offset` in here

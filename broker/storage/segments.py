@@ -46,8 +46,13 @@ class Segments:
 
     def from_offset(self, offset: int) -> list[Segment]:
         """The segment that may hold `offset` and all after it; all of them if `offset` is below the first."""
+        segments, index = self.find(offset)
+        return segments[index:]
+
+    def find(self, offset: int) -> tuple[list[Segment], int]:
+        """All segments, and the index of the one that `from_offset` begins with; nothing is copied."""
         base_offsets, segments = self._ordered
-        return segments[max(bisect_right(base_offsets, offset) - 1, 0) :]
+        return segments, max(bisect_right(base_offsets, offset) - 1, 0)
 
     def replace(self, removed: Iterable[Segment] = (), added: Iterable[Segment] = ()) -> None:
         """Take segments out and others in, in one step."""
