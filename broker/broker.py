@@ -290,7 +290,7 @@ class Broker:
             metrics=self.metrics,
             on_failure=self._log_dir_failed,
         )
-        await open_log_dirs(log_dirs, self.config, threads)
+        await open_log_dirs(log_dirs, self.config, threads, self._clock)
         return log_dirs
 
     async def _metadata_path(self, log_dir: LogDir, threads: DiskThreads) -> Path:

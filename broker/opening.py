@@ -23,6 +23,8 @@ from broker.topic_config import log_config
 
 _LOG = EventLogger(__name__)
 
+_TOLD_EVERY = 1.0  # seconds
+
 
 class StartGivenUpError(Exception):
     """Recovery was interrupted because nobody waits for the broker any more; the next start begins it again."""
@@ -66,18 +68,22 @@ def make_log_dirs(
     return log_dirs
 
 
-async def open_log_dirs(log_dirs: LogDirs, config: BrokerConfig, threads: DiskThreads) -> None:
-    """Open and recover them. If this is cancelled, recovery ends at its next step, and they are closed.
+async def open_log_dirs(log_dirs: LogDirs, config: BrokerConfig, threads: DiskThreads, clock: Clock) -> None:
+    """Open and recover them. If this is cancelled, recovery ends at its next batch, and they are closed.
 
     Raises `LogDirRefusedError` or `OSError`.
     """
     defaults = log_config(config)
     given_up = False
+    told = clock.monotonic()
 
-    def progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:
+    def progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:  # after each batch
+        nonlocal told
         if given_up:
             raise StartGivenUpError
-        _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done=done, total=total)
+        if clock.monotonic() - told >= _TOLD_EVERY:
+            told = clock.monotonic()
+            _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done=done, total=total)
 
     opening = threads.run(
         log_dirs.open,
