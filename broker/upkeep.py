@@ -35,7 +35,11 @@ _PRODUCER_CHECK_MS = 600_000
 
 
 class Upkeep:
-    """The chores of the log directories. `dynamic` tells which properties were set for this broker at run time."""
+    """The chores of the log directories. `dynamic` tells which properties were set for this broker at run time.
+
+    What of them writes to the disk ends before the tasks that it was started in have stopped. A flush may go on; a log
+    that is closed waits for it.
+    """
 
     def __init__(
         self,
@@ -53,7 +57,7 @@ class Upkeep:
 
     def start(self, tasks: BackgroundTasks, config: BrokerConfig) -> None:
         """Begin, until `tasks` are stopped."""
-        log_dirs, run = self._log_dirs, self._threads.run
+        log_dirs, run = self._log_dirs, self._threads.run_to_end
         tasks.every(
             "high watermark checkpoint",
             config.replica_high_watermark_checkpoint_interval_ms,
@@ -91,7 +95,7 @@ class Upkeep:
 
     def delete_due(self) -> Awaitable[object] | None:
         """Remove the files whose time has come."""
-        return self._threads.run(self._log_dirs.delete_due) if self._log_dirs.has_deletions else None
+        return self._threads.run_to_end(self._log_dirs.delete_due) if self._log_dirs.has_deletions else None
 
     def forget_producers(self) -> None:
         """Forget idempotent producers that have not written for producer.id.expiration.ms."""

@@ -14,7 +14,7 @@ Each may be older than the truth and never newer: every reader takes it for a lo
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 
 from broker.storage.files import Files, replace_file
@@ -46,7 +46,8 @@ class OffsetCheckpoint:
             return {}
         return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
 
-    def write(self, offsets: Mapping[Partition, int]) -> None:
-        rows = [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())]
+    def write(self, look: Callable[[], Mapping[Partition, int]]) -> None:
+        """Write the offsets that `look` finds; whoever writes later has looked later, so the file never goes back."""
         with self._lock:
+            rows = [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(look().items())]
             replace_file(self._files, self._path, encode_rows(_VERSION, rows))

@@ -3,19 +3,17 @@
 A segment or a partition leaves the log at once, by a rename to `.deleted` or `-delete`; its files stay for
 `file.delete.delay.ms`, so that whoever still reads by path finds them, and their removal (which may take a file system
 long) is not part of any request. What is left of them when the broker stops is removed when the directory is next
-opened.
+opened. A disk that refuses takes the directory offline, as any other error of it does.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.clock import Clock
+from broker.storage.disk_failure import DiskFailure
 from broker.storage.files import Files
-
-_log = logging.getLogger(__name__)
 
 
 class DeletionJob(NamedTuple):
@@ -29,9 +27,10 @@ class DeletionJob(NamedTuple):
 class Deletions:
     """The jobs of one log directory. The broker calls `run_due` now and then, from a thread: removing files blocks."""
 
-    def __init__(self, files: Files, clock: Clock) -> None:
+    def __init__(self, files: Files, clock: Clock, failure: DiskFailure) -> None:
         self._files = files
         self._clock = clock
+        self._failure = failure
         self._jobs: list[DeletionJob] = []
 
     def __len__(self) -> int:
@@ -43,7 +42,8 @@ class Deletions:
         return job
 
     def run_due(self) -> int:
-        """Remove what is due and return how many jobs were done; one that fails is logged, and done as well."""
+        """Remove what is due and return how many jobs were done; raises KAFKA_STORAGE_ERROR if the disk fails."""
+        self._failure.check()
         now_ms = self._clock.time_ms()
         due = [job for job in self._jobs if job.due_ms <= now_ms]
         for job in due:
@@ -58,4 +58,5 @@ class Deletions:
             for path in job.directories:
                 self._files.remove_directory(path)
         except OSError as error:
-            _log.warning("could not remove %s: %s", ", ".join(job.files + job.directories), error)
+            removing = ", ".join(job.files + job.directories)
+            raise self._failure.fail(f"removing {removing}", error) from error

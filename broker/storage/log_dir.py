@@ -83,7 +83,7 @@ class LogDir:
         self._path = str(path)
         self._files = OsFiles() if files is None else files
         self.failure = DiskFailure(self._path, on_failure)
-        self.deletions = Deletions(self._files, clock)
+        self.deletions = Deletions(self._files, clock, self.failure)
         self._descriptors = DescriptorCache(self._files, max_open_files)
         self._resources = LogResources(self._descriptors, clock, randomness, self.deletions, self.failure, on_flush)
         self._lock: int | None = None
@@ -224,20 +224,19 @@ class LogDir:
     # ------------------------------------------------------------------------------------------------------ checkpoints
 
     def checkpoint_recovery_points(self) -> None:
-        self._write(self._recovery_points, {key: log.recovery_point for key, log in self._all_logs()})
+        self._write(self._recovery_points, lambda log: log.recovery_point)
 
     def checkpoint_log_start_offsets(self) -> None:
-        starts = {
-            key: log.log_start_offset for key, log in self._all_logs() if log.log_start_offset > log.first_base_offset
-        }
-        self._write(self._log_start_offsets, starts)
+        def start_in_segment(log: Log) -> int | None:
+            return log.log_start_offset if log.log_start_offset > log.first_base_offset else None
+
+        self._write(self._log_start_offsets, start_in_segment)
 
     def checkpoint_high_watermarks(self) -> None:
-        self._write(self._high_watermarks, {key: log.high_watermark for key, log in self._all_logs()})
+        self._write(self._high_watermarks, lambda log: log.high_watermark)
 
     def checkpoint_cleaned_offsets(self) -> None:
-        cleaned = {key: log.cleaned_offset for key, log in self._all_logs()}
-        self._write(self._cleaned_offsets, {key: offset for key, offset in cleaned.items() if offset is not None})
+        self._write(self._cleaned_offsets, lambda log: log.cleaned_offset)
 
     def checkpoint(self) -> None:
         """Write all but the last one, which changes with compaction alone."""
@@ -245,13 +244,15 @@ class LogDir:
         self.checkpoint_log_start_offsets()
         self.checkpoint_high_watermarks()
 
-    def _all_logs(self) -> list[tuple[Partition, Log]]:
-        return list(self.logs.items())  # a copy: checkpoints are written by a thread while logs come and go
+    def _write(self, checkpoint: OffsetCheckpoint, offset_of: Callable[[Log], int | None]) -> None:
+        def look() -> dict[Partition, int]:
+            logs = tuple(self.logs.items())  # a copy: checkpoints are written by a thread while logs come and go
+            offsets = ((key, offset_of(log)) for key, log in logs)
+            return {key: offset for key, offset in offsets if offset is not None}
 
-    def _write(self, checkpoint: OffsetCheckpoint, offsets: dict[Partition, int]) -> None:
         self.failure.check()
         try:
-            checkpoint.write(offsets)
+            checkpoint.write(look)
         except OSError as error:
             raise self.failure.fail("writing a checkpoint", error) from error
 
@@ -266,11 +267,17 @@ class LogDir:
                 with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
                     list(pool.map(Log.close, self.logs.values()))
                 self.checkpoint()
-                write_clean_shutdown(self._files, self._path, self.broker_epoch)
+                self._mark_clean()
         except KafkaError as error:
             _log.error("log directory %s was not closed cleanly: %s", self._path, error)
         finally:
             self._release()
+
+    def _mark_clean(self) -> None:
+        try:
+            write_clean_shutdown(self._files, self._path, self.broker_epoch)
+        except OSError as error:
+            raise self.failure.fail("writing the clean-shutdown marker", error) from error
 
     def _release(self) -> None:
         self.logs.clear()

@@ -145,8 +145,7 @@ class LogDirs:
 
     def delete_due(self) -> None:
         """Remove the files whose time has come."""
-        for directory in self.online:
-            directory.deletions.run_due()
+        self._each(lambda directory: directory.deletions.run_due())
 
     @property
     def has_deletions(self) -> bool:
@@ -161,7 +160,7 @@ class LogDirs:
             if log.recovery_point < log.log_end_offset
         ]
 
-    def _each(self, work: Callable[[LogDir], None]) -> None:
+    def _each(self, work: Callable[[LogDir], object]) -> None:
         for directory in self.online:
             try:
                 work(directory)

@@ -3,11 +3,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from broker.broker import Broker
+from broker.config import BrokerConfig
+from broker.storage.files import OsFiles
 from broker.storage.log import Log
+from broker.storage.names import RECOVERY_POINTS
+from broker.tasks import BackgroundTasks
 from broker.testing.clock import ManualClock
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.handlers.requests import batch, create, new_producer_id, produce
@@ -122,3 +127,35 @@ async def test_checkpoints_say_how_far_logs_are(kept: Kept) -> None:
 
     assert offsets("recovery-point-offset-checkpoint") == ["t 0 2"]
     assert offsets("replication-offset-checkpoint") == ["t 0 2"]
+
+
+class SlowCheckpoints(OsFiles):
+    """A disk that takes its time over recovery points, until it `may_go` on."""
+
+    def __init__(self) -> None:
+        self.has_begun = Event()
+        self.may_go = Event()
+
+    def rename(self, source: str, target: str) -> None:
+        if target.endswith(RECOVERY_POINTS):
+            self.has_begun.set()
+            assert self.may_go.wait(30)
+        super().rename(source, target)
+
+
+async def test_a_checkpoint_that_is_being_written_ends_before_the_chores_have_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = SlowCheckpoints()
+    monkeypatch.setattr("broker.opening.OsFiles", lambda: files)
+    properties = {"log.dirs": str(tmp_path), "log.flush.offset.checkpoint.interval.ms": "1"}
+    async with Broker({"log.dirs": str(tmp_path)}) as broker:
+        tasks = BackgroundTasks(lambda name, error: None)
+        broker.upkeep.start(tasks, BrokerConfig.load(None, properties))
+        await asyncio.to_thread(files.has_begun.wait)
+        stopping = asyncio.ensure_future(tasks.stop())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not stopping.done()
+        files.may_go.set()
+        await stopping

@@ -27,9 +27,8 @@ CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 def make_resources(path: Path, files: Files | None = None, clock: ManualClock | None = None) -> LogResources:
     files = files or OsFiles()
     clock = clock or ManualClock(NOW)
-    return LogResources(
-        DescriptorCache(files), clock, SeededRandomness(1), Deletions(files, clock), DiskFailure(str(path))
-    )
+    failure = DiskFailure(str(path))
+    return LogResources(DescriptorCache(files), clock, SeededRandomness(1), Deletions(files, clock, failure), failure)
 
 
 def make_log_dir(path: Path, clock: ManualClock | None = None, **options: Any) -> LogDir:

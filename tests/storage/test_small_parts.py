@@ -9,6 +9,7 @@ import pytest
 
 from broker.storage.deletions import Deletions
 from broker.storage.descriptors import DescriptorCache
+from broker.storage.disk_failure import DiskFailure
 from broker.storage.files import OsFiles, make_directories, replace_file
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.names import (
@@ -20,6 +21,7 @@ from broker.storage.names import (
 )
 from broker.storage.text_file import MalformedFileError
 from broker.testing.clock import ManualClock
+from protocol.errors import KafkaError
 
 # ---------------------------------------------------------------------------------------------------------------- names
 
@@ -163,21 +165,29 @@ def test_directories_are_made_with_those_above(tmp_path: Path) -> None:
         files.make_directory(str(tmp_path / "file"))
 
 
-def test_deletions_happen_when_due(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_deletions_happen_when_due(tmp_path: Path) -> None:
     clock = ManualClock(1000)
-    deletions = Deletions(OsFiles(), clock)
+    deletions = Deletions(OsFiles(), clock, DiskFailure(str(tmp_path)))
     file, directory = tmp_path / "file", tmp_path / "directory"
     file.write_text("x")
     (directory / "inner").mkdir(parents=True)
     deletions.add(500, files=[str(file)])
     deletions.add(1000, directories=[str(directory), str(tmp_path / "not there")])
-    deletions.add(1000, files=[str(tmp_path)])  # a directory is no file: this one fails
     assert deletions.run_due() == 0
     clock.advance(500)
     assert (deletions.run_due(), file.exists(), directory.exists()) == (1, False, True)
     clock.advance(500)
-    assert (deletions.run_due(), directory.exists(), len(deletions)) == (2, False, 0)
-    assert "could not remove" in caplog.text
+    assert (deletions.run_due(), directory.exists(), len(deletions)) == (1, False, 0)
+
+
+def test_a_deletion_that_fails_takes_the_directory_offline(tmp_path: Path) -> None:
+    failure = DiskFailure(str(tmp_path))
+    deletions = Deletions(OsFiles(), ManualClock(1000), failure)
+    deletions.add(0, files=[str(tmp_path)])  # a directory is no file
+    for _ in range(2):
+        with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+            deletions.run_due()
+    assert isinstance(failure.error, IsADirectoryError)
 
 
 # -------------------------------------------------------------------------------------------------------- leader epochs
