@@ -91,9 +91,9 @@ class LeaderEpochs:
                 self._replace([EpochStart(self.entries[covered - 1].epoch, start_offset), *self.entries[covered:]])
 
     def clear(self) -> None:
+        """Forget all epochs, and write that down, whatever the file held."""
         with self._lock:
-            if self.entries:
-                self._replace([])
+            self._replace([])
 
     def epoch_for(self, offset: int) -> int:
         """The epoch whose leader wrote `offset`, or -1 if that is not known."""

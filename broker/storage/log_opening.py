@@ -219,6 +219,7 @@ class LogOpener:
                 return
         except MalformedFileError as error:
             _log.warning("making the leader epochs of %s again: %s", self._directory, error)
+            self._leader_epochs.clear()
         try:
             for segment in self._segments:
                 for batch, _ in segment.log.headers():

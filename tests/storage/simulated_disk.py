@@ -12,7 +12,8 @@ The fault model, for everything since the last sync of the same file or director
 What was not written before something that was is zeros. Names are lost in order only, as file systems with a journal
 have it; a file whose name was synced and whose bytes were not may be empty. `stop_at` makes the disk stop
 at its n-th change, sync or not: `PowerCutError` is raised there and ever after. `fail_at` makes the n-th one fail with
-EIO, a write half-way, and those after it succeed: what a disk does that is about to die.
+EIO, a write half-way, and those after it succeed: what a disk does that is about to die. `fail_read_at` is the same for
+reading.
 """
 
 from __future__ import annotations
@@ -85,15 +86,22 @@ class Directory:
 
 
 class SimulatedFiles:
-    """The `Files` of `root`, where paths are absolute. `operations` counts the changes and syncs."""
+    """The `Files` of `root`, where paths are absolute. `operations` counts the changes and syncs, `reads` the reads."""
 
     def __init__(
-        self, root: Directory | None = None, stop_at: int | None = None, seed: int = 0, fail_at: int | None = None
+        self,
+        root: Directory | None = None,
+        stop_at: int | None = None,
+        seed: int = 0,
+        fail_at: int | None = None,
+        fail_read_at: int | None = None,
     ) -> None:
         self.root = root or Directory()
         self.operations = 0
+        self.reads = 0
         self.stop_at = stop_at
         self.fail_at = fail_at
+        self.fail_read_at = fail_read_at
         self._chance = random.Random(seed)
         self._open: dict[int, File] = {}
         self._next_descriptor = 3
@@ -111,7 +119,12 @@ class SimulatedFiles:
         if self.stop_at is not None and self.operations >= self.stop_at:
             raise PowerCutError
         if self.operations == self.fail_at:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+            raise _disk_error()
+
+    def _read(self) -> None:
+        self.reads += 1
+        if self.reads == self.fail_read_at:
+            raise _disk_error()
 
     def _directory(self, path: str) -> Directory:
         here = self.root
@@ -155,6 +168,7 @@ class SimulatedFiles:
             self._lock = None
 
     def pread(self, descriptor: int, length: int, position: int) -> bytes:
+        self._read()
         return bytes(self._open[descriptor].data[position : position + length])
 
     def pwrite(self, descriptor: int, data: BytesLike, position: int) -> None:
@@ -198,7 +212,9 @@ class SimulatedFiles:
         ]
 
     def read(self, path: str) -> bytes:
-        return bytes(self._file(path).data)
+        file = self._file(path)
+        self._read()
+        return bytes(file.data)
 
     def exists(self, path: str) -> bool:
         directory, name = self._parent(path)
@@ -235,6 +251,10 @@ class SimulatedFiles:
             raise BlockingIOError(path)
         self._lock = self.open(path, create=not self.exists(path))
         return self._lock
+
+
+def _disk_error() -> OSError:
+    return OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def _writing(data: bytes, position: int) -> Callable[[bytearray], None]:

@@ -323,9 +323,10 @@ class Compaction:
         self.appended: dict[int, tuple[bytes, bytes]] = {}
         self.values: dict[bytes, bytes] = {}
         self.start = 0
+        self.log_dir: LogDir | None = None  # once it is open
 
     def run(self) -> None:
-        log_dir = open_on(self.files, COMPACTED)
+        self.log_dir = log_dir = open_on(self.files, COMPACTED)
         log = log_dir.create_log("t", 0, TOPIC_ID, COMPACTED)
         cleaner = Cleaner([log_dir], ManualClock(NOW))
         for turn in range(2):
@@ -374,26 +375,50 @@ def test_compaction_and_retention_stopped_at_any_moment_lose_no_last_value(seed:
             break
         except PowerCutError:
             pass
-        root = files.after_kill() if seed is None else files.after_power_cut(seed)
-        log_dir = open_on(SimulatedFiles(root), COMPACTED)
-        log = log_dir.logs.get(("t", 0))
-        if log is not None:
-            log.advance_high_watermark(log.log_end_offset)
-            check_compacted(log, scenario)
-            again = Compaction(log_dir._files)  # type: ignore[arg-type]
-            log.roll()
-            log.advance_high_watermark(log.log_end_offset)
-            cleaner = Cleaner([log_dir], ManualClock(NOW))
-            while cleaner.run_once(again.clean, CleanerSettings(buffer_bytes=24_000)):
-                pass
-            assert cleaner.uncleanable(log_dir) == (0, 0)
-            check_compacted(log, scenario)
-            names = {entry.name for entry in log_dir._files.scan(f"{PATH}/t-0")}
-            assert not {name for name in names if name.endswith((".cleaned", ".swap"))}
-            log_dir.create_log("t", 0, TOPIC_ID, COMPACTED)  # writes down its topic id, where that was lost
-        log_dir.close()
-        assert_sound(root, may_lack_epochs=True)
+        check_and_finish(files.after_kill() if seed is None else files.after_power_cut(seed), scenario)
     assert stop_at > 150
+
+
+@pytest.mark.parametrize(("what", "at_least"), [("fail_at", 150), ("fail_read_at", 15)])
+def test_a_disk_that_fails_at_any_moment_of_compaction_loses_no_last_value(what: str, at_least: int) -> None:
+    """One write, sync, rename or read fails, in the broker or in the worker; later ones would succeed.
+
+    That takes the directory offline: nothing of it is passed over. Then the process ends, or the machine.
+    """
+    fail_at = 0
+    while True:
+        fail_at += 1
+        files = SimulatedFiles(seed=fail_at, **{what: fail_at})
+        scenario = Compaction(files)
+        with suppress(OSError, KafkaError):  # the first while the directory is opened: nothing can be served then
+            scenario.run()
+        if fail_at > (files.operations if what == "fail_at" else files.reads):
+            break
+        assert scenario.log_dir is None or scenario.log_dir.failure.error is not None
+        check_and_finish(files.after_power_cut(fail_at) if fail_at % 2 else files.after_kill(), scenario)
+    assert fail_at > at_least
+
+
+def check_and_finish(root: Directory, scenario: Compaction) -> None:
+    """Open the compacted log on what is left of the disk, see that it holds what it must, and compact it again."""
+    log_dir = open_on(SimulatedFiles(root), COMPACTED)
+    log = log_dir.logs.get(("t", 0))
+    if log is not None:
+        log.advance_high_watermark(log.log_end_offset)
+        check_compacted(log, scenario)
+        again = Compaction(log_dir._files)  # type: ignore[arg-type]
+        log.roll()
+        log.advance_high_watermark(log.log_end_offset)
+        cleaner = Cleaner([log_dir], ManualClock(NOW))
+        while cleaner.run_once(again.clean, CleanerSettings(buffer_bytes=24_000)):
+            pass
+        assert cleaner.uncleanable(log_dir) == (0, 0)
+        check_compacted(log, scenario)
+        names = {entry.name for entry in log_dir._files.scan(f"{PATH}/t-0")}
+        assert not {name for name in names if name.endswith((".cleaned", ".swap"))}
+        log_dir.create_log("t", 0, TOPIC_ID, COMPACTED)  # writes down its topic id, where that was lost
+    log_dir.close()
+    assert_sound(root, may_lack_epochs=True)
 
 
 def check_compacted(log: Log, scenario: Compaction) -> None:
