@@ -91,13 +91,13 @@ class DescriptorCache:
                 self._drop(descriptor)
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a file. Who pins either path afterwards gets what is there then; what is pinned now stays open."""
-        with self._lock:
-            for path in (source, target):
-                descriptor = self._open.pop(path, None)
-                if descriptor is not None:
-                    self._drop(descriptor)
-            self.files.rename(source, target)
+        """Rename a file. Who pins either path afterwards gets what is there then; what is pinned now stays open.
+
+        The lock is not held meanwhile: a file system that is busy with a sync takes its time, and every append pins.
+        """
+        self._forget_both(source, target)
+        self.files.rename(source, target)
+        self._forget_both(source, target)  # somebody may have opened what was there before
 
     def close(self) -> None:
         """Close every file that is not pinned; pinned ones close as they are unpinned."""
@@ -110,6 +110,10 @@ class DescriptorCache:
         self._evict(len(self._open) + 1 - self._capacity)
         descriptor = self._open[path] = Descriptor(self.files.open(path), path)
         return descriptor
+
+    def _forget_both(self, source: str, target: str) -> None:
+        self.forget(source)
+        self.forget(target)
 
     def _drop(self, descriptor: Descriptor) -> None:
         if descriptor.pins:
