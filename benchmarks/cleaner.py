@@ -123,14 +123,14 @@ def theirs(source: Path, directory: Path) -> float:
 
 
 def create_topic(server: Server) -> None:
-    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(TOPIC, 1, 1, config={"segment.bytes": str(SEGMENT_BYTES)})])[TOPIC].result(30)
 
 
 def set_policy(server: Server, policy: str) -> None:
     entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, TOPIC, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
     for done in admin.incremental_alter_configs([resource]).values():
         done.result(30)
 

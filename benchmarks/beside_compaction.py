@@ -1,0 +1,120 @@
+"""What a producer feels of compaction: its latency while nothing else happens, and while a large log is compacted.
+
+A broker is given a log of a topic whose policy is still `delete`. A producer sends single records of 100 bytes to
+another topic, so many a second, and waits for each acknowledgement (acks=all); a request's time starts when it was due,
+so that a stall is charged to all who had to wait. After a while in which that is all, the topic's policy becomes
+`compact`, and the producer goes on until the log is compacted.
+
+    python -m benchmarks.beside_compaction [--mib 1024] [--value 100] [--rate 500] [--rounds 3] [--server apache]
+
+Making the log takes longer than the rest; with `--source DIRECTORY` it is made there once and found there again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.cleaner import TOPIC, create_topic, make, read, set_policy
+from benchmarks.side_by_side import load
+from benchmarks.side_by_side.usage import cpu_seconds
+from protocol.framing import SIZE_PREFIX
+from protocol.records import Codec
+from tests.peers import apache, odradek
+from tests.peers.server import Server
+
+PRODUCED = "produced"
+KEYS = 200_000
+SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
+PROPERTIES = {
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "log.segment.delete.delay.ms": "0",
+}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--mib", type=int, default=1024)
+    arguments.add_argument("--value", type=int, default=100, help="bytes of a value of the log")
+    arguments.add_argument("--rate", type=int, default=500, help="records produced a second")
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--idle", type=float, default=20, help="seconds without compaction")
+    arguments.add_argument("--server", choices=SERVERS, default="odradek")
+    arguments.add_argument("--source", type=Path)
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        source = given.source or Path(directory) / "source"
+        if not source.exists():
+            make(source, given.mib, given.value, KEYS, Codec.NONE)
+        for number in range(given.rounds):
+            measure(given.server, Path(directory) / str(number), source, given.rate, given.idle)
+
+
+def measure(kind: str, directory: Path, source: Path, rate: int, idle_seconds: float) -> None:
+    server = serving(kind, directory, source)
+    try:
+        frame = load.produce_frame(PRODUCED, [0], load.batch(1, 100), acks=-1)
+        load.accepted_bytes(server.port, frame)
+        ends = time.perf_counter() + idle_seconds
+        idle = produce(server.port, frame, rate, lambda: time.perf_counter() > ends)
+        set_policy(server, "compact")
+        started, used = time.perf_counter(), cpu_seconds(server.process.pid)
+        checkpoint = server.log_dir / "cleaner-offset-checkpoint"
+        beside = produce(server.port, frame, rate, lambda: TOPIC in read(checkpoint))
+        seconds, used = time.perf_counter() - started, cpu_seconds(server.process.pid) - used
+    finally:
+        server.kill()
+        shutil.rmtree(directory)
+    ratios = ", ".join(f"{part} x{of(beside, part) / of(idle, part):.2f}" for part in (50, 99))
+    print(f"{kind}: alone {told(idle)}; beside compaction {told(beside)}; {ratios}; {seconds:.1f} s, CPU {used:.1f} s")
+
+
+def serving(kind: str, directory: Path, source: Path) -> Server:
+    """A server that runs, with the log of `source` as a topic's."""
+    server = SERVERS[kind](directory, PROPERTIES)
+    server.start()
+    create_topic(server)
+    admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic(PRODUCED, 1, 1)])[PRODUCED].result(30)
+    server.stop()
+    for path in (source / f"{TOPIC}-0").iterdir():
+        if path.name != "partition.metadata":
+            shutil.copy(path, server.log_dir / f"{TOPIC}-0")
+    os.sync()  # writing that back is no part of what is measured
+    return server.start()
+
+
+def produce(port: int, frame: bytes, rate: int, is_over: Callable[[], bool]) -> list[float]:
+    """Send a frame `rate` times a second until it is over; the milliseconds that each took, ascending."""
+    times = []
+    with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
+        due = time.perf_counter()
+        while len(times) % rate or not is_over():
+            time.sleep(max(due - time.perf_counter(), 0))
+            connection.sendall(frame)
+            answers.read(*SIZE_PREFIX.unpack(answers.read(SIZE_PREFIX.size)))
+            times.append((time.perf_counter() - due) * 1000)
+            due += 1 / rate
+    return sorted(times)
+
+
+def of(times: list[float], part: float) -> float:
+    return times[int(len(times) * part / 100)]
+
+
+def told(times: list[float]) -> str:
+    parts = ", ".join(f"p{part} {of(times, part):.2f}" for part in (50, 99, 99.9))
+    return f"{parts}, max {times[-1]:.1f} ms of {len(times)}"
+
+
+if __name__ == "__main__":
+    main()
