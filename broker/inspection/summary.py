@@ -119,7 +119,9 @@ def print_summary(out: TextIO, summary: DirectorySummary) -> None:
     """As text."""
     owner = "of nobody" if summary.node_id is None else f"of node {summary.node_id}, cluster {summary.cluster_id}"
     stop = "a clean stop" if summary.clean_shutdown else "no clean stop"
-    out.write(f"{summary.path}: {owner}; {size_text(summary.size_bytes)} after {stop}\n\n")
+    topics = len({each.topic for each in summary.partitions})
+    held = f"{topics} topics, {len(summary.partitions)} partitions, {size_text(summary.size_bytes)}"
+    out.write(f"{summary.path}: {owner}; {held} after {stop}\n\n")
     rows = [
         (
             f"{each.topic}-{each.partition}",

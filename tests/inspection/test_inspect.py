@@ -52,7 +52,9 @@ def test_a_summary_says_what_kafkas_clients_read(golden: Path, capsys: pytest.Ca
 def test_a_summary_is_a_table_for_people(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert inspect([str(golden)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("of node 1, cluster MkU3OEVBNTcwNTJENDM2Qk; 1.9 MiB after no clean stop")
+    owner, held = lines[0].split("; ")
+    assert owner.endswith("of node 1, cluster MkU3OEVBNTcwNTJENDM2Qk")
+    assert held == "12 topics, 13 partitions, 1.9 MiB after no clean stop"
     (row,) = (line.split() for line in lines if line.startswith("codec-zstd-0"))
     assert row[1:6] == ["1", "4.1", "KiB", "0", "200"]
     assert row[6:9] == ["2023-11-14T22:13:20.000Z", "2023-11-14T22:16:39.000Z", "zstd"]
