@@ -9,11 +9,14 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
+from subprocess import TimeoutExpired
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.peers import apache, odradek
+from broker.storage import open_log_dir
+from tests.interop.test_one_directory import read
+from tests.peers import apache, java, odradek
 from tests.peers.clients import Incoming, Outgoing
 from tests.peers.clients.aiokafka import Aiokafka
 from tests.peers.clients.confluent import Confluent
@@ -26,11 +29,13 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 TOPIC = "moved"
 T0 = 1_700_000_000_000
 PER_CODEC = 1000
+KEYS = 300
 
 
-def create_topic(server: Server) -> None:
+def create_topic(server: Server, **configs: str) -> None:
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
-    topic = NewTopic(TOPIC, 1, 1, config={"segment.bytes": "1048576", "index.interval.bytes": "1024"})
+    config = {"segment.bytes": "1048576", "index.interval.bytes": "1024"}
+    topic = NewTopic(TOPIC, 1, 1, config=config | {name.replace("_", "."): value for name, value in configs.items()})
     admin.create_topics([topic])[TOPIC].result(30)
 
 
@@ -66,6 +71,52 @@ def move(source: Server, destination: Server, *, clean: bool) -> None:
         (destination.log_dir / ".kafka_cleanshutdown").unlink()
 
 
+def fill_by_key(server: Server, first: int) -> None:
+    """Some segments of records of few keys, from number `first` on: every codec, tombstones, headers."""
+    random = Random(first)
+    for number, codec in enumerate(CODECS):
+        records = [
+            Outgoing(
+                b"key %d" % random.randrange(KEYS),
+                None if i % 9 == 0 else random.randbytes(random.randrange(1000)).hex().encode(),
+                (("header", b"value"), ("null", None)) if i % 3 == 0 else (),
+                T0 + i * 1000,
+            )
+            for i in range(first + number * PER_CODEC, first + (number + 1) * PER_CODEC)
+        ]
+        Confluent().produce(server.bootstrap, TOPIC, records, codec=codec, idempotent=number % 2 == 0)
+
+
+def wait_until_compacted(server: Server) -> None:
+    """Until all but the active segment is."""
+    active = max(int(path.stem) for path in (server.log_dir / f"{TOPIC}-0").glob("*.log"))
+    checkpoint = server.log_dir / "cleaner-offset-checkpoint"
+    while not checkpoint.exists() or f"{TOPIC} 0 {active}\n" not in checkpoint.read_text():
+        with pytest.raises(TimeoutExpired):  # it goes on running; this is the pause between two looks
+            server.process.wait(0.05)
+
+
+def last_of_each_key(records: list[Incoming]) -> dict[bytes | None, Incoming]:
+    return {record.key: record for record in records}
+
+
+def by_the_console_consumer(server: Server, count: int) -> list[str]:
+    prints = ("timestamp", "offset", "headers", "key", "value")
+    return java.run(
+        java.CONSOLE_CONSUMER,
+        *("--bootstrap-server", server.bootstrap, "--topic", TOPIC, "--partition", "0", "--offset", "earliest"),
+        *("--max-messages", str(count), "--timeout-ms", "20000", "--formatter-property", "null.literal=NULL"),
+        *(argument for name in prints for argument in ("--formatter-property", f"print.{name}=true")),
+    ).stdout.splitlines()
+
+
+def printed(record: Incoming) -> str:
+    headers = ",".join(f"{name}:{'NULL' if value is None else value.decode()}" for name, value in record.headers)
+    key, value = (b"NULL" if each is None else each for each in (record.key, record.value))
+    place = f"CreateTime:{record.timestamp}\tOffset:{record.offset}\t{headers or 'NO_HEADERS'}"
+    return f"{place}\t{key.decode()}\t{value.decode()}"
+
+
 def everything(server: Server, count: int) -> list[Incoming]:
     return Confluent().consume(server.bootstrap, TOPIC, count=count)
 
@@ -98,3 +149,50 @@ def test_a_log_is_served_by_the_other_kind(source: str, destination: str, clean:
     finally:
         for server in servers.values():
             server.kill()
+
+
+def test_a_log_that_we_compacted_is_served_and_compacted_further_by_kafka(tmp_path: Path) -> None:
+    """Compacted twice here: segments grown together, batches with gaps, tombstones with a delete horizon."""
+    often = {"log.cleaner.backoff.ms": "100"}
+    ours, kafka = odradek.prepare(tmp_path / "ours", often), apache.prepare(tmp_path / "kafka", often)
+    policy = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01"}
+    try:
+        ours.start()
+        create_topic(ours, **policy)
+        for turn in range(2):
+            fill_by_key(ours, turn * len(CODECS) * PER_CODEC)
+            wait_until_compacted(ours)
+        left = read(ours.bootstrap, TOPIC, "read_uncommitted")
+        kafka.start()
+        create_topic(kafka, **policy)
+        kafka.stop()
+        ours.stop()
+        assert_compacted(ours)
+
+        move(ours, kafka, clean=True)
+        kafka.start()
+        assert read(kafka.bootstrap, TOPIC, "read_uncommitted") == left
+        assert by_the_console_consumer(kafka, len(left)) == [printed(record) for record in left]
+
+        fill_by_key(kafka, 2 * len(CODECS) * PER_CODEC)
+        expected = last_of_each_key(read(kafka.bootstrap, TOPIC, "read_uncommitted"))
+        wait_until_compacted(kafka)
+        again = read(kafka.bootstrap, TOPIC, "read_uncommitted")
+        assert len(again) < len(left) + len(CODECS) * PER_CODEC
+        assert last_of_each_key(again) == expected
+        assert "orrupt" not in kafka.printed()
+    finally:
+        for server in (ours, kafka):
+            if hasattr(server, "process"):
+                server.kill()
+
+
+def assert_compacted(server: Server) -> None:
+    """What the test is about is there."""
+    rolled = server.printed().count("rolled ")
+    with open_log_dir(server.log_dir) as log_dir:
+        segments = log_dir.partitions[TOPIC, 0].segments
+        headers = [header for segment in segments for _, header in segment.log.headers()]
+    assert len(segments) < rolled
+    assert any(header.delete_horizon_ms is not None for header in headers)
+    assert any(header.records_count < header.last_offset_delta + 1 for header in headers)
