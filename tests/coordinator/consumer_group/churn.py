@@ -5,6 +5,7 @@ starts over when it is fenced. A frozen one hears nothing, and believes what it 
 
 - A partition was given to one member in each epoch.
 - Of the members that the coordinator still knows, one at most believes that a partition is its own.
+- What `reading` says of records and commits.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import TopicPartitions
 from tests.coordinator.consumer_group.classic_client import ClassicClient
+from tests.coordinator.consumer_group.reading import Reading
 from tests.coordinator.consumer_group.transcript import Group
 
 Partition = tuple[bytes, int]
@@ -49,6 +51,11 @@ class Client:
         self.assigned: set[Partition] = set()
         self.has_news = False
         self.missed_an_answer = False
+
+    @property
+    def generation(self) -> int:
+        """What it commits with."""
+        return self.epoch
 
     def request(self) -> dict[str, Any]:
         if self.epoch == 0:
@@ -122,6 +129,7 @@ class Churn:
         self.group = Group()
         self.group.settings = msgspec.structs.replace(self.group.settings, assignment_interval_ms=1_000)
         self.group.set_topics({"a": 40, "b": 17, "c": 3})
+        self.reading = Reading(self.group, self.random)
         self.given: dict[tuple[Partition, int], str] = {}
         self.clients = [self._client(number, classic) for number in range(clients)]
         for client in self.clients:
@@ -136,7 +144,7 @@ class Churn:
             return ClassicClient(f"m{number}", topics, is_eager=draw.random() < 0.5)
         return Client(f"m{number}", topics, instance_id, draw.choice([None, None, "uniform", "range"]))
 
-    def run(self, duration_ms: int, mishaps: float) -> None:
+    def run(self, duration_ms: int, mishaps: float, *, produces: bool = True) -> None:
         """Let everybody act for so long; a share of `mishaps` of all actions goes wrong."""
         end_ms = self.group.now_ms + duration_ms
         while True:
@@ -146,7 +154,11 @@ class Churn:
                 break
             for _ in self.group.pass_time(client.wakes_at - self.group.now_ms):
                 self.check()
+            if produces:
+                self.reading.produce()
+            self.reading.read(client)
             self._act(client, mishaps)
+            self.reading.follow(client)
             self.check()
         for _ in self.group.pass_time(end_ms - self.group.now_ms):
             self.check()

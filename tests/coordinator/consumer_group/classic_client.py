@@ -45,6 +45,11 @@ class ClassicClient:
         self.owned: set[Partition] = set()
 
     @property
+    def generation(self) -> int:
+        """What it commits with."""
+        return self.generation_id
+
+    @property
     def must_hurry(self) -> bool:
         return self.next_step != "heartbeat"
 

@@ -10,13 +10,13 @@ from tests.coordinator.consumer_group.churn import Churn
 @settings(max_examples=5)
 @pytest.mark.parametrize("classic", [0.0, 0.4])
 @given(seed=st.integers(0, 2**32))
-def test_fifty_members_that_come_and_go_never_share_a_partition_and_in_the_end_own_all(
-    classic: float, seed: int
-) -> None:
+def test_fifty_members_that_come_and_go_read_everything_and_never_share_a_partition(classic: float, seed: int) -> None:
     churn = Churn(seed, clients=50, classic=classic)
     churn.run(240_000, mishaps=0.1)
     churn.revive()
     churn.run(240_000, mishaps=0.0)
+    churn.run(30_000, mishaps=0.0, produces=False)
+
     assert churn.group.group.state == "Stable"
     read = {topic for client in churn.clients for topic in client.topics}
     expected = {
@@ -26,6 +26,7 @@ def test_fifty_members_that_come_and_go_never_share_a_partition_and_in_the_end_o
         for number in range(len(topic.partitions))
     }
     assert churn.owners().keys() == expected
+    assert churn.reading.unread({topic_id for topic_id, _ in expected}) == set()
 
 
 @settings(max_examples=20)
