@@ -1,0 +1,85 @@
+"""The jobs, and their command line `python -m pipeline JOB …`: one module a job.
+
+A job is functions over DataFrames of the connector's schema (key, value, topic, partition, offset, timestamp,
+timestampType, headers), which a notebook may call, and around them `add_arguments(parser)` and `run(arguments)`, which
+returns the exit status. Modules are imported when their job is the one that was typed, and they import PySpark when
+they run, so that `--help` and mistakes answer at once.
+
+| exit status | meaning |
+|---|---|
+| 0 | done |
+| 1 | it failed, and the reason is on standard error; of `verify`: something is wrong with the log |
+| 2 | the command line cannot be |
+| 130 | Ctrl-C |
+| 141 | the reader of our output is gone (a closed pipe) |
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from client.cli import FAILED, INTERRUPTED, PIPE_CLOSED, UsageError, fail
+
+COMMANDS = {
+    "export": "Write topics to Parquet, only what is new since the last time",
+    "replay": "Send Parquet that was exported back into a topic",
+    "verify": "Check every checksum, offset and index of a log directory",
+    "compact": "Keep the latest record of each key, as the broker's cleaner does",
+    "restore": "Make a table of the state that a compacted topic holds",
+    "stats": "Volume, rates, key skew, lateness and compression by topic and time",
+    "run": "Run an example from end to end",
+    "package": "Make the archive that spark-submit --py-files takes",
+}
+
+_STATUSES = "exit status: 0 done, 1 failed or (verify) something is wrong, 2 a command line that cannot be, 130 Ctrl-C"
+
+
+class JobError(Exception):
+    """A job cannot do what it was told; the message is a sentence for whoever started it."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit status; argparse exits by itself on `--help` and on mistakes."""
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its exit
+        return PIPE_CLOSED
+    return status
+
+
+def _run(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline", description="Topics and log directories on Spark.", epilog=_STATUSES
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="job")
+    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=f"{summary}.", epilog=_STATUSES)
+        if name == wanted:
+            _module(name).add_arguments(command)
+    parsed = parser.parse_args(arguments)
+    try:
+        status: int = _module(parsed.command).run(parsed)
+    except UsageError as error:
+        commands.choices[parsed.command].error(str(error))
+    except (JobError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        return fail(error)
+    return status
+
+
+def _module(command: str) -> Any:
+    return import_module(f"pipeline.jobs.{command}")
+
+
+__all__ = ["COMMANDS", "FAILED", "JobError", "UsageError", "run"]

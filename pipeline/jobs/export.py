@@ -1,0 +1,151 @@
+"""`export`: topics or a log directory as Parquet, of which each run writes what came since the last one.
+
+```
+OUTPUT/topic=trips/date=2026-11-21/part-….parquet     key, value, partition, offset, timestamp, timestampType, headers
+OUTPUT/_checkpoint/                                   how far it has come, and of which settings (`export.json`)
+```
+From brokers it is a stream that ends when it has caught up (`availableNow`): the checkpoint and the file sink's own
+list of files make every record be there once, whenever a run was killed. A log directory is read by `export_runs`, with
+the same result. Names that begin with an underscore are no data for Spark and others that read Parquet.
+
+What a directory is partitioned by, any of these, in this order if several are given:
+
+| `--partition-by` | column |
+|---|---|
+| `topic` | the topic's name |
+| `date` | the day of the record's timestamp, in UTC |
+| `value.FIELD`, `value.FIELD.FIELD` | a field of a value that is JSON; `FIELD_FIELD` is the column's name |
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from client.cli import UsageError
+from pipeline.jobs import JobError
+from pipeline.jobs.arguments import (
+    add_json_argument,
+    add_output_arguments,
+    add_source_arguments,
+    add_spark_arguments,
+)
+from pipeline.jobs.output import FORMATS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from pipeline.jobs.filesystem import FileSystem
+
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+CHECKPOINT = "_checkpoint"
+_SETTINGS = f"{CHECKPOINT}/export.json"
+_VALUE = "value."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source_arguments(parser)
+    add_output_arguments(parser)
+    parser.add_argument(
+        "--partition-by",
+        default="topic,date",
+        metavar="COLUMNS",
+        help="topic, date, value.FIELD, several with commas, or none (default: %(default)s)",
+    )
+    parser.add_argument("--format", choices=FORMATS, default="parquet", help="default: %(default)s")
+    add_json_argument(parser)
+    add_spark_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    columns = partition_columns(arguments.partition_by)
+    if arguments.log_dir is not None and arguments.format != "parquet":
+        raise UsageError(f"--format {arguments.format} goes with --bootstrap-server")
+    from pipeline.jobs.export_runs import export_log_dir
+    from pipeline.jobs.filesystem import FileSystem
+    from pipeline.jobs.output import check_format
+    from pipeline.jobs.running import Summary, spark_for
+
+    with spark_for("export", arguments) as spark:
+        summary = Summary("export")
+        check_format(spark, arguments.format)
+        files = FileSystem(spark, arguments.output)
+        _claim(files, _settings(arguments), overwrite=arguments.overwrite)
+        if arguments.log_dir is not None:
+            counts = export_log_dir(spark, arguments, files, columns)
+        else:
+            counts = _export_topics(spark, arguments, columns)
+        summary.tell(counts, as_json=arguments.json)
+    return 0
+
+
+def partition_columns(text: str) -> dict[str, str]:
+    """What `--partition-by` says, as column → topic, date or the JSON path. Raises `UsageError`."""
+    columns: dict[str, str] = {}
+    for part in [] if text == "none" else text.split(","):
+        part = part.strip()
+        if part in ("topic", "date"):
+            columns[part] = part
+            continue
+        field = part.removeprefix(_VALUE)
+        column = field.replace(".", "_")
+        if field == part or not column.isidentifier() or column in columns or column in (*COLUMNS, "date"):
+            raise UsageError(
+                f"--partition-by {part}: it is topic, date or value.FIELD, and each gives a column of its own"
+            )
+        columns[column] = f"$.{field}"
+    return columns
+
+
+def with_partition_columns(records: DataFrame, columns: dict[str, str]) -> DataFrame:
+    """The records with a column for each of `columns`, as `partition_columns` gives them."""
+    from pyspark.sql import functions as f
+
+    def column(source: str) -> Column:
+        if source == "topic":
+            return f.col("topic")
+        if source == "date":
+            return f.to_date("timestamp")
+        return f.get_json_object(f.col("value").cast("string"), source)
+
+    return records.withColumns({name: column(source) for name, source in columns.items()})
+
+
+def _export_topics(spark: SparkSession, arguments: argparse.Namespace, columns: dict[str, str]) -> dict[str, object]:
+    from pipeline.jobs.source import read_new_records
+    from pipeline.jobs.stream_progress import follow
+
+    records = with_partition_columns(read_new_records(spark, arguments), columns)
+    writer = records.writeStream.format(arguments.format).trigger(availableNow=True)
+    query = (
+        writer.option("checkpointLocation", f"{arguments.output.rstrip('/')}/{CHECKPOINT}")
+        .partitionBy(*columns)
+        .start(arguments.output)
+    )
+    batches = follow(query)
+    rows = sum(batch["numInputRows"] for batch in batches)
+    return {"records": rows, "batches": sum(1 for batch in batches if batch["numInputRows"])}
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, str | None]:
+    """What must not change between the runs into one directory."""
+    names = ("topic", "topic_pattern", "partition_by", "format", "connector")
+    source = "log directory" if arguments.log_dir is not None else "brokers"
+    return {"source": source, **{name: getattr(arguments, name) for name in names}}
+
+
+def _claim(files: FileSystem, settings: dict[str, str | None], *, overwrite: bool) -> None:
+    """Make the directory that of an export with these settings, or find that it is. Raises `JobError`."""
+    if overwrite:
+        files.delete()
+    if files.exists(_SETTINGS):
+        before = json.loads(files.read(_SETTINGS))
+        changed = [name for name in settings if settings[name] != before.get(name)]
+        if changed:
+            told = ", ".join(f"{name} was {before.get(name)}, now {settings[name]}" for name in changed)
+            raise JobError(f"{files.directory} was exported with other settings: {told}; --overwrite begins anew")
+        return
+    if files.names():
+        raise JobError(f"{files.directory} exists and is no export; --overwrite replaces it")
+    files.write(_SETTINGS, json.dumps(settings))

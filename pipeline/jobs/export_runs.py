@@ -1,0 +1,98 @@
+"""Exporting a log directory a part at a time: each run has its offsets, and its files appear all or not at all.
+
+```
+_checkpoint/runs/N       the offsets of run N, from and up to; written before anything is read
+_staging/N/…             its files, not looked at by readers
+_checkpoint/commits/N    all of them are there: from now on the run counts
+OUTPUT/…                 where they are moved then
+```
+A run that was cut off before its commit is done again, over the same offsets and from nothing; one that was cut off
+behind it has its files moved by the next run. Files have names of their own, so moving them again moves the rest. So
+each record is there once, and readers see a run's files appear one after another while they are being moved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from pipeline.jobs.source import Offsets, offsets_from_json, offsets_json, read_records
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pipeline.jobs.filesystem import FileSystem
+
+_RUNS = "_checkpoint/runs"
+_COMMITS = "_checkpoint/commits"
+_STAGING = "_staging"
+
+
+def export_log_dir(
+    spark: SparkSession, arguments: argparse.Namespace, files: FileSystem, columns: dict[str, str]
+) -> dict[str, object]:
+    """Export what is new in `--log-dir`, and return counts. `columns` as for `with_partition_columns`."""
+    from pipeline.jobs.counting import counted
+    from pipeline.jobs.export import with_partition_columns
+    from pipeline.jobs.log_offsets import log_ranges
+
+    _finish_last(files)
+    ranges = log_ranges(arguments)
+    run = _Run(files, ranges.starts, ranges.ends)
+    if not run.has_records:
+        return {"records": 0, "files": 0}
+    bounds = {"startingOffsets": offsets_json(run.starts), "endingOffsets": offsets_json(run.ends)}
+    records = with_partition_columns(read_records(spark, arguments, bounds), columns)
+    records, counts = counted(records)
+    writer = records.write.partitionBy(*columns) if columns else records.write
+    writer.mode("overwrite").parquet(f"{files.directory}/{run.staging}")
+    found: dict[str, object] = dict(counts())
+    found["files"] = sum(1 for path in files.files(run.staging) if path.endswith(".parquet"))
+    run.commit()
+    _finish_last(files)
+    return found
+
+
+class _Run:
+    """The run at hand: the one that was cut off, or the next, from where the last one ended to where the log does."""
+
+    def __init__(self, files: FileSystem, log_starts: Offsets, log_ends: Offsets) -> None:
+        self._files = files
+        done = sorted(int(name) for name in files.names(_COMMITS))
+        self._number = done[-1] + 1 if done else 0
+        self.staging = f"{_STAGING}/{self._number}"
+        planned = f"{_RUNS}/{self._number}"
+        if files.exists(planned):
+            plan = json.loads(files.read(planned))
+            self.starts, ends = offsets_from_json(plan["start"]), offsets_from_json(plan["end"])
+            self.ends = {key: ends[key] for key in self.starts}
+            files.delete(self.staging)
+            return
+        last = json.loads(files.read(f"{_RUNS}/{done[-1]}"))["end"] if done else "{}"
+        known = offsets_from_json(last)
+        self.starts = {key: max(start, known.get(key, start)) for key, start in log_starts.items()}
+        self.ends = {key: max(log_ends[key], self.starts[key]) for key in self.starts}
+        if self.has_records:
+            reached = {**known, **self.ends}  # a partition that is away now may come back
+            files.write(planned, json.dumps({"start": offsets_json(self.starts), "end": offsets_json(reached)}))
+
+    @property
+    def has_records(self) -> bool:
+        return any(self.ends[key] > start for key, start in self.starts.items())
+
+    def commit(self) -> None:
+        self._files.write(f"{_COMMITS}/{self._number}", "")
+
+
+def _finish_last(files: FileSystem) -> None:
+    """Move the files of runs that are committed to their place."""
+    committed = set(files.names(_COMMITS))
+    for number in files.names(_STAGING):
+        if number not in committed:
+            continue
+        staging = f"{_STAGING}/{number}"
+        for path in files.files(staging):
+            if path.endswith(".parquet"):
+                files.move(f"{staging}/{path}", path)
+        files.delete(staging)

@@ -1,0 +1,76 @@
+"""The small things that jobs do with directories, on any file system that Spark knows, such as HDFS or S3.
+
+PySpark has no public way to Hadoop's file systems but through its gateway to the JVM, which this module alone uses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class FileSystem:
+    """That of one directory. Paths given to its methods are relative to the directory, and "" is the directory."""
+
+    def __init__(self, spark: SparkSession, directory: str) -> None:
+        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - see the module
+        configuration = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - see the module
+        self._jvm = jvm
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._root = self._path(directory)
+        self._files = self._root.getFileSystem(configuration)
+        self.directory = directory.rstrip("/")
+
+    def exists(self, path: str = "") -> bool:
+        return bool(self._files.exists(self._at(path)))
+
+    def names(self, path: str = "") -> list[str]:
+        """The names in a directory, in order; none where there is no directory."""
+        if not self.exists(path):
+            return []
+        return sorted(status.getPath().getName() for status in self._files.listStatus(self._at(path)))
+
+    def files(self, path: str = "") -> list[str]:
+        """Every file below a directory, as paths relative to it."""
+        if not self.exists(path):
+            return []
+        found = self._files.listFiles(self._at(path), True)
+        root = self._files.resolvePath(self._at(path)).toUri().getPath().rstrip("/")
+        paths = []
+        while found.hasNext():
+            paths.append(found.next().getPath().toUri().getPath().removeprefix(f"{root}/"))
+        return sorted(paths)
+
+    def read(self, path: str) -> str:
+        stream = self._files.open(self._at(path))
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def write(self, path: str, text: str) -> None:
+        """Write a small file, so that it is there whole or not at all."""
+        temporary = self._at(f"{path}.tmp")
+        stream = self._files.create(temporary, True)
+        try:
+            stream.write(text.encode())
+        finally:
+            stream.close()
+        self._files.delete(self._at(path), False)
+        if not self._files.rename(temporary, self._at(path)):
+            raise OSError(f"cannot write {self.directory}/{path}")
+
+    def move(self, path: str, to: str) -> None:
+        """Rename a file; the directories on the way to the new name are made."""
+        self._files.mkdirs(self._at(to).getParent())
+        if not self._files.rename(self._at(path), self._at(to)):
+            raise OSError(f"cannot move {self.directory}/{path} to {to}")
+
+    def delete(self, path: str = "") -> None:
+        """Remove a file, or a directory with everything in it; it need not exist."""
+        self._files.delete(self._at(path), True)
+
+    def _at(self, path: str) -> Any:
+        return self._path(self._root, path) if path else self._root

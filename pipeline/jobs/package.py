@@ -1,0 +1,39 @@
+"""`package`: the project as one archive, which spark-submit hands to every worker.
+
+It holds our packages alone. What they import (pyarrow, numpy, msgspec, the codecs) has parts in C, and is installed on
+the workers: `pip install 'odradek[pipeline]'` there, or an archive of a whole environment by `--archives`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import zipfile
+from pathlib import Path
+
+PACKAGES = ("pipeline", "protocol", "client", "broker")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("archive", metavar="FILE.zip", type=Path, help="the archive to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file that is there")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from pipeline.jobs import JobError
+    from pipeline.jobs.running import say
+
+    if arguments.archive.exists() and not arguments.overwrite:
+        raise JobError(f"{arguments.archive} exists; --overwrite replaces it")
+    count = write_package(arguments.archive)
+    say(f"{arguments.archive}: {count} modules")
+    return 0
+
+
+def write_package(archive: Path) -> int:
+    """Write the archive, and return how many modules are in it. It imports as the packages do here."""
+    root = Path(__file__).resolve().parents[2]
+    modules = sorted(path for name in PACKAGES for path in (root / name).rglob("*.py"))
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in modules:
+            packed.write(path, path.relative_to(root))
+    return len(modules)

@@ -1,0 +1,132 @@
+"""`replay`: Parquet that was exported goes back into a topic, in the order it had, as fast as is wished.
+
+```
+a partition of the export ─► one task: sorted by offset, each record held back until it is due ─► the sink, by key
+```
+What was in one partition stays in order: one task has it, and sends it with an idempotent producer. So records of a
+key are in order, and stay in the same partition if the sink chooses it by the key; `--keep-partitions` takes the number
+that they had. Each partition gets of `--rate` the share that it has of the records, so that all end together.
+
+Timestamps are those of the replay, as Spark's own sink for Kafka has it. A task that failed and is tried again sends
+again: at least once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from client.cli.argument_types import assignment, positive
+from pipeline.jobs import JobError
+from pipeline.jobs.arguments import add_json_argument, add_spark_arguments
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_SENT = "key binary, value binary, headers array<struct<key: string, value: binary>>"
+_EXPORTED = f"{_SENT}, topic string, partition int, offset bigint"
+_DUE = "due"  # seconds after the beginning
+_SLICE = 0.05  # seconds of records that are let go at once; less would make the sink's batches small
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--input", required=True, metavar="DIR", help="what `export` has written")
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT[,HOST:PORT]", help="the cluster")
+    parser.add_argument("--topic", required=True, help="the topic that the records go to")
+    parser.add_argument("--from-topic", metavar="NAME", help="only the records of this topic (default: all)")
+    parser.add_argument("--rate", type=positive, metavar="N", help="records a second (default: as fast as it goes)")
+    parser.add_argument("--keep-partitions", action="store_true", help="send to the partitions that the records had")
+    parser.add_argument("--append", action="store_true", help="send to a topic that has records already")
+    parser.add_argument(
+        "--option", action="append", default=[], type=assignment, metavar="NAME=VALUE", help="an option of the sink"
+    )
+    parser.add_argument("--connector", choices=("broker", "kafka"), default="broker", help="default: %(default)s")
+    add_json_argument(parser)
+    add_spark_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from pipeline.jobs.counting import counted
+    from pipeline.jobs.running import Summary, spark_for
+
+    with spark_for("replay", arguments) as spark:
+        summary = Summary("replay")
+        if not arguments.append:
+            _check_empty(arguments)
+        records = exported(spark, arguments.input)
+        if arguments.from_topic is not None:
+            records = records.where(records.topic == arguments.from_topic)
+        records, counts = counted(in_order(records, rate=arguments.rate, keep_partitions=arguments.keep_partitions))
+        options = {"kafka.bootstrap.servers": arguments.bootstrap_server, "topic": arguments.topic}
+        writer = records.write.format(arguments.connector).options(**options, **dict(arguments.option))
+        writer.mode("append").save()
+        summary.tell(counts(), as_json=arguments.json)
+    return 0
+
+
+def exported(spark: SparkSession, directory: str) -> DataFrame:
+    """What `export` has written. Raises `JobError` where that is not what is there."""
+    missing = {"key", "value", "topic", "partition", "offset"} - set(spark.read.parquet(directory).columns)
+    if missing:
+        raise JobError(f"{directory} is no export: it has no column {', '.join(sorted(missing))}")
+    return spark.read.schema(_EXPORTED).parquet(directory)  # or a topic whose name is a number would be one
+
+
+def in_order(records: DataFrame, *, rate: float | None = None, keep_partitions: bool = False) -> DataFrame:
+    """Key, value, headers (and partition) in the order of each partition; all together at most `rate` a second."""
+    columns = ["key", "value", "headers", *(["partition"] if keep_partitions else [])]
+    sizes = {
+        (row.topic, row.partition): row["count"] for row in records.groupBy("topic", "partition").count().collect()
+    }
+    tasks = max(min(len(sizes), records.sparkSession.sparkContext.defaultParallelism), 1)
+    shared = records.repartition(tasks, "topic", "partition")
+    if rate is None:
+        return shared.sortWithinPartitions("topic", "partition", "offset").select(*columns)
+    due = with_due_times(shared, sizes, rate)
+    schema = _SENT + (", partition int" if keep_partitions else "")
+    return due.sortWithinPartitions(_DUE, "topic", "partition").select(*columns, _DUE).mapInArrow(held_back, schema)
+
+
+def with_due_times(records: DataFrame, sizes: dict[tuple[str, int], int], rate: float) -> DataFrame:
+    """With a column of seconds: partitions of these `sizes` begin and end together, `rate` records a second in all."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    duration = sum(sizes.values()) / rate
+    rows = [(topic, partition, duration / size) for (topic, partition), size in sizes.items()]
+    pace = records.sparkSession.createDataFrame(rows, "topic string, partition int, interval double")
+    number = f.row_number().over(Window.partitionBy("topic", "partition").orderBy("offset")) - 1
+    return records.join(f.broadcast(pace), ["topic", "partition"]).withColumn(_DUE, number * f.col("interval"))
+
+
+def held_back(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Let each record through when its time has come, counted from the first; its last column says when that is."""
+    import numpy as np
+
+    began = time.monotonic()
+    for batch in batches:
+        due = batch.column(batch.num_columns - 1).to_numpy()
+        records = batch.select(range(batch.num_columns - 1))
+        start = 0
+        while start < len(due):
+            wait = due[start] - (time.monotonic() - began)
+            if wait > 0:
+                time.sleep(wait)
+            stop = int(np.searchsorted(due, time.monotonic() - began + _SLICE))
+            stop = max(stop, start + 1)
+            yield records.slice(start, stop - start)
+            start = stop
+
+
+def _check_empty(arguments: argparse.Namespace) -> None:
+    """Raise `JobError` if the topic has records, or is not there to be asked."""
+    import asyncio
+
+    from pipeline.jobs.topic_sizes import records_in
+
+    records = asyncio.run(records_in(arguments.bootstrap_server, arguments.topic))
+    if records:
+        raise JobError(f"{arguments.topic} has about {records} records; --append sends behind them")

@@ -1,0 +1,124 @@
+"""A job's time on Spark: the session it runs in, what it says on the way, and the summary at its end.
+
+```
+packages are there ─► session ─► the code is sent to the workers ─► the job ─► summary ─► the session stops
+```
+On a terminal Spark's own bar shows how many tasks are done; what a job says is lines on standard error, so that
+standard output has its result alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from client.cli.terminal import is_terminal
+from pipeline.jobs import JobError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL = "local"
+
+
+@contextmanager
+def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]:
+    """A session as `--master` and `--conf` say, stopped at the end. Raises `JobError`, also for what Spark raises.
+
+    Where the process has a session already, as a notebook does, it is that one, and goes on.
+    """
+    _check_packages()
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from pipeline.session import JavaMissingError, register, session
+
+    settings = {"spark.ui.showConsoleProgress": str(is_terminal(sys.stderr)).lower(), **dict(arguments.conf)}
+    spark = SparkSession.getActiveSession()
+    is_ours = spark is None
+    try:
+        if spark is not None:
+            register(spark)
+        spark = spark or session(app_name=f"odradek-{job}", master=arguments.master, config=settings)
+        spark.sparkContext.setLogLevel("ERROR")
+        _send_code(spark)
+        yield spark
+    except JavaMissingError as error:
+        raise JobError(str(error)) from error
+    except (PySparkException, Py4JError) as error:
+        raise JobError(cause_of(error)) from error
+    finally:
+        if is_ours and spark is not None:
+            spark.stop()
+
+
+def _check_packages() -> None:
+    missing = [name for name in ("pyspark", "pyarrow", "numpy") if find_spec(name) is None]
+    if missing:
+        raise JobError(f"{' and '.join(missing)} cannot be imported: pip install 'odradek[pipeline]'")
+
+
+def _send_code(spark: SparkSession) -> None:
+    """Workers on other machines get our packages; what these need must be installed there (docs/pipeline.md)."""
+    if str(spark.sparkContext.master).startswith(_LOCAL):
+        return
+    import tempfile
+    from pathlib import Path
+
+    from pipeline.jobs.package import write_package
+
+    with tempfile.TemporaryDirectory() as directory:
+        archive = Path(directory) / "odradek.zip"
+        write_package(archive)
+        spark.sparkContext.addPyFile(str(archive))
+
+
+def cause_of(error: Exception) -> str:
+    """What a person should read of an exception of Spark's, which repeats a worker's traceback at length."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    starts = [number for number, line in enumerate(lines) if line.strip().startswith("Traceback (most recent call")]
+    if starts:
+        for line in lines[starts[-1] + 1 :]:
+            if not line.startswith((" ", "\t")):
+                return line.strip()
+    return lines[0]
+
+
+def say(text: str) -> None:
+    """A line about what the job does now."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Summary:
+    """What a job has done: named counts, and from `records` and `bytes` the rates. Begins when it is made."""
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._began = time.monotonic()
+
+    def tell(self, counts: Mapping[str, object], *, as_json: bool) -> None:
+        """Print the counts, which may include `records` and `bytes`, with the seconds and rates."""
+        seconds = max(time.monotonic() - self._began, 1e-6)
+        told: dict[str, object] = {"job": self._job, **counts, "seconds": round(seconds, 2)}
+        for name in ("records", "bytes"):
+            count = counts.get(name)
+            if isinstance(count, int):
+                told[f"{name}_per_second"] = round(count / seconds)
+        if as_json:
+            print(json.dumps(told, default=str))
+            return
+        parts = [f"{_count_text(value)} {name.replace('_', ' ')}" for name, value in told.items() if name != "job"]
+        say(f"{self._job}: {', '.join(parts)}")
+
+
+def _count_text(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

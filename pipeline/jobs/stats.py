@@ -1,0 +1,225 @@
+"""`stats`: volume, rates, key skew, lateness and compression of topics, in windows of time.
+
+| of a log directory | of brokers |
+|---|---|
+| batch headers are read, records of eight batches a segment | every record is read |
+| bytes are those on disk | bytes are those of keys and values |
+| a row is a batch; it is as late as its first record | a row is a record |
+| keys and compression by the samples | keys exactly; no compression, since readers get records without it |
+
+A record is late by how much older it is than the newest one before it in its partition: a watermark must allow for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from client.cli.tables import print_json, print_rows
+from client.cli.times import duration_ms, iso
+from pipeline.jobs import JobError, UsageError
+from pipeline.jobs.arguments import add_source_arguments, add_spark_arguments
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+WINDOW_COLUMNS = (
+    "topic",
+    "window",
+    "records",
+    "bytes",
+    "records_per_second",
+    "bytes_per_second",
+    "late_share",
+    "lateness_p50_ms",
+    "lateness_p95_ms",
+    "lateness_max_ms",
+    "compression_ratio",
+    "codecs",
+)
+KEY_COLUMNS = ("topic", "keys", "keyless_share", "top_key", "top_1_share", "top_10_share", "top_100_share")
+
+_MAX_WINDOWS = 10_000  # rows that are printed, and drawn
+_TOP_KEYS = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source_arguments(parser, needs_topic=False)
+    parser.add_argument(
+        "--window", type=duration_ms, default=3_600_000, metavar="TIME", help="how long a row's time is (default: 1h)"
+    )
+    parser.add_argument(
+        "--output", metavar="DIR", type=Path, help="write windows.csv, keys.csv and a TOPIC.png for each"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace these files")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    add_spark_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from pipeline.jobs.running import Summary, say, spark_for
+
+    _check(arguments)
+    with spark_for("stats", arguments) as spark:
+        summary = Summary("stats")
+        measured, keys = _measure(spark, arguments)
+        windows, skew = window_rows(measured, arguments.window), key_rows(keys)
+        if arguments.log_dir is not None:
+            for row in measured.where("damage is not null").select("damage").limit(100).collect():
+                say(f"the walk through a segment ended early: {row.damage}")
+    if arguments.json:
+        print_json({"windows": windows, "keys": skew})
+    else:
+        print_rows(WINDOW_COLUMNS, windows, as_json=False)
+        print_rows(KEY_COLUMNS, skew, as_json=False)
+    if arguments.output is not None:
+        from pipeline.jobs.stats_plots import write_report
+
+        for path in write_report(arguments.output, windows, skew):
+            say(f"wrote {path}")
+    counts = {name: sum(row[name] for row in windows) for name in ("records", "bytes")}
+    summary.tell({"topics": len({row["topic"] for row in windows}), **counts}, as_json=False)
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.log_dir is None and arguments.topic is None and arguments.topic_pattern is None:
+        raise UsageError("--bootstrap-server wants --topic or --topic-pattern")
+    if arguments.log_dir is not None and arguments.topic_pattern is not None:
+        raise UsageError("--log-dir goes with --topic, or with all topics")
+    if arguments.window == 0:
+        raise UsageError("--window is above 0")
+    written = [] if arguments.output is None else [*arguments.output.glob("*.csv"), *arguments.output.glob("*.png")]
+    if written and not arguments.overwrite:
+        raise JobError(f"{arguments.output} has {written[0].name}; --overwrite replaces it")
+
+
+def _measure(spark: SparkSession, arguments: argparse.Namespace) -> tuple[DataFrame, DataFrame]:
+    if arguments.log_dir is None:
+        from pipeline.jobs.source import read_records
+
+        records = read_records(spark, arguments, {"includeHeaders": "false"})
+        return measured_records(records), records.select("topic", "key")
+    from pyspark.sql import functions as f
+
+    from pipeline.jobs.stored_batches import stored_batches
+
+    topics = None if arguments.topic is None else arguments.topic.split(",")
+    batches = stored_batches(spark, arguments.log_dir, topics).persist()
+    return batches, batches.where("keys is not null").select("topic", f.explode("keys").alias("key"))
+
+
+def measured_records(records: DataFrame) -> DataFrame:
+    """Records of the connector's schema as `stored_batches` has batches: each is a batch of one, not looked into."""
+    from pyspark.sql import functions as f
+
+    from pipeline.jobs.counting import size_of_records
+
+    time = f.unix_millis("timestamp")
+    nothing = f.lit(None)
+    return records.select(
+        "topic",
+        "partition",
+        "offset",
+        f.lit(1).cast("bigint").alias("records"),
+        size_of_records().cast("bigint").alias("bytes"),
+        nothing.cast("string").alias("codec"),
+        time.alias("first_timestamp"),
+        time.alias("timestamp"),
+        nothing.cast("bigint").alias("raw_bytes"),
+        nothing.cast("bigint").alias("sampled_bytes"),
+    )
+
+
+def window_rows(measured: DataFrame, window_ms: int) -> list[dict[str, Any]]:
+    """A row of `WINDOW_COLUMNS` for each topic and window. Raises `JobError` for more than can be looked at."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    before = Window.partitionBy("topic", "partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    lateness = f.greatest(f.coalesce(f.max("timestamp").over(before) - f.col("first_timestamp"), f.lit(0)), f.lit(0))
+    rows = (
+        measured.where("records > 0")
+        .withColumn("lateness", lateness)
+        .withColumn("start", f.floor(f.col("timestamp") / window_ms).cast("bigint") * window_ms)
+        .groupBy("topic", "start")
+        .agg(
+            f.sum("records").alias("records"),
+            f.sum("bytes").alias("bytes"),
+            f.sum(f.when(f.col("lateness") > 0, f.col("records")).otherwise(0)).alias("late"),
+            f.percentile("lateness", [0.5, 0.95], f.col("records")).alias("percentiles"),
+            f.max("lateness").alias("lateness_max_ms"),
+            f.sum("raw_bytes").alias("raw_bytes"),
+            f.sum("sampled_bytes").alias("sampled_bytes"),
+            f.sort_array(f.collect_set("codec")).alias("codecs"),
+        )
+        .orderBy("topic", "start")
+        .limit(_MAX_WINDOWS + 1)
+        .collect()
+    )
+    if len(rows) > _MAX_WINDOWS:
+        raise JobError(f"these are more than {_MAX_WINDOWS} rows; choose a longer --window")
+    return [window_row(row.asDict(), window_ms) for row in rows]
+
+
+def window_row(found: Mapping[str, Any], window_ms: int) -> dict[str, Any]:
+    """The sums of a window as what is told of it."""
+    seconds = window_ms / 1000
+    median, high = found["percentiles"]
+    return {
+        "topic": found["topic"],
+        "window": iso(found["start"]),
+        "records": found["records"],
+        "bytes": found["bytes"],
+        "records_per_second": found["records"] / seconds,
+        "bytes_per_second": found["bytes"] / seconds,
+        "late_share": found["late"] / found["records"],
+        "lateness_p50_ms": round(median),
+        "lateness_p95_ms": round(high),
+        "lateness_max_ms": found["lateness_max_ms"],
+        "compression_ratio": found["raw_bytes"] / found["sampled_bytes"] if found["sampled_bytes"] else None,
+        "codecs": found["codecs"],
+    }
+
+
+def key_rows(keys: DataFrame) -> list[dict[str, Any]]:
+    """A row of `KEY_COLUMNS` for each topic; `keys` has the columns topic and key, a row for each record."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    counts = keys.groupBy("topic", "key").count()
+    by_topic = counts.groupBy("topic").agg(
+        f.sum("count").alias("records"),
+        f.count("key").alias("keys"),
+        f.coalesce(f.sum(f.when(f.col("key").isNull(), f.col("count"))), f.lit(0)).alias("keyless"),
+    )
+    rank = f.row_number().over(Window.partitionBy("topic").orderBy(f.desc("count"), "key"))
+    top = (
+        counts.where("key is not null")
+        .withColumn("rank", rank)
+        .where(f.col("rank") <= _TOP_KEYS)
+        .groupBy("topic")
+        .agg(f.sort_array(f.collect_list(f.struct("rank", "count", "key"))).alias("top"))
+    )
+    return [
+        key_row(row.asDict(recursive=True)) for row in by_topic.join(top, "topic", "left").orderBy("topic").collect()
+    ]
+
+
+def key_row(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told of a topic's keys; shares are of all records that were looked at. `top` is for the plot."""
+    counts = [each["count"] for each in found["top"] or []]
+    records = found["records"]
+    first = bytes(found["top"][0]["key"]).decode(errors="backslashreplace") if counts else None
+    return {
+        "topic": found["topic"],
+        "keys": found["keys"],
+        "keyless_share": found["keyless"] / records,
+        "top_key": first,
+        "top_1_share": sum(counts[:1]) / records,
+        "top_10_share": sum(counts[:10]) / records,
+        "top_100_share": sum(counts) / records,
+        "top": [count / records for count in counts],
+    }

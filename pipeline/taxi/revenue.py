@@ -1,0 +1,108 @@
+"""The stream: revenue by zone and hour, to Parquet when an hour is closed, and to a compacted topic as it grows.
+
+```
+python -m pipeline.taxi.revenue --bootstrap-server B --output DIR [--master URL]
+
+DIR/revenue/date=…/      a row for each zone and hour, written once the watermark has passed the hour
+DIR/checkpoints/         where both queries go on
+topic revenue            zone|hour → {"zone": …, "hour": …, "cents": …}, the latest value of each is the sum so far
+```
+Two queries with the same sums. The file sink takes each result once, whenever the process is killed. The topic may get
+a result twice; it is keyed and compacted, so what holds is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from client.cli import fail
+from pipeline.jobs import JobError
+from pipeline.jobs.arguments import add_spark_arguments
+from pipeline.taxi.trips import MAX_LATENESS_S, WINDOW_S
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TRIPS = "trips"
+REVENUE = "revenue"
+
+WATERMARK_S = 2 * MAX_LATENESS_S  # partitions are not read in step: as much again as events may be late
+
+_TRIP = "trip BIGINT, zone STRING, at BIGINT, cents BIGINT"
+
+
+def parse(records: DataFrame) -> DataFrame:
+    """The trips in the records of their topic: `at` as a timestamp, zone, cents."""
+    from pyspark.sql import functions as f
+
+    trip = f.from_json(f.col("value").cast("string"), _TRIP)
+    return records.select(trip.alias("trip")).select(
+        f.timestamp_seconds("trip.at").alias("at"), "trip.zone", "trip.cents"
+    )
+
+
+def revenue(trips: DataFrame) -> DataFrame:
+    """Zone, hour and cents; in a stream with a watermark, which the closing records move."""
+    from pyspark.sql import functions as f
+
+    return (
+        trips.withWatermark("at", f"{WATERMARK_S} seconds")
+        .groupBy(f.window("at", f"{WINDOW_S} seconds"), "zone")
+        .agg(f.sum("cents").alias("cents"))
+        .select("zone", f.col("window.start").alias("hour"), "cents")
+        .where("zone != ''")
+    )
+
+
+def as_records(totals: DataFrame) -> DataFrame:
+    """The rows of `revenue` as records of the state topic."""
+    from pyspark.sql import functions as f
+
+    hour = f.unix_seconds("hour").alias("hour")
+    return totals.select(
+        f.concat_ws("|", "zone", hour).cast("binary").alias("key"),
+        f.to_json(f.struct("zone", hour, "cents")).cast("binary").alias("value"),
+    )
+
+
+def start_queries(spark: SparkSession, bootstrap_server: str, directory: str, per_trigger: int) -> list[StreamingQuery]:
+    """Start both queries; they end when all trips that are there have been read, `per_trigger` records at a time."""
+    from pyspark.sql import functions as f
+
+    options = {"kafka.bootstrap.servers": bootstrap_server}
+    reader = spark.readStream.format("broker").options(**options, subscribe=TRIPS, startingOffsets="earliest")
+    totals = revenue(parse(reader.option("maxOffsetsPerTrigger", str(per_trigger)).load()))
+    files = totals.withColumn("date", f.to_date("hour")).writeStream.format("parquet").partitionBy("date")
+    files = files.option("path", f"{directory}/revenue").option("checkpointLocation", f"{directory}/checkpoints/files")
+    state = as_records(totals).writeStream.format("broker").options(**options, topic=REVENUE).outputMode("update")
+    state = state.option("checkpointLocation", f"{directory}/checkpoints/state")
+    return [each.trigger(availableNow=True).start() for each in (files.queryName("files"), state.queryName("state"))]
+
+
+def main(arguments: list[str]) -> int:
+    """Run both queries to their end, and say of each batch that it is done."""
+    from pipeline.jobs.running import say, spark_for
+    from pipeline.jobs.stream_progress import follow
+
+    parser = argparse.ArgumentParser(prog="python -m pipeline.taxi.revenue")
+    parser.add_argument("--bootstrap-server", required=True)
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--per-trigger", type=int, default=20_000)
+    add_spark_arguments(parser)
+    options = parser.parse_args(arguments)
+    try:
+        with spark_for("taxi", options) as spark:
+            queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)
+            batches = [batch for query in queries for batch in follow(query)]
+    except JobError as error:
+        return fail(error)
+    dropped = sum(operator["numRowsDroppedByWatermark"] for batch in batches for operator in batch["stateOperators"])
+    say(f"  {dropped} records were later than the watermark allows")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

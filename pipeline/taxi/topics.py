@@ -1,0 +1,55 @@
+"""The example's topics, and the trips on their way into theirs."""
+
+from __future__ import annotations
+
+from client import Admin, ClientError, NewTopic, Producer, TopicExistsError, UnknownTopicError
+from pipeline.jobs import JobError
+from pipeline.jobs.topic_sizes import records_in
+from pipeline.taxi.revenue import REVENUE, TRIPS
+from pipeline.taxi.trips import Trips, closing_event
+
+_PARTITIONS = 4
+_CHECKED_EVERY = 10_000  # records: a cluster that takes none is noticed before all are sent
+_TOPICS = [
+    NewTopic(TRIPS, partitions=_PARTITIONS, configs={"retention.ms": "-1"}),  # the trips are of long ago
+    NewTopic(REVENUE, partitions=_PARTITIONS, configs={"cleanup.policy": "compact"}),
+]
+
+
+async def fill(bootstrap_server: str, trips: Trips, *, overwrite: bool) -> int:
+    """Create both topics and send all trips in the order of time; return how many records that were.
+
+    Raises `JobError` if a topic is there and may not be replaced, or the cluster cannot be used.
+    """
+    try:
+        async with Admin(bootstrap_server) as admin:
+            await _create_topics(admin, overwrite=overwrite)
+        async with Producer(bootstrap_server, compression_type="lz4", linger_ms=20) as producer:
+            for number, event in enumerate(trips.events()):
+                sent = await producer.send(TRIPS, event.value, event.key, timestamp=event.sent * 1000)
+                if number % _CHECKED_EVERY == 0:
+                    await sent
+            last = closing_event()
+            for partition in range(_PARTITIONS):
+                await producer.send(TRIPS, last.value, last.key, partition, timestamp=last.sent * 1000)
+            await producer.flush()
+        taken = await records_in(bootstrap_server, TRIPS)
+    except ClientError as error:
+        raise JobError(str(error)) from error
+    expected = len(trips) + _PARTITIONS
+    if taken != expected:
+        raise JobError(f"{TRIPS} has {taken} records and not {expected}")
+    return expected
+
+
+async def _create_topics(admin: Admin, *, overwrite: bool) -> None:
+    if overwrite:
+        deleted = await admin.delete_topics([topic.name for topic in _TOPICS])
+        for error in deleted.failed.values():
+            if not isinstance(error, UnknownTopicError):
+                raise error
+    created = await admin.create_topics(_TOPICS)
+    for name, error in created.failed.items():
+        if isinstance(error, TopicExistsError):
+            raise JobError(f"topic {name} exists; --overwrite deletes it first")
+        raise error

@@ -1,0 +1,106 @@
+"""`python -m pipeline`: what is answered before Spark would start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pipeline.jobs import COMMANDS, UsageError, run
+from pipeline.jobs.export import partition_columns
+from pipeline.jobs.running import Summary, cause_of
+from pipeline.jobs.source import offsets_from_json, offsets_json
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_job_explains_itself_without_spark(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        run([command, "--help"])
+    assert end.value.code == 0
+    assert COMMANDS[command] in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("export --topic t --output o", "one of the arguments --bootstrap-server --log-dir is required"),
+        ("export --log-dir d --bootstrap-server b --topic t --output o", "not allowed with"),
+        ("export --log-dir d --topic t --output o --format delta", "--format delta goes with --bootstrap-server"),
+        ("export --log-dir d --topic t --output o --partition-by hour", "--partition-by hour: it is topic, date or"),
+        ("restore --log-dir d --topic t --output o --as-of noon", "'noon' is not a time"),
+        ("replay --input i --bootstrap-server b --topic t --rate 0", "0 is not above 0"),
+        ("stats --bootstrap-server b", "--bootstrap-server wants --topic"),
+        ("run bus --output o", "invalid choice: 'bus'"),
+    ],
+)
+def test_a_command_line_that_cannot_be_is_refused(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        run(line.split())
+    assert end.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_directory_that_is_none_is_told_before_spark_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", "/nowhere/at/all"]) == 1
+    assert "/nowhere/at/all" in capsys.readouterr().err
+
+
+def test_stats_do_not_replace_a_report_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "windows.csv").touch()
+    assert run(["stats", "--log-dir", "d", "--output", str(tmp_path)]) == 1
+    assert "--overwrite replaces it" in capsys.readouterr().err
+
+
+def test_the_example_does_not_replace_a_directory_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "precious").touch()
+    assert run(["run", "taxi", "--output", str(tmp_path)]) == 1
+    assert "--overwrite replaces it" in capsys.readouterr().err
+    assert (tmp_path / "precious").exists()
+
+
+def test_columns_to_partition_by() -> None:
+    assert partition_columns("topic,date") == {"topic": "topic", "date": "date"}
+    assert partition_columns("none") == {}
+    assert partition_columns("value.zone, value.car.kind") == {"zone": "$.zone", "car_kind": "$.car.kind"}
+    for wrong in ("value.", "zone", "value.offset", "value.date", "value.a,value.a", "value.a-b"):
+        with pytest.raises(UsageError, match=r"it is topic, date or value\.FIELD"):
+            partition_columns(wrong)
+
+
+def test_offsets_as_the_connector_writes_them() -> None:
+    offsets = {("t", 0): 5, ("t", 10): 7, ("u", 0): 0}
+    assert offsets_json(offsets) == '{"t": {"0": 5, "10": 7}, "u": {"0": 0}}'
+    assert offsets_from_json(offsets_json(offsets)) == offsets
+
+
+def test_the_cause_is_told_and_not_the_traceback() -> None:
+    error = RuntimeError(
+        "Job aborted\nTraceback (most recent call last):\n  File x\nValueError: d/t-0/0.log is cut off\n\tat java"
+    )
+    assert cause_of(error) == "ValueError: d/t-0/0.log is cut off"
+    assert cause_of(RuntimeError("[PATH_NOT_FOUND] no such path\n  more")) == "[PATH_NOT_FOUND] no such path"
+    assert cause_of(RuntimeError()) == "RuntimeError"
+
+
+def test_a_summary_has_counts_and_rates(capsys: pytest.CaptureFixture[str]) -> None:
+    Summary("export").tell({"records": 1200, "bytes": 9, "files": 2}, as_json=False)
+    told = capsys.readouterr().err
+    assert told.startswith("export: 1,200 records, 9 bytes, 2 files, 0.0")
+    assert "records per second" in told
+
+
+def test_the_package_imports_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = tmp_path / "odradek.zip"
+    assert run(["package", str(archive)]) == 0
+    assert run(["package", str(archive)]) == 1
+    assert "--overwrite replaces it" in capsys.readouterr().err
+    assert "pipeline/jobs/export.py" in zipfile.ZipFile(archive).namelist()
+    program = "import pipeline.jobs.verify, client, sys; print(pipeline.jobs.verify.__file__)"
+    environment = {"PYTHONPATH": str(archive)}
+    printed = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, check=True
+    ).stdout
+    assert str(archive) in printed.decode()

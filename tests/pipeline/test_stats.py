@@ -1,0 +1,103 @@
+"""`stats`: the sums of records by hand, and of golden log directories against what a plain walk over them finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from broker.storage import open_log_dir
+from pipeline.jobs.stats import key_row, key_rows, measured_records, window_row, window_rows
+from pipeline.jobs.stats_plots import write_report
+from pipeline.jobs.stored_batches import SCHEMA, stored_batches
+from tests.pipeline.frames import frame, record
+from tests.storage.test_golden import HERE
+
+GOLDEN = HERE / "golden_dirs"
+HOUR = 3_600_000
+
+
+def test_a_row_tells_rates_shares_and_the_ratio() -> None:
+    found = {
+        "topic": "t",
+        "start": 0,
+        "records": 7200,
+        "bytes": 3600,
+        "late": 720,
+        "percentiles": [0.0, 12.4],
+        "lateness_max_ms": 99,
+        "raw_bytes": 300,
+        "sampled_bytes": 100,
+        "codecs": ["lz4"],
+    }
+    row = window_row(found, HOUR)
+    assert (row["window"], row["records_per_second"], row["bytes_per_second"]) == ("1970-01-01T00:00:00.000Z", 2, 1)
+    assert (row["late_share"], row["lateness_p95_ms"], row["compression_ratio"]) == (0.1, 12, 3)
+    assert window_row(found | {"raw_bytes": None, "sampled_bytes": None}, HOUR)["compression_ratio"] is None
+
+
+def test_a_row_of_keys_tells_shares_of_all_records() -> None:
+    top = [{"rank": 1, "count": 5, "key": b"a"}, {"rank": 2, "count": 2, "key": b"\xff"}]
+    row = key_row({"topic": "t", "records": 10, "keys": 2, "keyless": 3, "top": top})
+    assert (row["top_key"], row["top_1_share"], row["top_10_share"], row["keyless_share"]) == ("a", 0.5, 0.7, 0.3)
+    assert key_row({"topic": "t", "records": 3, "keys": 0, "keyless": 3, "top": None})["top_key"] is None
+
+
+def test_the_report_is_two_tables_and_a_picture_of_each_topic(tmp_path: Path) -> None:
+    measured = {"topic": "t", "start": 0, "records": 1, "bytes": 1, "late": 0, "percentiles": [0, 0]}
+    measured |= {"lateness_max_ms": 0, "raw_bytes": None, "sampled_bytes": None, "codecs": ["none", "lz4"]}
+    windows = [window_row(measured | {"start": start}, HOUR) for start in (-HOUR, 0, HOUR)]
+    keys = [key_row({"topic": "t", "records": 1, "keys": 1, "keyless": 0, "top": [{"count": 1, "key": b"a"}]})]
+    written = list(write_report(tmp_path, windows, keys))
+    assert [path.name for path in written] == ["windows.csv", "keys.csv", "t.png"]
+    assert written[2].read_bytes().startswith(b"\x89PNG")
+    assert written[0].read_text().splitlines()[2].endswith("none lz4")
+
+
+@pytest.mark.spark
+def test_windows_and_keys_of_records(spark: SparkSession) -> None:
+    records = frame(
+        spark,
+        [
+            record(0, b"a", b"xx", seconds=0),
+            record(1, b"a", b"xx", seconds=100),
+            record(2, b"b", None, seconds=90),
+            record(3, None, b"x", seconds=3700),
+            record(0, b"a", b"x", seconds=-3600, partition=1),
+        ],
+    )
+    rows = window_rows(measured_records(records), HOUR)
+    assert [(row["window"][11:16], row["records"], row["bytes"]) for row in rows] == [
+        ("09:00", 1, 2),
+        ("10:00", 3, 7),
+        ("11:00", 1, 1),
+    ]
+    assert [row["lateness_max_ms"] for row in rows] == [0, 10_000, 0]
+    assert rows[1]["late_share"] == pytest.approx(1 / 3)
+    (keys,) = key_rows(records.select("topic", "key"))
+    assert (keys["keys"], keys["top_key"], keys["top_1_share"], keys["keyless_share"]) == (2, "a", 0.6, 0.2)
+
+
+@pytest.mark.spark
+def test_headers_tell_what_a_walk_over_the_records_finds(spark: SparkSession) -> None:
+    rows = stored_batches(spark, str(GOLDEN)).where("damage is null").collect()
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    for row in rows:
+        records, size = found.get((row.topic, row.partition), (0, 0))
+        found[row.topic, row.partition] = records + row.records, size + row.bytes
+    with open_log_dir(GOLDEN) as log_dir:
+        for key, stored in log_dir.partitions.items():
+            records = list(stored.records())
+            assert found.get(key, (0, 0))[0] == len(records), key
+    looked_into = [row for row in rows if row.raw_bytes is not None]
+    assert all(len(row["keys"]) == row.records for row in looked_into)
+    compressed = [row for row in looked_into if row.topic == "codec-zstd"]
+    assert sum(row.raw_bytes for row in compressed) > 2 * sum(row.sampled_bytes for row in compressed)
+
+
+@pytest.mark.spark
+def test_a_batch_without_a_time_does_not_make_others_late(spark: SparkSession) -> None:
+    row = ("t", 0, 0, 1, 10, "none", -1, -1, None, None, None, None)
+    rows = window_rows(spark.createDataFrame([row], SCHEMA), HOUR)
+    assert [(each["window"], each["lateness_max_ms"]) for each in rows] == [("-", 0)]
