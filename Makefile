@@ -17,10 +17,10 @@ GROUPS  ?=
 COMMIT  ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo setup test lint format types contracts docs crash fuzz coverage check bench bench-quick compare clean
+.PHONY: help run demo setup test lint format types contracts docs crash fuzz pipeline-cluster coverage check bench bench-quick compare clean
 
 help: ## This list
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -73,6 +73,9 @@ crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer,
 
 fuzz: $(VENV)/.everything ## Throw spoiled requests at a broker, and check that nothing comes of it (SECONDS=600)
 	$(BIN)/python -m tests.fuzz.listener --seconds $(SECONDS)
+
+pipeline-cluster: $(VENV)/.everything ## Jobs of the pipeline on a Spark master with two workers, packaged as for a cluster
+	$(BIN)/python -m tests.pipeline.cluster
 
 coverage: $(VENV)/.everything ## The suite without processes, under coverage
 	$(BIN)/coverage run -m pytest -m 'not interop and not crash and not fuzz and not spark'

@@ -1,7 +1,7 @@
 """A job's time on Spark: the session it runs in, what it says on the way, and the summary at its end.
 
 ```
-packages are there ─► session ─► the code is sent to the workers ─► the job ─► summary ─► the session stops
+is there a Java? ─► session ─► the code is sent to the workers ─► the job ─► summary ─► the session stops
 ```
 On a terminal Spark's own bar shows how many tasks are done; what a job says is lines on standard error, so that
 standard output has its result alone.
@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from client.cli.terminal import is_terminal
@@ -33,7 +32,6 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
 
     Where the process has a session already, as a notebook does, it is that one, and goes on.
     """
-    _check_packages()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -57,12 +55,6 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
     finally:
         if is_ours and spark is not None:
             spark.stop()
-
-
-def _check_packages() -> None:
-    missing = [name for name in ("pyspark", "pyarrow", "numpy") if find_spec(name) is None]
-    if missing:
-        raise JobError(f"{' and '.join(missing)} cannot be imported: pip install 'odradek[pipeline]'")
 
 
 def _send_code(spark: SparkSession) -> None:
