@@ -77,7 +77,12 @@ def start_queries(spark: SparkSession, bootstrap_server: str, directory: str, pe
     totals = revenue(parse(reader.option("maxOffsetsPerTrigger", str(per_trigger)).load()))
     files = totals.withColumn("date", f.to_date("hour")).writeStream.format("parquet").partitionBy("date")
     files = files.option("path", f"{directory}/revenue").option("checkpointLocation", f"{directory}/checkpoints/files")
-    state = as_records(totals).writeStream.format("broker").options(**options, topic=REVENUE).outputMode("update")
+
+    def send(changed: DataFrame, _batch: int) -> None:
+        as_records(changed).write.format("broker").options(**options, topic=REVENUE).mode("append").save()
+
+    # Spark lets a sink that is written in Python only append, so changed sums go out batch by batch.
+    state = totals.writeStream.foreachBatch(send).outputMode("update")
     state = state.option("checkpointLocation", f"{directory}/checkpoints/state")
     return [each.trigger(availableNow=True).start() for each in (files.queryName("files"), state.queryName("state"))]
 
