@@ -1,15 +1,17 @@
 """Our client, aiokafka and kafka-python: the same records to and from both brokers, each run in a process of its own.
 
-Producers send without waiting for single records, acks=all, to four partitions; consumers are assigned one partition
-and read it from its beginning. `client_work` is the program that runs.
+Producers send without waiting for single records, acks=all, idempotent, to four partitions; consumers are assigned one
+partition and read it from its beginning. `client_work` is the program that runs. The clients take turns within a round,
+so that a ratio between two of them is of the same minute.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from benchmarks.side_by_side import load
@@ -17,29 +19,47 @@ from benchmarks.side_by_side.contest import Contest, Side
 from benchmarks.side_by_side.results import Row, Sample
 
 CLIENTS = ("odradek", "aiokafka", "kafka-python")
-RECORD_BYTES = (100, 1024)
-CODECS = ("none", "lz4")
+ASYNCHRONOUS = ("odradek", "aiokafka")
+CASES = list(product((100, 1024), ("none", "lz4")))
+QUICK_CASES = [(1024, "none")]
 RECORDS = 200_000
+PACED_RECORDS = 1000
 
 
-def rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
-    cases = [(1024, "none")] if quick else list(product(RECORD_BYTES, CODECS))
-    for record_bytes, codec in cases:
-        for work in ("produce", "consume"):
+def produce_rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    for record_bytes, codec in QUICK_CASES if quick else CASES:
+        yield from _compared(contest, "produce", record_bytes, codec, RECORDS // 4 if quick else RECORDS)
+    if not quick:
+        yield from _compared(contest, "produce-keyed", 100, "none", RECORDS)
+
+
+def consume_rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    for record_bytes, codec in QUICK_CASES if quick else CASES:
+        for work in ("consume", "iterate"):
             yield from _compared(contest, work, record_bytes, codec, RECORDS // 4 if quick else RECORDS)
 
 
-def _compared(contest: Contest, work: str, record_bytes: int, codec: str, records: int) -> Iterator[Row]:
-    topic = contest.new_topic(4 if work == "produce" else 1)
-    if work == "consume":
+def latency_rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    for work in ("latency", "end-to-end"):
+        yield from _compared(contest, work, 100, "none", PACED_RECORDS // 4 if quick else PACED_RECORDS, ASYNCHRONOUS)
+
+
+PARTS = {"produce": produce_rows, "consume": consume_rows, "latency": latency_rows}
+
+
+def _compared(
+    contest: Contest, work: str, record_bytes: int, codec: str, records: int, clients: Sequence[str] = CLIENTS
+) -> Iterator[Row]:
+    topic = contest.new_topic(4 if work.startswith("produce") else 1)
+    if work in {"consume", "iterate"}:
         for side in contest.sides:
             _fill(side, topic, record_bytes, codec, records)
-    for client in CLIENTS:
 
-        def measure(side: Side, client: str = client) -> Sample:
-            return run_client(side, client, work, topic, record_bytes, codec, records)
+    def of(client: str) -> tuple[str, Callable[[Side], Sample]]:
+        name = f"{client}: {work} {record_bytes} B, {codec}"
+        return name, lambda side: run_client(side, client, work, topic, record_bytes, codec, records)
 
-        yield contest.row("clients", f"{client}: {work} {record_bytes} B, {codec}", measure)
+    yield from contest.rows("clients", dict(map(of, clients)))
     contest.delete_topic(topic)
 
 
@@ -51,15 +71,16 @@ def _fill(side: Side, topic: str, record_bytes: int, codec: str, records: int) -
 
 
 def run_client(side: Side, client: str, work: str, topic: str, record_bytes: int, codec: str, records: int) -> Sample:
-    """One run of one client; its rate and the most memory that it had."""
+    """One run of one client: its rate, its CPU and the most memory that it had; or its latency."""
     command = [sys.executable, "-m", "benchmarks.side_by_side.client_work", client, work, side.bootstrap, topic]
+    # What pip installs is compiled; without this, ours would be compiled anew in each run where the environment forbids
+    # to keep the result, and the compiler's memory counted as the client's.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
-        [*command, str(record_bytes), codec, str(records)], capture_output=True, text=True, timeout=600, check=False
-    )
+        [*command, str(record_bytes), codec, str(records)],
+        capture_output=True, text=True, timeout=600, check=False, env=environment,
+    )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"{client} {work} on {side.name}: {done.stderr[-2000:]}")
     sample: Sample = json.loads(done.stdout.splitlines()[-1])
     return sample
-
-
-PARTS = {"all": rows}

@@ -90,6 +90,10 @@ def sides(directory: Path, tree: Path | None) -> tuple[Side, Side]:
     return Side(BASELINE, baseline), Side(ODRADEK, odradek.prepare(directory / ODRADEK, PROPERTIES))
 
 
+Measure = Callable[[Side], Sample]
+"""One round of one kind of work on one side."""
+
+
 class Contest:
     """The two brokers of a run, how many rounds are counted, and how long one of raw load is. `tree`: see `sides`."""
 
@@ -153,21 +157,31 @@ class Contest:
         self,
         group: str,
         work: str,
-        measure: Callable[[Side], Sample],
+        measure: Measure,
         *,
         goals: Mapping[str, float] = {},
         x: float | None = None,
     ) -> Row:
         """Take turns, and report a line of it."""
-        self.warm_up()
-        row = Row(group, work, {side.name: [] for side in self.sides}, {} if self.tree else dict(goals), x)
-        for counted in (False, *(True,) * self.rounds):
-            for side in self.sides:
-                sample = measure(side)
-                if counted:
-                    row.samples[side.name].append(sample)
-        tell(row)
+        [row] = self.rows(group, {work: measure}, goals=goals, x=x)
         return row
+
+    def rows(
+        self, group: str, works: Mapping[str, Measure], *, goals: Mapping[str, float] = {}, x: float | None = None
+    ) -> list[Row]:
+        """The same for several kinds of work that take turns within a round, to be compared with each other."""
+        self.warm_up()
+        goals = {} if self.tree else goals
+        rows = {work: Row(group, work, {side.name: [] for side in self.sides}, dict(goals), x) for work in works}
+        for counted in (False, *(True,) * self.rounds):
+            for work, measure in works.items():
+                for side in self.sides:
+                    sample = measure(side)
+                    if counted:
+                        rows[work].samples[side.name].append(sample)
+        for row in rows.values():
+            tell(row)
+        return list(rows.values())
 
 
 def with_cpu(side: Side, measure: Callable[[], Sample]) -> Sample:

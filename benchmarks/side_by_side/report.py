@@ -184,25 +184,25 @@ def _table(rows: Iterable[Row], baseline: str) -> Iterator[str]:
 
 
 def _client_table(rows: Iterable[Row]) -> Iterator[str]:
-    """Our client's rate and memory divided by those of the others, on each broker."""
+    """Our client's figures divided by those of the others, on each broker."""
     by_work: dict[str, dict[str, Row]] = {}
     for row in rows:
         client, _, work = row.work.partition(": ")
         by_work.setdefault(work, {})[client] = row
-    yield "Our client's records a second, and its memory, divided by those of the other clients on the same broker:"
+    yield "Our client's figures divided by those of the others on the same broker: records a second, CPU a record,"
+    yield "memory; where latency was measured, its median and 99 %:"
     yield ""
-    yield "| work | to | Apache Kafka: rate, memory | Odradek: rate, memory |"
+    yield "| work | to | on Apache Kafka | on Odradek |"
     yield "|---|---|---|---|"
     for work, clients in by_work.items():
         ours = clients[ODRADEK]
-        for name, other in clients.items():
+        for client, other in clients.items():
             if other is not ours:
                 cells = (
-                    f"{ours.median(side, 'records_per_s') / other.median(side, 'records_per_s'):.2f}, "
-                    f"{ours.median(side, 'client_rss_mb') / other.median(side, 'client_rss_mb'):.2f}"
+                    ", ".join(f"{ours.median(side, name) / other.median(side, name):.2f}" for name in ours.figures())
                     for side in (BASELINE, ODRADEK)
                 )
-                yield f"| {work} | {name} | {' | '.join(cells)} |"
+                yield f"| {work} | {client} | {' | '.join(cells)} |"
 
 
 def print_regressions(run: Run, tolerance: float) -> int:

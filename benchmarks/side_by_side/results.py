@@ -27,6 +27,7 @@ FIGURES = {
     "cpu_s_per_gb": ("s of broker CPU a GB", "less is better"),
     "cpu_s": ("s of broker CPU", "less is better"),
     "rss_mb": ("MB resident", "less is better"),
+    "client_cpu_us": ("µs of the client's CPU a record", "less is better"),
     "client_rss_mb": ("MB resident, the client", "less is better"),
     "mean_ms": ("ms, mean", "less is better"),
     "p50_us": ("µs, median", "less is better"),
