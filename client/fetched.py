@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 
 from client.errors import CorruptRecordsError
 from client.record import ConsumerRecord, TopicPartition
@@ -31,7 +32,7 @@ from protocol.control_records import ControlRecordType, control_record_type
 from protocol.errors import RemoteProtocolError
 from protocol.message_set import MAGIC_POSITION, iter_messages, magic_of, read_message_header
 from protocol.messages.fetch import AbortedTransaction
-from protocol.record_iterator import Record, iter_records
+from protocol.record_iterator import Record, RecordColumns, iter_columns, iter_records
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")  # in front of a batch or message of every format
 _SPECIAL = CONTROL_BIT | TRANSACTIONAL_BIT
@@ -76,7 +77,7 @@ class Fetched:
         self._in_aborted: set[int] = set()  # the producers whose records are skipped at this point
         self._batches: list[tuple[int, BatchHeader | None]] = []  # None: a message of magic 0 or 1
         self._find_batches()
-        self.records = self._read(start)
+        self.records = chain.from_iterable(self._read(start))
 
     @property
     def size(self) -> int:
@@ -106,15 +107,17 @@ class Fetched:
             self.last_epoch = -1 if header is None else header.partition_leader_epoch
             position += LOG_OVERHEAD + length
 
-    def _read(self, start: int) -> Iterator[ConsumerRecord]:
-        new = tuple.__new__
-        place = tuple(self.partition)
+    def _read(self, start: int) -> Iterator[Iterator[ConsumerRecord]]:
+        """Yield the records in portions, which make each record when it is taken."""
+        place = [repeat(field) for field in self.partition]
         for position, header in self._batches:
             try:
-                rest = self._rest(position, header)
-                for record in self._decode(position, header):
-                    if record[0] >= start:
-                        yield new(ConsumerRecord, place + record + rest)
+                rest = [repeat(field) for field in self._rest(position, header)]
+                for columns in self._decode(position, header):
+                    records: Iterator[ConsumerRecord] = map(ConsumerRecord, *place, *columns, *rest)
+                    if min(columns.offsets, default=start) < start:
+                        records = filter(lambda record: record.offset >= start, records)
+                    yield records
             except RemoteProtocolError as error:
                 raise self._corrupt(_OFFSET_AND_LENGTH.unpack_from(self._data, position)[0], str(error)) from error
 
@@ -125,16 +128,17 @@ class Fetched:
         message = read_message_header(self._data, position)
         return (message.timestamp_type if message.magic else None), -1
 
-    def _decode(self, position: int, header: BatchHeader | None) -> Iterator[Record]:
+    def _decode(self, position: int, header: BatchHeader | None) -> Iterator[RecordColumns]:
         data = self._data
         if header is None:
             _, length = _OFFSET_AND_LENGTH.unpack_from(data, position)
-            return iter_messages(data[position : position + LOG_OVERHEAD + length])
+            messages = iter_messages(data[position : position + LOG_OVERHEAD + length])
+            return map(_one_record, messages)
         if self._check_crcs and not crc_is_valid(data, position, header):
             raise RemoteProtocolError("the checksum is wrong")
         if header.attributes & _SPECIAL and self._is_skipped(position, header):
             return iter(())
-        return iter_records(data, position, header)
+        return iter_columns(data, position, header)
 
     def _is_skipped(self, position: int, header: BatchHeader) -> bool:
         """Whether no record of a control or transactional batch is for the consumer."""
@@ -160,3 +164,7 @@ class Fetched:
         )
         error.offset = offset
         return error
+
+
+def _one_record(record: Record) -> RecordColumns:
+    return RecordColumns([record.offset], [record.timestamp], [record.key], [record.value], [tuple(record.headers)])

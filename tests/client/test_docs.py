@@ -30,7 +30,7 @@ async def test_the_programs_of_the_page_run(bootstrap: str, make_topic: MakeTopi
     assert produce.returncode == 0, err.decode()
     assert out.split()[:3] == [topic.encode(), b"0", b"0"]
     assert consume.stdout is not None
-    assert b"b'customer 7' b'three socks' [('trace', b'42')]" in await consume.stdout.readline()
+    assert b"b'customer 7' b'three socks' (('trace', b'42'),)" in await consume.stdout.readline()
     assert share.stdout is not None
     shared = sorted([await share.stdout.readline() for _ in range(2)])
     assert shared[0] == b"audit three 0 b'three socks'\n"

@@ -66,7 +66,7 @@ async def test_everything_that_is_sent_is_read(bootstrap: str, topic: str, codec
         record = found[at.partition][at.offset]
         assert (record.offset, record.timestamp) == (at.offset, number)
         assert (record.key, record.value) == (key, value)
-        assert record.headers in ([], HEADERS)
+        assert record.headers in ((), tuple(HEADERS))
     assert [record.offset for record in found[0]] == list(range(len(found[0])))
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 
 import pytest
+from msgspec.structs import replace
 
 from client.cli.record_filter import condition
 from client.cli.record_formats import compile_format, from_properties
 from client.record import ConsumerRecord
 from protocol.batch_header import TimestampType
 
-FULL = ConsumerRecord("orders", 3, 42, 1_700_000_000_000, b"k", b"value", [("a", b"1"), ("b", None), ("a", b"2")])
-EMPTY = ConsumerRecord("orders", 0, 0, -1, None, None, [], None)
-APPENDED = FULL._replace(timestamp_type=TimestampType.LOG_APPEND_TIME)
+FULL = ConsumerRecord("orders", 3, 42, 1_700_000_000_000, b"k", b"value", (("a", b"1"), ("b", None), ("a", b"2")))
+EMPTY = ConsumerRecord("orders", 0, 0, -1, None, None, (), None)
+APPENDED = replace(FULL, timestamp_type=TimestampType.LOG_APPEND_TIME)
 
 
 @pytest.mark.parametrize(
