@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from client.admin.results import CommittedOffset
 from client.cluster import Cluster
@@ -31,8 +31,6 @@ from client.config import (
 from client.connection import Network, TcpNetwork
 from client.errors import ClosedError, ConfigurationError
 from client.fetcher import Fetcher
-from client.group.classic_group import ClassicGroup
-from client.group.consumer_group import ConsumerGroup
 from client.group.group import Group
 from client.group.listener import RebalanceListener
 from client.offset_lookup import OffsetLookup
@@ -40,6 +38,10 @@ from client.offset_places import EARLIEST, LATEST
 from client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
 from client.subscription import PartitionState, Subscription
 from client.turns import Turns
+
+if TYPE_CHECKING:
+    from client.group.classic_group import ClassicGroup
+    from client.group.consumer_group import ConsumerGroup
 
 
 class Consumer:
@@ -131,7 +133,7 @@ class Consumer:
         self._fetcher = Fetcher(self._config, self._cluster, self._subscription, self._lookup)
         self._turns = Turns(self._subscription, self._fetcher, self._look)
         if self._config.group_id is not None:
-            kind = ConsumerGroup if self._config.group_protocol == "consumer" else ClassicGroup
+            kind = _kind_of_group(self._config.group_protocol)
             self._group = kind(self._config, self._cluster, self._subscription, self._reassigned, self._turns.interrupt)
             self._fetcher.positions.read_committed_offsets = self._group.offsets.committed
         self._is_closed = False
@@ -362,3 +364,14 @@ class Consumer:
         wanted = {TopicPartition(*partition): time for partition in partitions}
         found = await self._lookup.find(wanted, self._timeout_ms)
         return {partition: at.offset for partition, at in found.items()}
+
+
+def _kind_of_group(protocol: GroupProtocol) -> type[ClassicGroup | ConsumerGroup]:
+    """Imported here: a consumer without a group does without the 2 MB that these modules take."""
+    if protocol == "consumer":
+        from client.group.consumer_group import ConsumerGroup
+
+        return ConsumerGroup
+    from client.group.classic_group import ClassicGroup
+
+    return ClassicGroup

@@ -6,8 +6,32 @@ magic 0 and 1 carry the CRC-32 of zip files.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from zlib import crc32
 
-from crc32c import crc32c
+from protocol.primitives import Buffer
 
 __all__ = ["crc32", "crc32c"]
+
+
+def _load_crc32c() -> Callable[[Buffer], int]:
+    """Load the extension module of the package `crc32c` without the package around it, if it can be found.
+
+    The package is also a command, and imports the modules of e-mail, zip files and arguments: 3 MB, a tenth of what a
+    client takes, and 15 ms of its start.
+    """
+    package = PathFinder.find_spec("crc32c")
+    spec = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
+    if spec is None or spec.loader is None:
+        from crc32c import crc32c as of_package
+
+        return of_package
+    extension = module_from_spec(spec)
+    spec.loader.exec_module(extension)
+    loaded: Callable[[Buffer], int] = extension.crc32c
+    return loaded
+
+
+crc32c = _load_crc32c()
