@@ -24,6 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from itertools import count, repeat
 
 from client.backoff import Backoff
 from client.record import RecordMetadata
@@ -47,6 +48,7 @@ class ProducerBatch:
         "charge",
         "expiry",
         "failure",
+        "filled",
         "finished",
         "futures",
         "is_due",
@@ -70,6 +72,7 @@ class ProducerBatch:
         self.position = position  # in the order of records: number of the batch, index in it after it was split
         self.futures: list[asyncio.Future[RecordMetadata]] = []
         self.timestamps: list[int] = []
+        self.filled = 0  # bytes of its batch so far, before compression
         self.charge = 0  # bytes of buffer_memory that it holds
         self.is_due = False  # open, and not to wait for more records any longer
         self.linger: asyncio.TimerHandle | None = None
@@ -99,14 +102,13 @@ class ProducerBatch:
 
     def settle(self, base_offset: int, log_append_time: int) -> None:
         """Tell every sender where its record is; -1 and -1 for not known."""
+        offsets = count(base_offset) if base_offset >= 0 else repeat(-1)
+        timestamps = self.timestamps if log_append_time < 0 else repeat(log_append_time)
         new = tuple.__new__
         topic, partition = self.queue.topic, self.queue.partition
-        offset, step = (base_offset, 1) if base_offset >= 0 else (-1, 0)
-        for future, timestamp in zip(self.futures, self.timestamps, strict=True):
+        for future, offset, timestamp in zip(self.futures, offsets, timestamps, strict=False):  # they repeat for ever
             if not future.done():
-                stamped = timestamp if log_append_time < 0 else log_append_time
-                future.set_result(new(RecordMetadata, (topic, partition, offset, stamped)))
-            offset += step
+                future.set_result(new(RecordMetadata, (topic, partition, offset, timestamp)))
         self._finish()
 
     def fail(self, error: Exception) -> None:

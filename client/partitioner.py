@@ -96,6 +96,10 @@ class _Sticky:
         if self._left > 0:
             self._left -= size
             return self.partition
+        return self._next(size)
+
+    def _next(self, size: int) -> int:
+        """Move on to another partition with a record of this size."""
         others = [partition for partition in self._available if partition != self.partition]
         self.partition = random.choice(others or self._available)
         self._left = self._share - size
@@ -111,10 +115,13 @@ class _HashOrSticky(_Sticky):
         self._partitions = partitions
         super().update(partitions, available)
 
-    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - the key, or any
         if key is not None:
             return partition_of_key(key, self._partitions)
-        return super().choose(key, value, size)
+        if self._left > 0:
+            self._left -= size
+            return self.partition
+        return self._next(size)
 
 
 class _Hash:

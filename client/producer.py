@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, record_size
+from client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
 from client.cluster import Cluster
 from client.config import Acks, ClientSettings, CompressionType, ProducerConfig, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork
@@ -160,7 +160,9 @@ class Producer:
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         try:
-            size = record_size(key, value, headers)
+            size = (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
+            if headers:
+                size += headers_size(headers)
         except TypeError as error:
             raise _wrong_type(error) from None
         if partition is None:
@@ -183,7 +185,7 @@ class Producer:
         except LocalProtocolError as error:
             raise ConfigurationError("send a record", str(error), topic=topic, partition=partition) from None
         if queue.open is not newest:
-            await asyncio.sleep(0)  # once a batch, let the loop send and receive
+            await accumulator.keep_pace(queue)  # once a batch
         return future
 
     async def flush(self) -> None:

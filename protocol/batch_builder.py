@@ -97,8 +97,10 @@ class BatchBuilder:
         value: bytes | None,
         headers: Sequence[Header] = (),
         offset_delta: int | None = None,
-    ) -> None:
+    ) -> int:
         """Add a record; `timestamp` in ms. Without `offset_delta` its offset follows that of the record before.
+
+        Returns the new `size_estimate`.
 
         Raises LocalProtocolError for a timestamp or size that the format cannot carry, or an offset that goes back; the
         batch is then as before.
@@ -143,6 +145,7 @@ class BatchBuilder:
         records += body
         self._last_offset_delta = offset_delta
         self.records_count += 1
+        return BATCH_HEADER_SIZE + len(records)
 
     def build(self, base_offset: int = 0, leader_epoch: int = -1) -> bytearray:
         """Return the batch of the records appended so far, offset delta 0 at `base_offset`.
