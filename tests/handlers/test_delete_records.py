@@ -17,7 +17,7 @@ from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequ
 from tests.handlers.requests import batch, create, fetch, new_producer_id, produce, produce_request, values_in
 from tests.wire import Wire
 
-EARLIEST, LATEST = -2, -1
+EARLIEST, LATEST, LARGEST_TIMESTAMP = -2, -1, -3
 HIGH_WATERMARK = -1
 
 
@@ -39,9 +39,9 @@ async def deleted(wire: Wire, topic: str, offset: int, **fields: int) -> int:
     return row.low_watermark
 
 
-async def offset_at(wire: Wire, topic: str, timestamp: int) -> int:
+async def offset_at(wire: Wire, topic: str, timestamp: int, version: int = 4) -> int:
     wanted = [ListOffsetsTopic(topic, [ListOffsetsPartition(0, timestamp=timestamp)])]
-    [found] = (await wire.ask(ListOffsetsRequest(-1, topics=wanted), 4)).topics
+    [found] = (await wire.ask(ListOffsetsRequest(-1, topics=wanted), version)).topics
     offset: int = found.partitions[0].offset
     return offset
 
@@ -57,6 +57,15 @@ async def test_the_log_starts_at_the_offset(wire: Wire, version: int) -> None:
     assert await offset_at(wire, "t", EARLIEST) == 2
     assert (await fetch(wire, "t", 1)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert values_in(await fetch(wire, "t", 2)) == [b"c"]
+
+
+async def test_the_largest_timestamp_may_be_that_of_a_deleted_record(wire: Wire) -> None:
+    await create(wire, "t")
+    await produce(wire, "t", batch(b"a", b"b", b"c"))
+    await deleted(wire, "t", 3)
+
+    assert await offset_at(wire, "t", EARLIEST) == 3
+    assert await offset_at(wire, "t", LARGEST_TIMESTAMP, version=7) == 2
 
 
 async def test_it_never_goes_back(wire: Wire) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest
@@ -118,3 +119,14 @@ async def test_a_deleted_group_is_gone_with_its_offsets(wire: Wire, member: Grou
     assert member.group_id not in await listed(wire, 5)
     assert (await member.fetch()).topics == []
     assert await delete(wire, member.group_id) == {member.group_id: ErrorCode.GROUP_ID_NOT_FOUND}
+
+
+@pytest.mark.parametrize("version", range(2))
+async def test_a_classic_group_is_not_found_among_those_of_the_consumer_protocol(
+    wire: Wire, member: GroupMember, version: int
+) -> None:
+    """Java's admin client asks for these first, and for classic groups when it is told so."""
+    [group] = (await wire.ask(ConsumerGroupDescribeRequest([member.group_id]), version)).groups
+
+    assert (group.error_code, group.members) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+    assert group.error_message == f"Group {member.group_id} is not a consumer group."

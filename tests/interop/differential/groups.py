@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -127,6 +128,10 @@ def describe(*groups: str, version: int = 6, operations: bool = False) -> Step:
     return Step(DescribeGroupsRequest(list(groups), operations), version)
 
 
+def describe_consumer(*groups: str, version: int) -> Step:
+    return Step(ConsumerGroupDescribeRequest(list(groups)), version)
+
+
 def delete(*groups: str) -> Step:
     return Step(DeleteGroupsRequest(list(groups)), 2)
 
@@ -198,6 +203,7 @@ MEMBERS = [
     list_groups(5, "Empty", "classic"),
     *(describe(GROUP, "nobody", version=version) for version in range(7)),
     describe(GROUP, operations=True),
+    *(describe_consumer(GROUP, "nobody", "", version=version) for version in range(2)),
     join(GROUP, protocols="sticky"),
     join(GROUP, protocol_type="connect"),
     *(heartbeat(GROUP, 0, 1, version=version) for version in range(5)),

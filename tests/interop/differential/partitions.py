@@ -14,6 +14,8 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.handlers.requests import batch, produce_request
 from tests.interop.differential.playing import Step
 
+LARGEST_TIMESTAMP = -3
+
 
 def create(name: str, partitions: int = 1, **configs: str) -> Step:
     properties = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
@@ -21,9 +23,13 @@ def create(name: str, partitions: int = 1, **configs: str) -> Step:
 
 
 def offsets(name: str, partitions: int, timestamp: int) -> Step:
-    """Where partitions start (-2) or end (-1); Apache Kafka's lead themselves some milliseconds after a creation."""
+    """Where partitions start (-2) or end (-1), or have their largest timestamp (-3).
+
+    Apache Kafka's lead themselves some milliseconds after a creation.
+    """
     wanted = [ListOffsetsPartition(index, timestamp=timestamp) for index in range(partitions)]
-    return Step(ListOffsetsRequest(-1, topics=[ListOffsetsTopic(name, wanted)]), 4, reads=True)
+    version = 7 if timestamp == LARGEST_TIMESTAMP else 4
+    return Step(ListOffsetsRequest(-1, topics=[ListOffsetsTopic(name, wanted)]), version, reads=True)
 
 
 def metadata(*names: str) -> Step:
@@ -106,7 +112,9 @@ DELETING_RECORDS = [
     delete_records(),
     delete_records(("shorten", {0: 1}), ("shorten", {0: 2})),
     offsets("shorten", 3, -2),
+    offsets("shorten", 3, LARGEST_TIMESTAMP),
     delete_records(("shorten", {0: -1})),
+    offsets("shorten", 3, LARGEST_TIMESTAMP),  # of a record that is deleted
     *(offsets(name, 1, -2) for name in ("shorten", "compacted", "both", "kept")),
     offsets("shorten", 3, -1),
     Step(produce_request("shorten", batch(b"6")), 9),
