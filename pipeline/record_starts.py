@@ -23,7 +23,7 @@ from protocol.varint import read_varint
 _FEW_RECORDS: Final = 48  # a run does not pay in a batch of so many
 _MANY_BATCHES: Final = 48  # a step of numpy costs less than so many of Python
 _LONGEST_RUN: Final = 256
-_LONGEST_WALK: Final = 1024  # records taken one by one before another run is tried, at most
+_LONGEST_WALK: Final = 64  # records taken one by one before another run is tried, at most
 
 
 def record_starts(data: bytes, view: Bytes, starts: Ints, counts: Ints) -> Ints:
@@ -39,9 +39,10 @@ def record_starts(data: bytes, view: Bytes, starts: Ints, counts: Ints) -> Ints:
         _side_by_side(view, starts[small], counts[small], places[small], found)
     else:
         large = np.flatnonzero(counts > 0)
+    singles = 1
     for batch in large.tolist():
         place = int(places[batch])
-        _one_after_another(data, int(starts[batch]), found[place : place + int(counts[batch])])
+        singles = _one_after_another(data, int(starts[batch]), found[place : place + int(counts[batch])], singles)
     return found
 
 
@@ -56,10 +57,13 @@ def _side_by_side(view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints
         at = after + lengths
 
 
-def _one_after_another(data: bytes, at: int, found: Ints) -> None:
-    """Fill `found` with the starts of records from `at` on."""
+def _one_after_another(data: bytes, at: int, found: Ints, singles: int) -> int:
+    """Fill `found` with the starts of records from `at` on.
+
+    Each `singles` records that are taken one by one a run is tried; that number is doubled where there is none, and
+    returned for the next batch, which will be like this one.
+    """
     number, count = 0, len(found)
-    singles = 1
     try:
         while number < count:
             until = min(number + singles, count)
@@ -75,6 +79,7 @@ def _one_after_another(data: bytes, at: int, found: Ints) -> None:
             singles = 1 if alike > 1 else min(2 * singles, _LONGEST_WALK)
     except IndexError:
         raise RemoteProtocolError("the records of a batch end before their number is reached") from None
+    return singles
 
 
 def _walk(data: bytes, at: int, count: int) -> tuple[list[int], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,16 @@ from pipeline.encode import encode_batch
 from pipeline.records import decode
 from pipeline.schema import HEADERS_TYPE, column_names
 from protocol.errors import LocalProtocolError
-from protocol.records import Codec, Record, crc_is_valid, iter_records, read_batch_header, validate_records
+from protocol.records import (
+    Codec,
+    Record,
+    assign_offsets,
+    crc_is_valid,
+    iter_records,
+    read_batch_header,
+    validate_records,
+)
+from tests.peers import java
 
 NOW = 1_700_000_000_000
 payloads = st.none() | st.binary(max_size=300)
@@ -88,3 +98,30 @@ def test_the_key_of_a_header_may_not_be_null() -> None:
     headers = pa.array([[{"key": None, "value": b"v"}]], HEADERS_TYPE)
     with pytest.raises(LocalProtocolError, match="header is null"):
         encode_batch(None, pa.array([b"v"]), headers, timestamp=NOW)
+
+
+@pytest.mark.interop
+@pytest.mark.java
+def test_kafka_reads_what_is_encoded(tmp_path: Path) -> None:
+    records = [
+        (i, b"key-%d" % i if i % 5 else None, b"value-%d " % i * 20 if i % 7 else None, [("h", b"x")] * (i % 3))
+        for i in range(1000)
+    ]
+    keys, values, headers, times = arrays(records)
+    log = bytearray()
+    for number, codec in enumerate(Codec):
+        written = bytearray(encode_batch(keys, values, headers, timestamp=times, codec=codec, producer_id=7,
+                                         producer_epoch=0, base_sequence=1000 * number))  # fmt: skip
+        assign_offsets(written, 0, 1000 * number, 0)
+        log += written
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(log)
+    dumped = java.run(java.DUMP_LOG_SEGMENTS, "--deep-iteration", "--print-data-log", "--files", str(path)).stdout
+    lines = [line for line in dumped.splitlines() if line.startswith("| offset: ")]
+    assert dumped.count("isvalid: true") == len(Codec)
+    assert [int(line.split()[2]) for line in lines] == list(range(5000))
+    for line, (delta, key, value, sent) in zip(lines, records * len(Codec), strict=True):
+        assert f"CreateTime: {NOW + delta} " in line
+        assert f"headerKeys: [{','.join(name for name, _ in sent)}]" in line
+        assert ("key: " + key.decode() in line) if key else ("keySize: -1 " in line)
+        assert line.endswith("payload: " + value.decode()) if value else ("valueSize: -1 " in line)
