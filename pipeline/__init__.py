@@ -13,9 +13,12 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 | `options`, `bounds` | the options of Spark's connector for Kafka, read and refused |
 | `offsets`, `ranges` | on the driver: which offsets are read, and in which tasks |
 | `source` | `format("broker")` |
+| `klog`, `klog_options`, `klog_plan`, `log_filters` | `format("klog")`: from options and filters to tasks |
+| `segments`, `segment_ranges`, `segment_reader` | log directories: what is complete, in which bytes, reading it |
 | `wire`, `partition_reader` | in a task: fetch ahead, decode, and what to do about records that have gone |
 | `schema` | the columns of a record, as Spark and as Arrow name them |
-| `records` | record batches → Arrow columns |
+| `records`, `record_starts`, `record_fields`, `columns` | record batches → Arrow columns |
+| `damage`, `aborted`, `old_messages` | no records; what `read_committed` leaves out; before Kafka 0.11 |
 | `encode` | Arrow columns → record batches |
 
 What reads and writes here knows `protocol`, `client` and the read-only opener of `broker.storage`.

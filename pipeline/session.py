@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from pipeline.klog import KlogDataSource
 from pipeline.source import BrokerDataSource
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _ON_ONE_MACHINE = {
 }
 
 
-_FORMATS: Sequence[type[DataSource]] = (BrokerDataSource,)
+_FORMATS: Sequence[type[DataSource]] = (BrokerDataSource, KlogDataSource)
 
 
 class JavaMissingError(Exception):

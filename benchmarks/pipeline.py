@@ -1,0 +1,190 @@
+"""The pipeline beside Spark's own connector for Kafka, tuned, in one session, in turns, on one broker and its data.
+
+    python -m benchmarks.pipeline [--works noop aggregate parquet write stream] [--codecs none lz4 zstd]
+                                  [--values 100 1024] [--records 1000000] [--rounds 5]
+
+| contender | what |
+|---|---|
+| official | `format("kafka")`, with `max.poll.records` and fetches raised |
+| broker | `format("broker")` |
+| klog | `format("klog")` on the broker's directory: no broker takes part |
+
+Prints medians in seconds, and how many times as fast as the connector that is. After a round that warms up, all
+contenders take turns. The peak of the memory that a Python worker occupied is printed at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline import session
+from pipeline.segments import partition_bounds
+from tests.peers import connector, odradek
+from tests.peers.server import Server
+
+PARTITIONS = 4
+TUNED = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(4 << 20)}
+NOW = 1_700_000_000_000
+READERS = ("official", "broker", "klog")
+WRITERS = ("official", "broker")
+READS = ("noop", "aggregate", "parquet")
+WORKS = (*READS, "write", "stream")
+
+
+class Bench:
+    """One session and one broker; `directory` is for what they write."""
+
+    def __init__(self, spark: SparkSession, server: Server, directory: Path, records: int) -> None:
+        self.spark = spark
+        self.server = server
+        self.records = records
+        self._directory = directory
+        self._numbers = itertools.count()
+        self._admin = AdminClient({"bootstrap.servers": server.bootstrap})
+
+    def new_topic(self) -> str:
+        topic = f"bench-{next(self._numbers)}"
+        self._admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+        return topic
+
+    def fill(self, codec: str, value: int) -> str:
+        """A topic of records with keys of 8 bytes and half random values, complete also for who reads its files."""
+        topic = self.new_topic()
+        producer = Producer(
+            {"bootstrap.servers": self.server.bootstrap, "compression.type": codec, "batch.size": 65536,
+             "queue.buffering.max.messages": 1_000_000, "linger.ms": 20}
+        )  # fmt: skip
+        pieces = [random.Random(i).randbytes(value // 2) + b"x" * (value - value // 2) for i in range(1000)]
+        for i in range(self.records):
+            producer.produce(topic, pieces[i % 1000], b"%08d" % i, i % PARTITIONS, timestamp=NOW + i)
+            if i % 5000 == 0:
+                producer.poll(0)
+        assert producer.flush(60) == 0
+        while self._complete(topic) < self.records:
+            time.sleep(0.5)  # the broker notes its high watermarks every five seconds
+        return topic
+
+    def _complete(self, topic: str) -> int:
+        bounds = partition_bounds(str(self.server.log_dir))
+        return sum(each.end_offset for key, each in bounds.items() if key.topic == topic)
+
+    def table(self, contender: str, topic: str) -> DataFrame:
+        if contender == "klog":
+            return self.spark.read.format("klog").option("subscribe", topic).load(str(self.server.log_dir))
+        reader = self.spark.read.format("kafka" if contender == "official" else "broker")
+        reader = reader.option("kafka.bootstrap.servers", self.server.bootstrap).option("subscribe", topic)
+        return reader.options(**(TUNED if contender == "official" else {})).load()
+
+    def read(self, work: str, contender: str, topic: str) -> None:
+        rows = self.table(contender, topic)
+        if work == "noop":
+            rows.write.format("noop").mode("overwrite").save()
+        elif work == "parquet":
+            rows.write.mode("overwrite").parquet(self._fresh())
+        else:
+            [found] = rows.selectExpr("count(*)", "sum(length(value))", "max(offset)").collect()
+            assert found[0] == self.records
+
+    def write(self, contender: str, source: DataFrame, codec: str) -> None:
+        writer = source.write.format("kafka" if contender == "official" else "broker")
+        writer = writer.option("kafka.bootstrap.servers", self.server.bootstrap).option("topic", self.new_topic())
+        writer.option("kafka.compression.type", codec).mode("append").save()
+
+    def stream(self, contender: str, topic: str) -> None:
+        reader = self.spark.readStream.format("kafka" if contender == "official" else "broker")
+        reader = reader.option("kafka.bootstrap.servers", self.server.bootstrap).option("subscribe", topic)
+        reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", self.records // 3)
+        rows = reader.options(**(TUNED if contender == "official" else {})).load()
+        writing = rows.writeStream.format("parquet").option("checkpointLocation", self._fresh())
+        query = writing.option("path", self._fresh()).trigger(availableNow=True).start()
+        query.awaitTermination()
+
+    def _fresh(self) -> str:
+        shutil.rmtree(self._directory / f"out-{next(self._numbers) - 8}", ignore_errors=True)
+        return str(self._directory / f"out-{next(self._numbers)}")
+
+
+def in_turns(rounds: int, works: dict[str, Callable[[], None]]) -> dict[str, float]:
+    """The median seconds of each, after a round that does not count."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for round_ in range(rounds + 1):
+        for name, work in works.items():
+            start = time.perf_counter()
+            work()
+            if round_:
+                times[name].append(time.perf_counter() - start)
+    return {name: median(each) for name, each in times.items()}
+
+
+def cases(bench: Bench, chosen: argparse.Namespace) -> Iterator[tuple[str, dict[str, float]]]:
+    for value, codec in itertools.product(chosen.values, chosen.codecs):
+        topic = bench.fill(codec, value)
+        source = bench.table("klog", topic).select("key", "value").cache()
+        for work in chosen.works:
+            if work in READS:
+                works = {name: partial(bench.read, work, name, topic) for name in READERS}
+            elif work == "write":
+                source.count()  # now it is in memory
+                works = {name: partial(bench.write, name, source, codec) for name in WRITERS}
+            else:
+                works = {name: partial(bench.stream, name, topic) for name in WRITERS}
+            yield f"{work}, {value} B, {codec}", in_turns(chosen.rounds, works)
+        source.unpersist()
+
+
+def worker_peak_mb() -> float:
+    """The most memory that any Python worker of Spark occupied."""
+    peaks = [0.0]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"pyspark.daemon" in (process / "cmdline").read_bytes():
+                status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+                peaks.append(int(status["VmHWM"].split()[0]) / 1024)
+        except OSError:
+            continue  # it ended while we looked
+    return max(peaks)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--works", nargs="+", choices=WORKS, default=list(READS))
+    arguments.add_argument("--codecs", nargs="+", default=["none", "lz4", "zstd"])
+    arguments.add_argument("--values", nargs="+", type=int, default=[100, 1024])
+    arguments.add_argument("--records", type=int, default=1_000_000)
+    arguments.add_argument("--rounds", type=int, default=5)
+    chosen = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        config = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2", "spark.local.dir": temporary}
+        spark = session("benchmark", master="local[2]", jars=connector.jars().split(","), config=config)
+        spark.sparkContext.setLogLevel("ERROR")
+        server = odradek.prepare(directory / "server").start()
+        try:
+            print("| work | official, s | broker, s | klog, s |\n|---|---|---|---|", flush=True)
+            for name, seconds in cases(Bench(spark, server, directory, chosen.records), chosen):
+                told = [f"{seconds['official']:.2f}"]
+                for contender in READERS[1:]:
+                    found = seconds.get(contender)
+                    told.append(f"{found:.2f} ({seconds['official'] / found:.2f}×)" if found else "")
+                print(f"| {name} | {' | '.join(told)} |", flush=True)
+            print(f"\nPeak of a Python worker: {worker_peak_mb():.0f} MB")
+        finally:
+            spark.stop()
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()
