@@ -108,9 +108,9 @@ def decode(
     offset, as an answer to Fetch has them. `source` and `position` say in errors where `raw` comes from. The arrays
     yielded hold no reference to `raw`. Raises CorruptRecordsError under FAILFAST, after the records before the damage.
     """
-    reading = _Reading(memoryview(raw), topic, partition, tuple(columns), start_offset, end_offset, mode)
-    reading.source = source or f"{topic}-{partition}"
-    reading.origin = position
+    source = source or f"{topic}-{partition}"
+    view = memoryview(raw)
+    reading = _Reading(view, source, position, topic, partition, tuple(columns), start_offset, end_offset, mode)
     return reading.run(AbortedFilter(aborted))
 
 
@@ -120,6 +120,8 @@ class _Reading:
     def __init__(
         self,
         view: memoryview,
+        source: str,
+        origin: int,
         topic: str,
         partition: int,
         columns: tuple[str, ...],
@@ -127,9 +129,9 @@ class _Reading:
         end_offset: int,
         mode: Mode,
     ) -> None:
-        self.source = ""
-        self.origin = 0
         self._view = view
+        self._source = source
+        self._origin = origin
         self._topic = topic
         self._partition = partition
         self._columns = columns
@@ -210,7 +212,7 @@ class _Reading:
 
     def _damaged(self, at: int, size: int, reason: str) -> Iterator[pa.RecordBatch]:
         offset = _HEAD.unpack_from(self._view, at)[0] if size >= _HEAD.size else None
-        damage = Damage(self.source, self.origin + at, size, offset, reason)
+        damage = Damage(self._source, self._origin + at, size, offset, reason)
         yield from report(damage, self._mode, self._columns, self._topic, self._partition)
 
 

@@ -102,6 +102,7 @@ def test_records_spoiled_under_a_right_checksum_are_refused_where_the_protocol_r
 ) -> None:
     spoiled = bytearray(build(records))
     where = 61 + where % (len(spoiled) - 61)
+    what = what[: len(spoiled) - where]
     spoiled[where : where + len(what)] = what
     write_crc(spoiled, 0, 12 + struct.unpack_from(">i", spoiled, 8)[0])
     raw = bytes(spoiled) + build(plain(3), base_offset=1000)
