@@ -99,6 +99,24 @@ def test_the_config_tool_changes_loggers(run: Callable[..., str]) -> None:
     assert "  root=INFO sensitive=false synonyms={}\n" in described
 
 
+def test_the_config_tool_changes_groups(run: Callable[..., str], topic_name: str) -> None:
+    group = f"group-of-{topic_name}"
+    named = ("--entity-type", "groups", "--entity-name", group)
+
+    changed = run(java.CONFIG_COMMAND, "--alter", *named, "--add-config", "consumer.session.timeout.ms=50000")
+    described = run(java.CONFIG_COMMAND, "--describe", "--entity-type", "groups")
+    refused = run(java.CONFIG_COMMAND, "--alter", *named, "--add-config", "consumer.session.timeout.ms=1", check=False)
+
+    assert changed == f"Completed updating config for group {group}.\n"
+    assert f"Dynamic configs for group {group} are:\n" in described
+    assert (
+        "  consumer.session.timeout.ms=50000 sensitive=false synonyms={"
+        "DYNAMIC_GROUP_CONFIG:consumer.session.timeout.ms=50000, "
+        "DEFAULT_CONFIG:group.consumer.session.timeout.ms=45000}"
+    ) in described
+    assert "InvalidConfigurationException" in refused
+
+
 def test_records_are_deleted_and_offsets_and_sizes_shown(
     run: Callable[..., str], bootstrap: str, server: Server, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
