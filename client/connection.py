@@ -298,20 +298,23 @@ async def open_connection(
     """Connect and agree on versions, both within `connect_timeout` (s). Raises TransportError or BrokerError."""
     connection = Connection(name, client_id, request_timeout)
     try:
-        async with asyncio.timeout(connect_timeout):
-            await network.connect(address, connection)
-    except TimeoutError:
-        raise BrokerUnreachableError(
-            "connect", f"no answer within {connect_timeout * 1000:.0f} ms", _reachable(address), broker=name
-        ) from None
-    except OSError as error:
-        raise BrokerUnreachableError("connect", _reason(error), _reachable(address), broker=name) from error
-    try:
+        await _connect(network, address, connection, connect_timeout)
         await connection.negotiate(connect_timeout)
     except BaseException:
-        connection.close()
+        connection.close()  # its transport may be there, however far it came
         raise
     return connection
+
+
+async def _connect(network: Network, address: Address, connection: Connection, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await network.connect(address, connection)
+    except TimeoutError:
+        cause = f"no answer within {seconds * 1000:.0f} ms"
+        raise BrokerUnreachableError("connect", cause, _reachable(address), broker=connection.name) from None
+    except OSError as error:
+        raise BrokerUnreachableError("connect", _reason(error), _reachable(address), broker=connection.name) from error
 
 
 def _reason(error: OSError) -> str:

@@ -55,8 +55,7 @@ class Connections:
         connection = self.established(node_id, purpose)
         if connection is not None:
             return connection
-        if self._is_closed:
-            raise ClosedError("connect", "the client was closed")
+        self._check_open()
         key = (node_id, purpose)
         attempt = self._attempts.get(key)
         if attempt is None:
@@ -66,10 +65,17 @@ class Connections:
 
     async def open_address(self, address: Address) -> Connection:
         """A connection to a bootstrap server, whose node id is not known. The caller adopts or closes it."""
+        self._check_open()
         return await self._dial(address, str(address))
 
     def adopt(self, node_id: int, connection: Connection) -> None:
-        """Take a connection made by `open_address` for that of a node, which has none yet."""
+        """Take a connection made by `open_address` for that of a node, which has none yet.
+
+        Raises ClosedError if the client was closed while it was made; the connection is then closed, too.
+        """
+        if self._is_closed:
+            connection.close()
+        self._check_open()
         connection.rename(_name(node_id, connection.name))
         self._keep(node_id, Purpose.REQUESTS, connection)
 
@@ -93,6 +99,10 @@ class Connections:
             connection.close()
         for connection in connections:
             await connection.wait_closed()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("connect", "the client was closed")
 
     async def _connect(self, node_id: int, address: Address, purpose: Purpose) -> Connection:
         backoff = self._backoffs.get(node_id)

@@ -17,8 +17,9 @@ from client import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
-from client.config import Address
+from client.config import Address, AdminConfig
 from client.connection import Connection, TcpNetwork, open_connection
+from client.connections import Connections
 from protocol.api import by_name
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -36,6 +37,35 @@ async def connect(network: Any, address: Address = SCRIPTED, seconds: float = 1)
     return await open_connection(
         network, address, str(address), client_id="tests", connect_timeout=seconds, request_timeout=10
     )
+
+
+class Breaking(ScriptedNetwork):
+    """Makes a connection, and fails."""
+
+    async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
+        self.made = await super().connect(address, protocol)
+        raise OSError(22, "Invalid argument")
+
+
+@simulated
+async def test_a_connection_that_fails_when_it_is_made_leaves_no_transport() -> None:
+    network = Breaking()
+    with pytest.raises(BrokerUnreachableError, match="Invalid argument"):
+        await connect(network)
+    assert network.made.is_closing()
+
+
+@simulated
+async def test_no_connection_is_kept_once_the_client_is_closed() -> None:
+    config = AdminConfig(bootstrap_servers=(SCRIPTED,), default_api_timeout_ms=1000)
+    connections = Connections(config, ScriptedNetwork())
+    connection = await connections.open_address(SCRIPTED)
+    await connections.close()
+    with pytest.raises(ClosedError):
+        connections.adopt(1, connection)
+    assert not connection.is_open
+    with pytest.raises(ClosedError):
+        await connections.open_address(SCRIPTED)
 
 
 # Versions.

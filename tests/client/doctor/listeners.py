@@ -42,7 +42,7 @@ async def listening(conversation: Conversation, tls: ssl.SSLContext | None = Non
     async with server:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         for writer in writers:
-            writer.close()
+            writer.transport.abort()  # a farewell of TLS would wait for a peer who has left
 
 
 class Silent:
