@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from tests.peers import apache, odradek
+from tests.peers import apache, java, odradek
 from tests.peers.clients import Incoming, Outgoing
 from tests.peers.clients.aiokafka import Aiokafka
 from tests.peers.clients.confluent import TIMEOUT, Confluent
@@ -67,6 +67,7 @@ def fill(server: Server) -> None:
         Confluent().produce(server.bootstrap, "segments", records, codec=codec, idempotent=True)
     Confluent().produce(server.bootstrap, "compacted", [Outgoing(b"k%d" % (i % 7), b"v%d" % i) for i in range(100)])
     run_transactions(server)
+    run_java_transactions(server)
     commit(server, 700)
 
 
@@ -84,6 +85,17 @@ def run_transactions(server: Server) -> None:
         else:
             producer.abort_transaction(TIMEOUT)
         Confluent().produce(server.bootstrap, "transactions", [Outgoing(None, b"between", (), T0)])
+
+
+def run_java_transactions(server: Server) -> None:
+    """Some transactions of Kafka's own client, each of ten milliseconds of records."""
+    done = java.run(
+        java.PRODUCER_PERFORMANCE,
+        *("--topic", "transactions", "--num-records", "400", "--record-size", "100", "--throughput", "2000"),
+        *("--command-property", f"bootstrap.servers={server.bootstrap}"),
+        *("--transactional-id", "java", "--transaction-duration-ms", "10"),
+    )
+    assert "400 records sent" in done.stdout
 
 
 def commit(server: Server, offset: int) -> None:
