@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from broker.broker import READ_ONLY, Broker
 from broker.config import BrokerConfig, ConfigError
 from broker.event_log import EventLogger, configure
+from broker.inspection.text import error_text
 from broker.metadata.store import StoreError
 from broker.storage.log_dir import LogDirRefusedError
 from broker.storage.text_file import MalformedFileError
@@ -58,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _runner()(serve(config, read_only=options.read_only))
     except _STARTING_FAILS_WITH as error:
-        return _fail([_reason(error)])
+        return _fail([error_text(error)])
 
 
 async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
@@ -134,12 +135,6 @@ def _version() -> str:
         return version("odradek")
     except PackageNotFoundError:  # run from the source tree
         return "(not installed)"
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)
 
 
 def _fail(problems: list[str]) -> int:

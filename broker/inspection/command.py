@@ -29,7 +29,7 @@ from broker.inspection.findings import collected
 from broker.inspection.listing import items, print_items
 from broker.inspection.problem import Problem
 from broker.inspection.summary import print_summary, summarize
-from broker.inspection.text import ProgressBar, size_text
+from broker.inspection.text import ProgressBar, error_text, size_text
 from broker.inspection.verification import Verification
 from broker.storage import open_log_dir
 from broker.storage.batch_scan import CorruptBatchError
@@ -133,5 +133,5 @@ def verify(arguments: list[str], clock: Clock | None = None) -> int:
 
 
 def _fail(error: Exception) -> int:
-    print(f"odradek: {error}", file=sys.stderr)
+    print(f"odradek: {error_text(error)}", file=sys.stderr)
     return 1

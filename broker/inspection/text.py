@@ -1,4 +1,4 @@
-"""What the commands print with: tables, sizes, times, and a bar that shows how far they are."""
+"""What the commands print with: tables, sizes, times, errors, and a bar that shows how far they are."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def time_text(timestamp: int) -> str:
     except (ValueError, OverflowError, OSError):
         return str(timestamp)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{timestamp % 1000:03d}Z"
+
+
+def error_text(error: Exception) -> str:
+    """What went wrong: `/data: No such file or directory`."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
 
 
 def print_table(out: TextIO, titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
