@@ -5,9 +5,10 @@ another topic, so many a second, and waits for each acknowledgement (acks=all); 
 so that a stall is charged to all who had to wait. After a while in which that is all, the topic's policy becomes
 `compact`, and the producer goes on until the log is compacted.
 
-    python -m benchmarks.beside_compaction [--mib 1024] [--value 100] [--rate 500] [--rounds 3] [--server apache]
+    python -m benchmarks.beside_compaction [--mib 1024] [--value 100 1000] [--rate 500] [--rounds 2] [--server apache]
 
-Making the log takes longer than the rest; with `--source DIRECTORY` it is made there once and found there again.
+prints a Markdown table, and the medians of the ratios. Making the logs takes longer than the rest; with
+`--source DIRECTORY` they are made there once and found there again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -44,22 +47,49 @@ PROPERTIES = {
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--mib", type=int, default=1024)
-    arguments.add_argument("--value", type=int, default=100, help="bytes of a value of the log")
+    arguments.add_argument("--value", type=int, nargs="+", default=[100, 1000], help="bytes of a value of the log")
     arguments.add_argument("--rate", type=int, default=500, help="records produced a second")
-    arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--idle", type=float, default=20, help="seconds without compaction")
+    arguments.add_argument("--rounds", type=int, default=2)
+    arguments.add_argument("--idle", type=float, default=12, help="seconds without compaction")
     arguments.add_argument("--server", choices=SERVERS, default="odradek")
     arguments.add_argument("--source", type=Path)
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        source = given.source or Path(directory) / "source"
-        if not source.exists():
-            make(source, given.mib, given.value, KEYS, Codec.NONE)
-        for number in range(given.rounds):
-            measure(given.server, Path(directory) / str(number), source, given.rate, given.idle)
+        sources = {value: (given.source or Path(directory)) / f"v{value}" for value in given.value}
+        for value, source in sources.items():
+            if not source.exists():
+                make(source, given.mib, value, KEYS, Codec.NONE)
+        print(f"| {given.mib} MiB of records of | alone | beside compaction | p50 | p99 | took | CPU |")
+        print("|---|---|---|---|---|---|---|")
+        for value, source in sources.items():
+            found = [
+                measure(given.server, Path(directory) / str(number), source, given.rate, given.idle)
+                for number in range(given.rounds)
+            ]
+            for beside in found:
+                print(f"| {value} bytes | {told(beside.alone)} | {told(beside.compaction)} | {beside.ratios} |")
+            ratios = [f"p{part} x{median(each.ratio(part) for each in found):.2f}" for part in (50, 99)]
+            print(f"| {value} bytes, the median | | | {' | '.join(ratios)} | | |", flush=True)
 
 
-def measure(kind: str, directory: Path, source: Path, rate: int, idle_seconds: float) -> None:
+class Beside(NamedTuple):
+    """One round: milliseconds of each request, ascending, and what the compaction took."""
+
+    alone: list[float]
+    compaction: list[float]
+    seconds: float
+    cpu_seconds: float
+
+    def ratio(self, part: float) -> float:
+        return of(self.compaction, part) / of(self.alone, part)
+
+    @property
+    def ratios(self) -> str:
+        """The cells behind the latencies."""
+        return f"x{self.ratio(50):.2f} | x{self.ratio(99):.2f} | {self.seconds:.1f} s | {self.cpu_seconds:.1f} s"
+
+
+def measure(kind: str, directory: Path, source: Path, rate: int, idle_seconds: float) -> Beside:
     server = serving(kind, directory, source)
     try:
         frame = load.produce_frame(PRODUCED, [0], load.batch(1, 100), acks=-1)
@@ -74,8 +104,7 @@ def measure(kind: str, directory: Path, source: Path, rate: int, idle_seconds: f
     finally:
         server.kill()
         shutil.rmtree(directory)
-    ratios = ", ".join(f"{part} x{of(beside, part) / of(idle, part):.2f}" for part in (50, 99))
-    print(f"{kind}: alone {told(idle)}; beside compaction {told(beside)}; {ratios}; {seconds:.1f} s, CPU {used:.1f} s")
+    return Beside(idle, beside, seconds, used)
 
 
 def serving(kind: str, directory: Path, source: Path) -> Server:
@@ -95,7 +124,7 @@ def serving(kind: str, directory: Path, source: Path) -> Server:
 
 def produce(port: int, frame: bytes, rate: int, is_over: Callable[[], bool]) -> list[float]:
     """Send a frame `rate` times a second until it is over; the milliseconds that each took, ascending."""
-    times = []
+    times: list[float] = []
     with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
         due = time.perf_counter()
         while len(times) % rate or not is_over():
@@ -113,7 +142,7 @@ def of(times: list[float], part: float) -> float:
 
 def told(times: list[float]) -> str:
     parts = ", ".join(f"p{part} {of(times, part):.2f}" for part in (50, 99, 99.9))
-    return f"{parts}, max {times[-1]:.1f} ms of {len(times)}"
+    return f"{parts}, at most {times[-1]:.1f} ms"
 
 
 if __name__ == "__main__":

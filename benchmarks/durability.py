@@ -1,7 +1,8 @@
 """What it costs that an acknowledgement means fsync: `python -m benchmarks.durability [DIRECTORY]`.
 
 Clients that each wait for the acknowledgement of one record of 1 KiB before they send the next, to one partition or to
-sixteen, by flush.messages. The directory decides: an fsync of a memory file system costs nothing. Each row is 5 s.
+sixteen, by flush.messages. The directory decides: an fsync of a memory file system costs nothing. Each cell of the
+Markdown table is 5 s; the two of a row are measured one after the other.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 from broker.broker import Broker
 from client import Admin, NewTopic, Producer
@@ -19,7 +21,7 @@ from client import Admin, NewTopic, Producer
 SECONDS = 5.0
 VALUE = bytes(1024)
 ROWS = ((1, 1), (16, 1), (16, 16), (64, 16))  # clients, partitions
-SETTINGS = {"never (default)": {}, "1": {"flush.messages": "1"}}
+SETTINGS: dict[str, dict[str, str]] = {"default": {}, "flush.messages=1": {"flush.messages": "1"}}
 
 
 def fsync_ms(directory: Path) -> float:
@@ -39,35 +41,47 @@ async def send(producer: Producer, topic: str, partition: int, until: float, tim
         times.append(perf_counter() - started)
 
 
-async def measure(directory: Path, name: str, configs: dict[str, str]) -> None:
-    async with Broker({"log.dirs": str(directory)}) as broker, Admin(broker.bootstrap) as admin:
-        for clients, partitions in ROWS:
-            topic = f"t-{clients}-{partitions}"
-            await admin.create_topics([NewTopic(topic, partitions, 1, configs=configs)])
-            # A producer each: records of one share batches.
-            producers = [Producer(broker.bootstrap, linger_ms=0) for _ in range(clients)]
-            for producer in producers:
-                await producer.start()
-            times: list[float] = []
-            until = perf_counter() + SECONDS
-            await asyncio.gather(
-                *(send(producer, topic, index % partitions, until, times) for index, producer in enumerate(producers))
-            )
-            for producer in producers:
-                await producer.close()
-            times.sort()
-            middle, late = (times[len(times) * part // 100] * 1000 for part in (50, 99))
-            print(
-                f"flush.messages {name:16} {clients:3} clients {partitions:3} partitions: "
-                f"{len(times) / SECONDS:7.0f} acks/s, {middle:6.2f} ms in the middle, {late:6.2f} ms p99"
-            )
+class Acks(NamedTuple):
+    """How many a second, and milliseconds that half of them, and all but a hundredth, took at most."""
+
+    rate: float
+    p50: float
+    p99: float
+
+    def __str__(self) -> str:
+        return f"{self.rate:,.0f} acks/s, {self.p50:.1f} ms (p99 {self.p99:.1f})"
+
+
+async def measure(broker: Broker, topic: str, clients: int, partitions: int) -> Acks:
+    # A producer each: records of one share batches.
+    producers = [Producer(broker.bootstrap, linger_ms=0) for _ in range(clients)]
+    for producer in producers:
+        await producer.start()
+    times: list[float] = []
+    until = perf_counter() + SECONDS
+    await asyncio.gather(
+        *(send(producer, topic, index % partitions, until, times) for index, producer in enumerate(producers))
+    )
+    for producer in producers:
+        await producer.close()
+    times.sort()
+    return Acks(len(times) / SECONDS, *(times[len(times) * part // 100] * 1000 for part in (50, 99)))
 
 
 async def main(parent: str | None) -> None:
-    for name, configs in SETTINGS.items():
-        with tempfile.TemporaryDirectory(dir=parent) as directory:
-            print(f"one write and fsync: {fsync_ms(Path(directory)):.2f} ms")
-            await measure(Path(directory), name, configs)
+    with tempfile.TemporaryDirectory(dir=parent) as directory:
+        print(f"| one write and fsync: {fsync_ms(Path(directory)):.2f} ms | {' | '.join(SETTINGS)} | rate |")
+        print("|---|---|---|---|")
+        async with Broker({"log.dirs": directory}) as broker, Admin(broker.bootstrap) as admin:
+            for clients, partitions in ROWS:
+                found = []
+                for name, configs in SETTINGS.items():
+                    topic = f"{name.replace('=', '-')}-{clients}-{partitions}"
+                    await admin.create_topics([NewTopic(topic, partitions, 1, configs=configs)])
+                    found.append(await measure(broker, topic, clients, partitions))
+                cells = " | ".join(map(str, found))
+                ratio = found[1].rate / found[0].rate
+                print(f"| {clients} clients, {partitions} partitions | {cells} | x{ratio:.2f} |", flush=True)
 
 
 if __name__ == "__main__":
