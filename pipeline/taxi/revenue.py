@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from client.cli import fail
 from pipeline.jobs import JobError
 from pipeline.jobs.arguments import add_spark_arguments
-from pipeline.taxi.trips import MAX_LATENESS_S, WINDOW_S
+from pipeline.taxi.trips import MAX_LATENESS_S, WINDOW_S, ZONES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +31,7 @@ REVENUE = "revenue"
 
 WATERMARK_S = 2 * MAX_LATENESS_S  # partitions are not read in step: as much again as events may be late
 
+_CONF = [("spark.sql.shuffle.partitions", str(ZONES // 10))]  # the sums are few; Spark's default is 200 stores of them
 _TRIP = "trip BIGINT, zone STRING, at BIGINT, cents BIGINT"
 
 
@@ -98,6 +99,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--per-trigger", type=int, default=20_000)
     add_spark_arguments(parser)
     options = parser.parse_args(arguments)
+    options.conf = [*_CONF, *options.conf]
     try:
         with spark_for("taxi", options) as spark:
             queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)
