@@ -6,11 +6,10 @@ import argparse
 import re
 from typing import NamedTuple
 
-from broker.storage import open_log_dir
 from broker.storage.compaction import cleanable_part
 from broker.storage.log_config import LogConfig
-from broker.storage.stored_partition import StoredPartition
 from pipeline.jobs import JobError
+from pipeline.segments import LogDirectory, NoLogDirError, PartitionLog
 
 _READ_COMMITTED = ("isolation.level", "read_committed")
 
@@ -23,36 +22,37 @@ class LogRanges(NamedTuple):
 
 
 def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) -> LogRanges:
-    """Of the topics that the flags name in `--log-dir`: all that is there and decided.
+    """Of the topics that the flags name in `--log-dir`: all that `format("klog")` would read.
 
     With `inactive_only` the active segments are left out, as the broker's cleaner does, and what an open transaction
-    has written. Raises `JobError` if there is no such topic, `OSError` if the directory cannot be read.
+    has written. Raises `JobError` if there is no such topic or directory, `OSError` if it cannot be read.
     """
     is_committed = _READ_COMMITTED in [(name.removeprefix("kafka."), value) for name, value in arguments.option]
-    starts, ends = {}, {}
-    with open_log_dir(arguments.log_dir) as log_dir:
-        for key, stored in log_dir.partitions.items():
-            if not _is_wanted(key[0], arguments):
-                continue
-            end = stored.last_stable_offset if is_committed else stored.log_end_offset
-            if inactive_only:
-                end = _first_uncleanable_offset(stored)
-            starts[key] = stored.log_start_offset
-            ends[key] = max(end, stored.log_start_offset)
-    if not starts:
+    ranges = LogRanges({}, {})
+    try:
+        directory = LogDirectory(arguments.log_dir)
+    except NoLogDirError as error:
+        raise JobError(str(error)) from error
+    for key in directory.partitions:
+        if _is_wanted(key.topic, arguments):
+            log = directory.open(key)
+            end = log.last_stable_offset() if is_committed else log.end_offset
+            ranges.starts[key] = log.start_offset
+            ranges.ends[key] = max(_first_uncleanable_offset(log) if inactive_only else end, log.start_offset)
+    if not ranges.starts:
         raise JobError(f"{arguments.log_dir} has no topic {arguments.topic or arguments.topic_pattern}")
-    return LogRanges(starts, ends)
+    return ranges
 
 
-def _first_uncleanable_offset(stored: StoredPartition) -> int:
+def _first_uncleanable_offset(log: PartitionLog) -> int:
     """Where a round of compaction that is due now would stop, if there is no `min.compaction.lag.ms`."""
     return cleanable_part(
-        stored.segments,
+        list(log.segments),
         LogConfig(),
         cleaned_offset=None,
-        log_start_offset=stored.log_start_offset,
-        last_stable_offset=stored.last_stable_offset,
-        log_end_offset=stored.log_end_offset,
+        log_start_offset=log.start_offset,
+        last_stable_offset=log.last_stable_offset(),
+        log_end_offset=log.end_offset,
         now_ms=0,
     ).first_uncleanable_offset
 
@@ -60,6 +60,4 @@ def _first_uncleanable_offset(stored: StoredPartition) -> int:
 def _is_wanted(topic: str, arguments: argparse.Namespace) -> bool:
     if arguments.topic is not None:
         return topic in arguments.topic.split(",")
-    if arguments.topic_pattern is not None:
-        return re.fullmatch(arguments.topic_pattern, topic) is not None
-    return True
+    return re.fullmatch(arguments.topic_pattern, topic) is not None
