@@ -12,7 +12,7 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 | `session` | a Spark session that knows the formats |
 | `options`, `bounds` | the options of Spark's connector for Kafka, read and refused |
 | `offsets`, `ranges` | on the driver: which offsets are read, and in which tasks |
-| `source` | `format("broker")` |
+| `source`, `stream` | `format("broker")`: a batch, a stream |
 | `klog`, `klog_options`, `klog_plan`, `log_filters` | `format("klog")`: from options and filters to tasks |
 | `segments`, `segment_ranges`, `segment_reader` | log directories: what is complete, in which bytes, reading it |
 | `wire`, `partition_reader` | in a task: fetch ahead, decode, and what to do about records that have gone |

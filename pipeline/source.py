@@ -21,6 +21,8 @@ from pipeline.schema import column_names, spark_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipeline.stream import BrokerStreamReader
+
 
 class BrokerDataSource(DataSource):
     """The format as Spark knows it."""
@@ -34,6 +36,11 @@ class BrokerDataSource(DataSource):
 
     def reader(self, schema: StructType) -> BrokerReader:
         return BrokerReader(batch_read_options(self.options), columns_of(schema))
+
+    def streamReader(self, schema: StructType) -> BrokerStreamReader:  # noqa: N802 - Spark's name
+        from pipeline.stream import BrokerStreamReader
+
+        return BrokerStreamReader(self.options, columns_of(schema))
 
 
 class RangePartition(InputPartition):

@@ -1,0 +1,127 @@
+"""`readStream` of `format("broker")`: what belongs to a batch, and that nothing is lost or twice after a restart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+pytest.importorskip("pyspark")
+
+from tests.pipeline.tables import Sent, send, stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+MakeTopic = Callable[..., str]
+
+
+def numbered(first: int, last: int, partitions: int) -> list[Sent]:
+    return [(number % partitions, 1_700_000_000_000, None, b"%d" % number, []) for number in range(first, last)]
+
+
+@pytest.fixture
+def drain(spark: SparkSession, bootstrap: str, tmp_path: Path) -> Callable[..., list[int]]:
+    """Run a query until it has read what is there; returns the sizes of its batches. All runs share a checkpoint."""
+
+    def run(topic: str, kind: str = "broker", **options: Any) -> list[int]:
+        named = {"subscribe": topic, "startingOffsets": "earliest"} | options
+        writer = (
+            stream(spark, kind, bootstrap, **named).writeStream.format("parquet").option("path", str(tmp_path / "out"))
+        )
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
+
+    return run
+
+
+@pytest.fixture
+def numbers(spark: SparkSession, tmp_path: Path) -> Callable[[], list[int]]:
+    """What the file sink holds, in order."""
+
+    def read() -> list[int]:
+        values = spark.read.parquet(str(tmp_path / "out")).selectExpr("cast(cast(value as string) as int) as number")
+        return sorted(row.number for row in values.collect())
+
+    return read
+
+
+def test_batches_are_limited_and_a_restart_goes_on(
+    bootstrap: str, make_topic: MakeTopic, drain: Callable[..., list[int]], numbers: Callable[[], list[int]]
+) -> None:
+    topic = make_topic(partitions=2)
+    send(bootstrap, topic, numbered(0, 1000, 2))
+    assert drain(topic, maxOffsetsPerTrigger=400) == [400, 400, 200]
+    assert drain(topic, maxOffsetsPerTrigger=400) == []
+    send(bootstrap, topic, numbered(1000, 1100, 2))
+    assert drain(topic) == [100]
+    assert numbers() == list(range(1100))
+
+
+@pytest.mark.parametrize("kind", ["odradek"])
+def test_a_query_goes_on_under_the_other_format(
+    bootstrap: str, make_topic: MakeTopic, drain: Callable[..., list[int]], numbers: Callable[[], list[int]]
+) -> None:
+    topic = make_topic(partitions=2)
+    for round_, kind in enumerate(("kafka", "broker", "kafka", "broker")):
+        send(bootstrap, topic, numbered(100 * round_, 100 * round_ + 100, 2))
+        assert drain(topic, kind) == [100]
+    assert numbers() == list(range(400))
+
+
+def test_a_new_partition_is_read_from_its_start(
+    bootstrap: str, make_topic: MakeTopic, drain: Callable[..., list[int]], numbers: Callable[[], list[int]]
+) -> None:
+    topic = make_topic(partitions=1)
+    send(bootstrap, topic, numbered(0, 100, 1))
+    assert drain(topic) == [100]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
+    send(bootstrap, topic, numbered(100, 400, 3))
+    assert sum(drain(topic, startingOffsets="latest", maxOffsetsPerTrigger=100)) == 300
+    assert numbers() == list(range(400))
+
+
+@pytest.mark.parametrize("kind", ["odradek"])
+def test_deleted_offsets_end_a_query_unless_it_does_not_mind(
+    bootstrap: str, make_topic: MakeTopic, drain: Callable[..., list[int]], numbers: Callable[[], list[int]]
+) -> None:
+    topic = make_topic()
+    send(bootstrap, topic, numbered(0, 10, 1))
+    assert drain(topic) == [10]
+    send(bootstrap, topic, numbered(10, 100, 1))
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_records([TopicPartition(topic, 0, 50)])[TopicPartition(topic, 0)].result(30)
+    with pytest.raises(Exception, match="Some data may have been lost"):
+        drain(topic)
+    assert drain(topic, failOnDataLoss="false") == [50]
+    assert numbers() == [*range(10), *range(50, 100)]
+
+
+@pytest.mark.parametrize("kind", ["odradek"])
+def test_a_trigger_waits_for_the_least(
+    spark: SparkSession, bootstrap: str, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = make_topic()
+    options = {"subscribe": topic, "startingOffsets": "earliest", "minOffsetsPerTrigger": 50, "maxTriggerDelay": "10m"}
+    writer = stream(spark, "broker", bootstrap, **options).writeStream.format("noop")
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(processingTime="100 milliseconds").start()
+    try:
+        send(bootstrap, topic, numbered(0, 30, 1))
+        query.processAllAvailable()
+        assert [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]] == []
+        send(bootstrap, topic, numbered(30, 60, 1))
+        while not any(one["numInputRows"] for one in query.recentProgress):
+            query.processAllAvailable()
+        source = query.lastProgress["sources"][0]
+        assert [json.loads(source[name]) for name in ("endOffset", "latestOffset")] == 2 * [{topic: {"0": 60}}]
+    finally:
+        query.stop()
