@@ -21,6 +21,7 @@ from pipeline.schema import column_names, spark_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipeline.sink import BrokerStreamWriter, BrokerWriter
     from pipeline.stream import BrokerStreamReader
 
 
@@ -41,6 +42,16 @@ class BrokerDataSource(DataSource):
         from pipeline.stream import BrokerStreamReader
 
         return BrokerStreamReader(self.options, columns_of(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> BrokerWriter:
+        from pipeline.sink import BrokerWriter
+
+        return BrokerWriter(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> BrokerStreamWriter:  # noqa: ARG002, N802 - Spark's
+        from pipeline.sink import BrokerStreamWriter
+
+        return BrokerStreamWriter(self.options, schema)
 
 
 class RangePartition(InputPartition):
