@@ -1,0 +1,70 @@
+"""Tasks of `format("broker")` while the broker is killed and comes back: they go on, and nothing is doubled or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from client.record import TopicPartition
+from pipeline.offsets import ClusterOffsets
+from pipeline.options import batch_read_options, write_options
+from pipeline.partition_reader import read_range
+from pipeline.ranges import OffsetRange
+from pipeline.sink import write_rows
+from tests.peers import odradek
+from tests.peers.server import Server
+
+pytestmark = pytest.mark.interop
+
+COUNT = 20_000
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = odradek.prepare(tmp_path, {"num.partitions": "2"}).start()
+    yield server
+    server.kill()
+
+
+def restart(server: Server) -> None:
+    server.kill()
+    server.start()
+
+
+def rows(server: Server, restarts: int) -> Iterator[pa.RecordBatch]:
+    """Numbered values of 1 KiB, a hundred at a time; the broker is killed between some of them."""
+    for first in range(0, COUNT, 100):
+        if first and first % (COUNT // (restarts + 1)) == 0:
+            restart(server)
+        values = [b"%08d" % number * 128 for number in range(first, first + 100)]
+        yield pa.RecordBatch.from_pydict({"key": [value[:8] for value in values], "value": values})
+
+
+def test_tasks_go_on_after_a_broker_came_back(server: Server) -> None:
+    options = {"kafka.bootstrap.servers": server.bootstrap, "topic": "t", "kafka.compression.type": "lz4"}
+    write_rows(write_options(options), rows(server, restarts=3))
+    found = [number for index in range(2) for number in read(server, index)]
+    assert len(found) == COUNT
+    assert sorted(found) == list(range(COUNT))
+
+
+def read(server: Server, index: int) -> Iterator[int]:
+    """The numbers in a partition, in their order, which must be that in which they were written."""
+    options = batch_read_options(
+        {"kafka.bootstrap.servers": server.bootstrap, "subscribe": "t", "kafka.max.partition.fetch.bytes": "10000"}
+    )
+    partition = TopicPartition("t", index)
+    offsets = ClusterOffsets(options.cluster, "read_uncommitted")
+    end = offsets.latest([partition])[partition]
+    offsets.close()
+    last = -1
+    for number, batch in enumerate(read_range(options, ("offset", "value"), OffsetRange(partition, 0, end))):
+        if number in (2, 5):
+            restart(server)
+        for value in batch.column("value").to_pylist():
+            assert int(value[:8]) > last
+            last = int(value[:8])
+            yield last
