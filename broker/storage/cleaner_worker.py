@@ -1,8 +1,8 @@
 """The process that compacts: `python -m broker.storage.cleaner_worker`, started by `cleaner_process`.
 
 The work of compaction is arithmetic on every record: in the broker's own process it would hold the interpreter that
-requests wait for. So it is done here, in the processor's time that nobody else wants: jobs and files in, files and
-answers out. It logs nothing; what it finds wrong it answers.
+requests wait for. So it is done here, at the lowest priority: jobs and files in, files and answers out. It logs
+nothing; what it finds wrong it answers.
 """
 
 from __future__ import annotations
@@ -29,24 +29,13 @@ _OPEN_FILES = 16
 def main() -> None:
     """Do one job after the other, until the broker is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker gets it as well, and decides
-    _let_others_go_first()
+    os.nice(_NICENESS)
     messages: SimpleQueue[CleaningJob | GoOn] = SimpleQueue()
     Thread(target=_listen, args=(messages,), daemon=True).start()
     while True:
         job = messages.get()
         assert isinstance(job, CleaningJob)
         _work(job, messages)
-
-
-def _let_others_go_first() -> None:
-    """Take the lowest priority; on Linux also the class that gives way at once to whoever wakes up.
-
-    Niceness alone decides about shares: a thread that wakes up may wait until the turn of this process is over. Beside
-    one that only counts, the 99th percentile of an acknowledgement was 2.3 to 3.3 ms with it, 1.5 to 2.0 with this.
-    """
-    os.nice(_NICENESS)
-    if sys.platform == "linux":
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _listen(messages: SimpleQueue[CleaningJob | GoOn]) -> None:
