@@ -6,8 +6,8 @@ async with Producer("localhost:9092", compression_type="lz4") as producer:
     metadata = await sent          # RecordMetadata(topic, partition, offset, timestamp)
 ```
 `send` chooses the partition, puts the record into the batch of that partition and returns; it waits only where there is
-no metadata yet or no memory left. The way from there: `accumulator` (batches) → `sender` (requests) → `delivery` (what
-an answer means).
+no metadata yet or no memory left, and a moment where it is far ahead of the leader (`Accumulator.keep_pace`). The way
+from there: `accumulator` (batches) → `sender` (requests) → `delivery` (what an answer means).
 
 Guarantees. With the defaults (acks="all", idempotence) a record whose future has a result is in the log once, and the
 records of one partition are in the order in which they were sent, whatever connections and leaders do meanwhile.

@@ -619,6 +619,39 @@ async def test_send_waits_for_memory_in_order() -> None:
     assert log.values() == [value.ljust(1000) for value in numbers(10)]
 
 
+async def slowly(broker: Broker, request: Any) -> Any:
+    await asyncio.sleep(0.002)
+    return await broker.serve(request)
+
+
+@simulated
+async def test_send_runs_a_few_batches_ahead_of_a_slow_leader_and_no_more() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    network.brokers[1].script("Produce", *[slowly] * 200)
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0, max_in_flight=3) as producer:
+        sent = []
+        for value in numbers(200):
+            sent.append(await producer.send("t", value))
+            assert sum(not future.done() for future in sent) <= 2 * 3 + 1
+    assert log.values() == numbers(200)
+
+
+@simulated
+async def test_send_fills_the_memory_all_the_same_when_the_leader_is_silent() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    gate = Gate()
+    network.brokers[1].script("Produce", gate)
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        start = now()
+        sent = [await producer.send("t", value) for value in numbers(100)]
+        assert now() - start < 100 * 0.0051
+        assert not any(future.done() for future in sent)
+        gate.open()
+    assert log.values() == numbers(100)
+
+
 @simulated
 async def test_a_record_larger_than_the_memory_goes_alone() -> None:
     network = ScriptedNetwork()
