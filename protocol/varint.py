@@ -67,3 +67,6 @@ def _read(buffer: Buffer, position: int, bits: int) -> tuple[int, int]:
 
 SHORT_VARINTS: Final = tuple(encode_varint(value) for value in range(8192))
 """The encodings of 0 to 8191, all that take one or two bytes."""
+
+ZIGZAG: Final = tuple((value >> 1) ^ -(value & 1) for value in range(128))
+"""What the varints of one byte stand for."""

@@ -1,0 +1,111 @@
+"""Runs of records of one shape: whatever they save, the records are those that the loop for any shape finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from protocol import record_iterator
+from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD
+from protocol.errors import RemoteProtocolError
+from protocol.record_runs import SHORTEST_RUN, find_run
+from protocol.records import BatchBuilder, Record, TimestampType, iter_records, read_batch_header
+
+BASE = 1_700_000_000_000
+LENGTHS = st.sampled_from([None, 0, 1, 63, 64, 100])
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> bytearray:
+    """Stretches of records alike, one after the other."""
+    builder = BatchBuilder(timestamp_type=draw(st.sampled_from(list(TimestampType))))
+    offset, timestamp = 0, BASE
+    for _ in range(draw(st.integers(1, 4))):
+        offset += draw(st.sampled_from([0, 0, 1, 60, 8150]))
+        timestamp += draw(st.sampled_from([0, 0, 40, -2, 5000]))
+        key_length, value_length = draw(LENGTHS), draw(LENGTHS)
+        pace = draw(st.sampled_from([1, 10]))
+        headers = draw(st.sampled_from([(), (), [("a", b"1")]]))
+        for number in range(draw(st.sampled_from([1, SHORTEST_RUN, 70, 200]))):
+            letter = bytes([number % 256])
+            key = None if key_length is None else letter * key_length
+            value = None if value_length is None else letter * value_length
+            builder.append(timestamp + number // pace, key, value, headers, offset_delta=offset)
+            offset += 1
+    return builder.build(base_offset=draw(st.sampled_from([0, 1 << 40, (1 << 63) - 20000])))
+
+
+def read(data: bytes | bytearray) -> tuple[list[Record], str]:
+    """The records, and the error behind them."""
+    records: list[Record] = []
+    try:
+        for record in iter_records(data, 0, read_batch_header(data)):
+            records.append(record)  # noqa: PERF402 - those before an error count
+    except RemoteProtocolError as error:
+        return records, str(error)
+    return records, ""
+
+
+def read_without_runs(data: bytes | bytearray) -> tuple[list[Record], str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record_iterator, "find_run", lambda data, at, most: None)
+        return read(data)
+
+
+@given(batches())
+def test_runs_hold_the_same_records(data: bytearray) -> None:
+    records, error = read(data)
+    assert (records, error) == read_without_runs(data)
+    assert len(records) == read_batch_header(data).records_count
+
+
+@given(batches(), st.lists(st.tuples(st.integers(0), st.integers(1, 255)), min_size=1, max_size=3))
+def test_flipped_bits_are_found_at_the_same_record(data: bytearray, flips: list[tuple[int, int]]) -> None:
+    for at, mask in flips:
+        data[BATCH_HEADER_SIZE + at % (len(data) - BATCH_HEADER_SIZE)] ^= mask
+    assert read(data) == read_without_runs(data)
+
+
+@given(batches(), st.integers(0))
+def test_a_batch_cut_short_ends_at_the_same_record(data: bytearray, at: int) -> None:
+    size = BATCH_HEADER_SIZE + at % (len(data) - BATCH_HEADER_SIZE)
+    del data[size:]
+    data[8:12] = (size - LOG_OVERHEAD).to_bytes(4, "big")
+    assert read(data) == read_without_runs(data)
+
+
+@given(st.binary(max_size=300), st.integers(0, 20))
+@example(b"\x02\x00" * 40, 0)
+def test_noise_is_no_error(data: bytes, at: int) -> None:
+    run = find_run(data, at, 512)
+    assert run is None or run.records_count * run.size <= len(data) - at
+
+
+def section(count: int, **fields: Any) -> bytes:
+    builder = BatchBuilder()
+    for number in range(count):
+        builder.append(BASE + number // 10, None, b"%03d" % number, **fields)
+    return bytes(builder.build()[BATCH_HEADER_SIZE:])
+
+
+def test_a_run_ends_where_offsets_take_another_byte() -> None:
+    data = section(200)
+    first = find_run(data, 0, 512)
+    assert first is not None
+    assert first.records_count == 64
+    assert first.values[63] == b"063"
+    second = find_run(data, 64 * first.size, 512)
+    assert second is not None
+    assert (second.first_offset, second.records_count) == (64, 136)
+    assert second.values == [b"%03d" % number for number in range(64, 200)]
+    assert find_run(data, 0, 30) == first._replace(
+        records_count=30, time_deltas=first.time_deltas[:30], keys=[None] * 30, values=first.values[:30]
+    )
+
+
+@pytest.mark.parametrize(("count", "fields"), [(SHORTEST_RUN - 1, {}), (100, {"headers": [("a", b"1")]})])
+def test_what_is_short_or_not_plain_is_no_run(count: int, fields: dict[str, Any]) -> None:
+    assert find_run(section(count, **fields), 0, 512) is None
