@@ -7,6 +7,7 @@
 | `produce` | `send` for every record, none awaited, then `flush` |
 | `produce-keyed` | the same, each with one of 100,000 keys |
 | `consume` | lists, as many records in each as the client gives by default (aiokafka: `getmany`) |
+| `consume-varied` | the same, of a topic whose records are of various lengths |
 | `iterate` | record by record: `async for`, with kafka-python `for` |
 | `latency` | 250 records a second, each from `send` to its acknowledgement |
 | `end-to-end` | the same, each from `send` until a consumer in this process has it |
@@ -264,18 +265,21 @@ WORK: dict[tuple[str, str], Work] = {
     ("odradek", "produce"): odradek_produce,
     ("odradek", "produce-keyed"): lambda task: odradek_produce(task, keyed=True),
     ("odradek", "consume"): odradek_consume,
+    ("odradek", "consume-varied"): odradek_consume,
     ("odradek", "iterate"): odradek_iterate,
     ("odradek", "latency"): odradek_latency,
     ("odradek", "end-to-end"): odradek_end_to_end,
     ("aiokafka", "produce"): aiokafka_produce,
     ("aiokafka", "produce-keyed"): lambda task: aiokafka_produce(task, keyed=True),
     ("aiokafka", "consume"): aiokafka_consume,
+    ("aiokafka", "consume-varied"): aiokafka_consume,
     ("aiokafka", "iterate"): aiokafka_iterate,
     ("aiokafka", "latency"): aiokafka_latency,
     ("aiokafka", "end-to-end"): aiokafka_end_to_end,
     ("kafka-python", "produce"): kafka_python_produce,
     ("kafka-python", "produce-keyed"): lambda task: kafka_python_produce(task, keyed=True),
     ("kafka-python", "consume"): kafka_python_consume,
+    ("kafka-python", "consume-varied"): kafka_python_consume,
     ("kafka-python", "iterate"): kafka_python_iterate,
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,8 @@ from itertools import product
 from benchmarks.side_by_side import load
 from benchmarks.side_by_side.contest import Contest, Side
 from benchmarks.side_by_side.results import Row, Sample
+from protocol.compression import Codec
+from protocol.records import BatchBuilder
 
 CLIENTS = ("odradek", "aiokafka", "kafka-python")
 ASYNCHRONOUS = ("odradek", "aiokafka")
@@ -37,6 +40,8 @@ def consume_rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
     for record_bytes, codec in QUICK_CASES if quick else CASES:
         for work in ("consume", "iterate"):
             yield from _compared(contest, work, record_bytes, codec, RECORDS // 4 if quick else RECORDS)
+    if not quick:
+        yield from _compared(contest, "consume-varied", 100, "none", RECORDS)
 
 
 def latency_rows(contest: Contest, *, quick: bool) -> Iterator[Row]:
@@ -51,9 +56,9 @@ def _compared(
     contest: Contest, work: str, record_bytes: int, codec: str, records: int, clients: Sequence[str] = CLIENTS
 ) -> Iterator[Row]:
     topic = contest.new_topic(4 if work.startswith("produce") else 1)
-    if work in {"consume", "iterate"}:
+    if work.startswith(("consume", "iterate")):
         for side in contest.sides:
-            _fill(side, topic, record_bytes, codec, records)
+            _fill(side, topic, record_bytes, codec, records, varied=work == "consume-varied")
 
     def of(client: str) -> tuple[str, Callable[[Side], Sample]]:
         name = f"{client}: {work} {record_bytes} B, {codec}"
@@ -63,10 +68,16 @@ def _compared(
     contest.delete_topic(topic)
 
 
-def _fill(side: Side, topic: str, record_bytes: int, codec: str, records: int) -> None:
-    """Batches of some 16 KiB, as producers make them."""
+def _fill(side: Side, topic: str, record_bytes: int, codec: str, records: int, *, varied: bool) -> None:
+    """Batches of some 16 KiB, as producers make them; of `varied` lengths: by half shorter to by half longer."""
     per_batch = 16_384 // record_bytes
-    frame = load.produce_frame(topic, [0], load.batch(per_batch, record_bytes, codec))
+    batch = load.batch(per_batch, record_bytes, codec)
+    if varied:
+        chance, builder = random.Random(1), BatchBuilder(Codec[codec.upper()])
+        for _ in range(per_batch):
+            builder.append(0, None, chance.randbytes(chance.randrange(record_bytes // 2, record_bytes * 3 // 2)))
+        batch = bytes(builder.build())
+    frame = load.produce_frame(topic, [0], batch)
     load.repeat(side.port, frame, -(-records // per_batch))
 
 
