@@ -16,8 +16,17 @@ WORKERS ?= auto
 GROUPS  ?=
 COMMIT  ?= HEAD~1
 
+# What `make compile` compiles: what every Produce and Fetch runs. A module whose msgspec classes need a keyword (other than
+# `frozen` and `gc`, which forbid or save something) cannot be here: mypyc drops them.
+COMPILED := broker/histogram.py broker/handlers/fetch.py broker/handlers/produce.py broker/replication/log_appender.py \
+    broker/replication/partition.py broker/server/connection.py broker/server/dispatch.py broker/server/flow_control.py \
+    broker/storage/descriptors.py broker/storage/log.py broker/storage/log_file.py broker/storage/log_reader.py \
+    broker/storage/log_slice.py broker/storage/segment.py broker/storage/segment_indexes.py \
+    broker/storage/segmented_log.py broker/storage/segments.py broker/storage/validation.py \
+    protocol/batch_header.py protocol/framing.py protocol/header.py
+
 .DEFAULT_GOAL := help
-.PHONY: help run demo setup test lint format types contracts docs crash fuzz pipeline-cluster coverage check bench bench-quick compare clean
+.PHONY: help run demo setup test lint format types contracts docs crash fuzz pipeline-cluster coverage check bench bench-quick compare compile uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -93,5 +102,14 @@ bench-quick: $(VENV)/.bench ## A few kinds of it in two minutes; writes nothing
 compare: $(VENV)/.bench ## This tree beside an earlier commit: is anything slower? (COMMIT=HEAD~1)
 	$(BIN)/python -m benchmarks.side_by_side --against $(COMMIT)
 
-clean: ## Remove what the other targets made, apart from the broker's log
+compile: $(VENV)/.everything uncompile ## Compile the hottest modules in place: a third less processor time a request (needs a C compiler)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77'
+	MYPYC_OPT_LEVEL=3 $(BIN)/mypyc $(COMPILED)
+
+# A compiled module hides its Python file, whatever is changed in there.
+uncompile: ## Run the Python files again
+	@find broker protocol -name '*.so' -delete
+	@rm -f *__mypyc.*.so
+
+clean: uncompile ## Remove what the other targets made, apart from the broker's log
 	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist *.egg-info

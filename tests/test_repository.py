@@ -125,3 +125,13 @@ def test_the_license_is_the_one_declared() -> None:
     declared = tomllib.loads(text("pyproject.toml"))["project"]["license"]
     assert declared == "Apache-2.0"
     assert "Version 2.0, January 2004" in text("LICENSE")
+
+
+def test_what_make_compile_compiles_is_there_and_keeps_its_meaning() -> None:
+    listed = re.search(r"^COMPILED := (.*?[^\\])\n", text("Makefile"), re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    modules = re.findall(r"\S+\.py", listed[1])
+    assert len(modules) > 10
+    for module in modules:
+        for keywords in re.findall(r"\(msgspec\.Struct((?:, \w+=\w+)*)\):", text(module)):
+            assert set(re.findall(r"(\w+)=", keywords)) <= {"frozen", "gc"}, f"mypyc drops keywords of {module}"

@@ -63,6 +63,7 @@ def main() -> int:
 
 def _measure(asked: argparse.Namespace, run: Run, finished: list[Part]) -> None:
     """Add rows to the run, and each part that has come to its end to `finished`."""
+    build = report.build()
     with (
         tempfile.TemporaryDirectory(prefix="side-by-side-") as directory,
         _source_tree(asked.against) as tree,
@@ -70,9 +71,9 @@ def _measure(asked: argparse.Namespace, run: Run, finished: list[Part]) -> None:
     ):
         for part in asked.parts:
             for row in GROUPS[part.group][part.name](contest, quick=asked.quick):
-                row.part, row.measured = part.name, run.stamp
+                row.group, row.part, row.measured = part.group + build, part.name, run.stamp
                 run.rows.append(row)
-            finished.append(part)
+            finished.append(Part(part.group + build, part.name))
 
 
 def _arguments() -> argparse.Namespace:

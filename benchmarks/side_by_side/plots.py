@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from benchmarks.side_by_side.report import COMPILED
 from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups
 
 _GROWTH_FIGURES = ("rate", "p50_us", "p99_us")
@@ -19,12 +20,11 @@ def draw(run: Run, directory: Path) -> dict[str, list[str]]:
     directory.mkdir(parents=True, exist_ok=True)
     by_group = groups(run.rows)
     drawn: dict[str, list[str]] = {}
-    if rows := by_group.get("raw"):
-        drawn["raw"] = [_ratios(rows, directory, "raw")]
+    for group, name in (("raw", "raw"), (f"raw{COMPILED}", "raw-compiled"), ("official", "official")):
+        if rows := by_group.get(group):
+            drawn[group] = [_ratios(rows, directory, name)]
     if rows := by_group.get("growth"):
         drawn["growth"] = [_series(rows, run.baseline, directory, "growth")]
-    if rows := by_group.get("official"):
-        drawn["official"] = [_ratios(rows, directory, "official")]
     return drawn
 
 

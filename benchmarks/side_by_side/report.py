@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups
 from tests.peers.java import KAFKA_VERSION
 
 RESULTS = "RESULTS.md"
+COMPILED = ", compiled"
+"""What the groups' names end with when the broker that was measured had compiled modules (`make compile`)."""
 NUMBERS = "results.json"
 
 _CLIENTS = "clients"
@@ -40,6 +43,12 @@ _SUMMARY = (
 def begin(baseline: str, rounds: int, seconds: float) -> Run:
     """A run of today on this machine, without rows."""
     return Run(datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), baseline, _machine(), _versions(), rounds, seconds)
+
+
+def build() -> str:
+    """COMPILED, if the hottest modules of this tree are compiled; else nothing."""
+    found = find_spec("broker.storage.log")
+    return COMPILED if found is not None and str(found.origin).endswith(".so") else ""
 
 
 def _machine() -> dict[str, str]:
@@ -106,8 +115,13 @@ def write(run: Run, directory: Path, finished: Collection[tuple[str, str]], orde
     directory.mkdir(parents=True, exist_ok=True)
     if (directory / NUMBERS).exists():
         run.take_over(Run.load(directory / NUMBERS), finished)
-    places = {part: place for place, part in enumerate(order)}
-    run.rows.sort(key=lambda row: places.get((row.group, row.part), len(places)))
+    places = {tuple(part): place for place, part in enumerate(order)}
+
+    def place(row: Row) -> tuple[bool, int]:
+        group = row.group.removesuffix(COMPILED)
+        return row.group != group, places.get((group, row.part), len(places))
+
+    run.rows.sort(key=place)
     run.save(directory / NUMBERS)
     pictures = plots.draw(run, directory / "plots")
     (directory / RESULTS).write_text("\n".join(page(run, pictures)) + "\n")
@@ -133,18 +147,23 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
     yield from summary(run.rows)
     for group, rows in groups(run.rows).items():
         yield ""
-        yield f"## {_TITLES[group]}"
+        yield f"## {_title(group)}"
         yield ""
         for stamp, count in Counter(row.measured for row in rows).items():
             yield f"Measured {stamp} ({count} kinds of work, {_rounds(rows, stamp)} rounds)."
             yield ""
         for picture in pictures.get(group, []):
-            yield f"![{_TITLES[group]}](plots/{picture})"
+            yield f"![{_title(group)}](plots/{picture})"
             yield ""
         yield from _table(rows, run.baseline)
         if group == _CLIENTS:
             yield ""
             yield from _client_table(rows)
+
+
+def _title(group: str) -> str:
+    plain = group.removesuffix(COMPILED)
+    return _TITLES[plain] + (" (hottest modules compiled, see `make compile`)" if plain != group else "")
 
 
 def summary(rows: Iterable[Row]) -> Iterator[str]:
@@ -155,7 +174,8 @@ def summary(rows: Iterable[Row]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for row in rows:
         if row.goals:
-            yield f"| {row.work} | {' | '.join(_summed_up(row, figures) for figures in _SUMMARY)} |"
+            build = COMPILED if row.group.endswith(COMPILED) else ""
+            yield f"| {row.work}{build} | {' | '.join(_summed_up(row, figures) for figures in _SUMMARY)} |"
 
 
 def _summed_up(row: Row, figures: Collection[str]) -> str:

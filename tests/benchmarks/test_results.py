@@ -112,3 +112,14 @@ def test_the_summary_has_the_ratios_with_their_goals() -> None:
 def test_two_zeros_are_equal() -> None:
     assert row([0], [0], "p99_ms", goal=1).reaches("p99_ms")
     assert not row([0], [1], "p99_ms", goal=1).reaches("p99_ms")
+
+
+def test_a_compiled_broker_has_tables_of_its_own_behind_the_others(tmp_path: Path) -> None:
+    compiled, plain = measured("fetch", "fetch", 3), measured("fetch", "fetch", 2)
+    compiled.group += report.COMPILED
+    order = [("raw", "fetch")]
+    report.write(run(compiled), tmp_path, [(compiled.group, "fetch")], order)
+    report.write(run(plain), tmp_path, [("raw", "fetch")], order)
+    assert [each.ratio("rate") for each in Run.load(tmp_path / "results.json").rows] == [2, 3]
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert page.index("## The broker alone, under prepared requests\n") < page.index("(hottest modules compiled")
