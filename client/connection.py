@@ -31,6 +31,7 @@ from client.errors import (
     BrokerUnreachableError,
     ClientError,
     ClosedError,
+    ConfigurationError,
     ConnectionLostError,
     NotKafkaError,
     RequestTimeoutError,
@@ -38,7 +39,7 @@ from client.errors import (
 )
 from protocol import codec
 from protocol.api import NAMES, by_key
-from protocol.errors import ProtocolError, RemoteProtocolError
+from protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from protocol.framing import FrameReader, ReceiveArena
 from protocol.header import API_VERSIONS_KEY, RequestHeader, decode_response, encode_request_header
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -137,7 +138,8 @@ class Connection(asyncio.BufferedProtocol):
 
         `version` defaults to the highest that both sides know; `timeout` (s) to `request_timeout_ms`. The future fails
         with a TransportError when no answer comes. Cancelling it does not unsend the request. Raises
-        UnsupportedVersionError and LocalProtocolError; nothing was sent then.
+        UnsupportedVersionError, and ConfigurationError for a number that is too large for the protocol; nothing was
+        sent then.
         """
         future: asyncio.Future[R] = self._loop.create_future()
         if not self.is_open:
@@ -235,7 +237,11 @@ class Connection(asyncio.BufferedProtocol):
         frame = bytearray(_SIZE.size)
         header = RequestHeader(api_key, version, correlation_id, self._client_id)
         frame += encode_request_header(header, 2 if declared.is_flexible(version) else 1)
-        codec.encode_into(request, version, frame)
+        try:
+            codec.encode_into(request, version, frame)
+        except LocalProtocolError as error:
+            cure = "Give a value that the protocol has room for"
+            raise ConfigurationError(f"send {NAMES[api_key]}", str(error), cure, broker=self.name) from error
         _SIZE.pack_into(frame, 0, len(frame) - _SIZE.size)
         return api_key, version, frame
 

@@ -24,7 +24,10 @@ async def run(arguments: argparse.Namespace) -> int:
     from client.consumer import Consumer
     from client.errors import ClientError
 
-    settings: dict[str, Any] = {"auto_offset_reset": "latest" if arguments.from_latest else "earliest"}
+    settings: dict[str, Any] = {
+        "auto_offset_reset": "latest" if arguments.from_latest else "earliest",
+        "default_api_timeout_ms": arguments.timeout_ms,  # a topic that is misspelt should not take a minute to tell
+    }
     try:
         settings |= client_settings(arguments, Consumer)
         async with Consumer(arguments.bootstrap_server, **settings) as consumer:

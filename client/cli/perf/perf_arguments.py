@@ -8,6 +8,8 @@ from client.cli.argument_types import not_negative, positive
 from client.cli.connection_arguments import add_connection_arguments, add_topic_argument
 from client.cli.tables import add_json_argument
 
+_LARGEST_RECORD = 1 << 30  # ten times what brokers take by default (socket.request.max.bytes)
+
 
 def add_perf_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection_arguments(parser)
@@ -31,8 +33,19 @@ def add_perf_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_sending_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--record-size", type=positive, default=100, metavar="BYTES", help="of random letters (default: %(default)s)"
+        "--record-size",
+        type=_record_size,
+        default=100,
+        metavar="BYTES",
+        help="of random letters (default: %(default)s)",
     )
     parser.add_argument(
         "--throughput", type=float, default=-1, metavar="N", help="records a second; -1: as fast as it goes (default)"
     )
+
+
+def _record_size(text: str) -> int:
+    size = positive(text)
+    if size > _LARGEST_RECORD:
+        raise argparse.ArgumentTypeError(f"{text} bytes are more than any broker takes at once")
+    return size

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from client import Admin, NewTopic
 from tests.client.cli.commands import run, run_json
 from tests.client.conftest import MakeTopic
 
@@ -78,8 +79,29 @@ async def test_the_version_is_that_of_the_package() -> None:
         (("groups", "list", "--state", "stable,Foo"), "argument --state: there is no Foo: there are Prep"),
         (("groups", "list", "--type", "Foo"), "argument --type: there is no Foo: there are classic, consumer, "),
         (("perf", "e2e", "--topic", "t", "--num-records", "1", "--record-size", "15"), "--record-size is at least 16"),
+        (
+            ("perf", "produce", "--topic", "t", "--num-records", "1", "--record-size", "9999999999"),
+            "more than any broker",
+        ),
     ],
 )
 async def test_a_value_that_cannot_be_is_refused_and_named(arguments: tuple[str, ...], complaint: str) -> None:
     _, err = await run(*arguments, status=2)
     assert complaint in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("create", "--topic", "new", "--partitions", "99999999999"),
+        ("create", "--topic", "new", "--replication-factor", "99999"),
+        ("create", "--topic", "new", "--replica-assignment", "99999999999"),
+        ("delete-records", "--topic", "new", "--partition", "0", "--before-offset", "9" * 20),
+    ],
+)
+async def test_a_number_that_the_protocol_has_no_room_for_is_told(bootstrap: str, arguments: tuple[str, ...]) -> None:
+    async with Admin(bootstrap) as admin:
+        await admin.create_topics([NewTopic("new")])
+    _, err = await run("topics", *arguments, "--bootstrap-server", bootstrap, status=1)
+    assert "cannot carry one of its values" in err
+    assert err.count("\n") == 1

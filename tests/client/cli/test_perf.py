@@ -92,6 +92,9 @@ async def test_what_cannot_be_measured_is_told(bootstrap: str, topic: str, tmp_p
     assert "MESSAGE_TOO_LARGE" in err
     _, err = await run("perf", "e2e", *at, "--record-size", "2000000", "--throughput", "10", status=1)
     assert "MESSAGE_TOO_LARGE" in err
+    unknown = ("perf", "consume", "--bootstrap-server", bootstrap, "--topic", f"{topic}-typo", "--num-records", "1")
+    _, err = await run(*unknown, "--timeout-ms", "200", status=1)
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in err
     _, err = await run("perf", "brew", status=2)
     assert err.startswith("usage: ")
     _, err = await run("perf", "consume", *at, "--warmup-records", "5", status=2)
