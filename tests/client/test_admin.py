@@ -167,9 +167,12 @@ async def test_configs_are_described_with_sources_synonyms_and_documentation(adm
 
 async def test_configs_of_a_broker_that_is_not_there(admin: Admin) -> None:
     resource = ConfigResource.broker(77)
-    outcome = (await admin.describe_configs([resource], timeout_ms=300))[resource]
-    assert isinstance(outcome, Exception)
-    assert "broker 77 is not in the cluster's metadata" in str(outcome)
+    outcome = (await admin.describe_configs([resource]))[resource]
+    assert str(outcome) == (
+        "describe configs of broker 77: the cluster has no broker 77 (it has 1). Check its id, and that it runs"
+    )
+    logs = (await admin.describe_log_dirs([1, 77])).failed
+    assert {node_id: "no broker 77" in str(error) for node_id, error in logs.items()} == {77: True}
     with pytest.raises(ConfigurationError, match="'one' is not a node id"):
         await admin.describe_configs([ConfigResource(ResourceType.BROKER, "one")])
 
