@@ -15,6 +15,8 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from client.cli.terminal import is_terminal
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL = "local"
+_CALLING = "An error occurred while calling"  # what Py4J puts before an exception of the JVM
 
 
 @contextmanager
@@ -41,12 +44,13 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
     settings = {"spark.ui.showConsoleProgress": str(is_terminal(sys.stderr)).lower(), **dict(arguments.conf)}
     spark = SparkSession.getActiveSession()
     is_ours = spark is None
+    archives = TemporaryDirectory()  # workers fetch the archive when they begin, so it stays as long as the session
     try:
         if spark is not None:
             register(spark)
         spark = spark or session(app_name=f"odradek-{job}", master=arguments.master, config=settings)
         spark.sparkContext.setLogLevel("ERROR")
-        _send_code(spark)
+        _send_code(spark, Path(archives.name))
         yield spark
     except JavaMissingError as error:
         raise JobError(str(error)) from error
@@ -55,21 +59,18 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
     finally:
         if is_ours and spark is not None:
             spark.stop()
+        archives.cleanup()
 
 
-def _send_code(spark: SparkSession) -> None:
+def _send_code(spark: SparkSession, directory: Path) -> None:
     """Workers on other machines get our packages; what these need must be installed there (docs/pipeline.md)."""
     if str(spark.sparkContext.master).startswith(_LOCAL):
         return
-    import tempfile
-    from pathlib import Path
-
     from pipeline.jobs.package import write_package
 
-    with tempfile.TemporaryDirectory() as directory:
-        archive = Path(directory) / "odradek.zip"
-        write_package(archive)
-        spark.sparkContext.addPyFile(str(archive))
+    archive = directory / "odradek.zip"
+    write_package(archive)
+    spark.sparkContext.addPyFile(str(archive))
 
 
 def cause_of(error: Exception) -> str:
@@ -82,6 +83,8 @@ def cause_of(error: Exception) -> str:
         for line in lines[starts[-1] + 1 :]:
             if not line.startswith((" ", "\t")):
                 return line.strip()
+    if lines[0].startswith(_CALLING) and len(lines) > 1:
+        return lines[1].removeprefix(": ")
     return lines[0]
 
 

@@ -82,6 +82,7 @@ def test_the_cause_is_told_and_not_the_traceback() -> None:
     )
     assert cause_of(error) == "ValueError: d/t-0/0.log is cut off"
     assert cause_of(RuntimeError("[PATH_NOT_FOUND] no such path\n  more")) == "[PATH_NOT_FOUND] no such path"
+    assert cause_of(RuntimeError("An error occurred while calling o1.x.\n: a.B: it broke\n\tat")) == "a.B: it broke"
     assert cause_of(RuntimeError()) == "RuntimeError"
 
 
