@@ -36,7 +36,7 @@ Totals = dict[tuple[str, int], int]
 """Cents by zone and the start of the hour (seconds since 1970)."""
 
 _STREAM = "stream"
-_BATCHES = 6  # that the trips are cut into, so that there is a middle to be killed in
+_BATCHES = 5  # that the trips are cut into, so that there is a middle to be killed in
 _POLLED_S = 0.1
 
 

@@ -36,13 +36,11 @@ _TRIP = "trip BIGINT, zone STRING, at BIGINT, cents BIGINT"
 
 
 def parse(records: DataFrame) -> DataFrame:
-    """The trips in the records of their topic: `at` as a timestamp, zone, cents."""
+    """The trips in the records of their topic: trip, zone, cents, and `at` as a timestamp."""
     from pyspark.sql import functions as f
 
-    trip = f.from_json(f.col("value").cast("string"), _TRIP)
-    return records.select(trip.alias("trip")).select(
-        f.timestamp_seconds("trip.at").alias("at"), "trip.zone", "trip.cents"
-    )
+    parsed = records.select(f.from_json(f.col("value").cast("string"), _TRIP).alias("record"))
+    return parsed.select("record.*").withColumn("at", f.timestamp_seconds("at"))
 
 
 def revenue(trips: DataFrame) -> DataFrame:
@@ -52,9 +50,9 @@ def revenue(trips: DataFrame) -> DataFrame:
     return (
         trips.withWatermark("at", f"{WATERMARK_S} seconds")
         .groupBy(f.window("at", f"{WINDOW_S} seconds"), "zone")
-        .agg(f.sum("cents").alias("cents"))
+        .agg(f.sum("cents").alias("cents"), f.max("trip").alias("trip"))
+        .where("trip >= 0")  # of a sum, so that Spark does not drop the closing records before they move the watermark
         .select("zone", f.col("window.start").alias("hour"), "cents")
-        .where("zone != ''")
     )
 
 
