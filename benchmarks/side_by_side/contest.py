@@ -6,7 +6,8 @@ with Contest(directory, tree=None, rounds=5, seconds=4) as contest:
 ```
 
 Before the first row of a run both brokers get `warm_up`: for so long Kafka's byte code runs slowly, until Java's
-compilers are through with it. And `measure` is called once for each side before anything counts.
+compilers are through with it. And `measure` is called once for each side before anything counts, unless what it starts
+is new in every round.
 """
 
 from __future__ import annotations
@@ -161,19 +162,26 @@ class Contest:
         *,
         goals: Mapping[str, float] = {},
         x: float | None = None,
+        uncounted: bool = True,
     ) -> Row:
-        """Take turns, and report a line of it."""
-        [row] = self.rows(group, {work: measure}, goals=goals, x=x)
+        """Take turns, after an `uncounted` round if wanted, and report a line of it."""
+        [row] = self.rows(group, {work: measure}, goals=goals, x=x, uncounted=uncounted)
         return row
 
     def rows(
-        self, group: str, works: Mapping[str, Measure], *, goals: Mapping[str, float] = {}, x: float | None = None
+        self,
+        group: str,
+        works: Mapping[str, Measure],
+        *,
+        goals: Mapping[str, float] = {},
+        x: float | None = None,
+        uncounted: bool = True,
     ) -> list[Row]:
         """The same for several kinds of work that take turns within a round, to be compared with each other."""
         self.warm_up()
         goals = {} if self.tree else goals
         rows = {work: Row(group, work, {side.name: [] for side in self.sides}, dict(goals), x) for work in works}
-        for counted in (False, *(True,) * self.rounds):
+        for counted in (*(False,) * uncounted, *(True,) * self.rounds):
             for work, measure in works.items():
                 for side in self.sides:
                     sample = measure(side)

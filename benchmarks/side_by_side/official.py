@@ -1,7 +1,8 @@
 """The clients that people use: Kafka's performance tools in Java, and librdkafka through confluent-kafka.
 
 They are slower than either broker on two cores, so their rate says less than the broker's CPU beside it. A Java run's
-start is not in its numbers; the broker's CPU counts from before the run to its end.
+start is not in its numbers; the broker's CPU counts from before the run to its end. Every round is a process of its
+own, which a round before it would not warm; the brokers are warm.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _java_producer(contest: Contest, record_bytes: int, batch_bytes: int, acks: 
         return with_cpu_per_gb(side, size, lambda: produce(side, topic, record_bytes, batch_bytes, acks, codec, size))
 
     work = f"Java producer, {record_bytes} B, batch.size {batch_bytes // 1024} KiB, acks={acks}, {codec}"
-    row = contest.row("official", work, measure, goals=GOALS)
+    row = contest.row("official", work, measure, goals=GOALS, uncounted=False)
     contest.delete_topic(topic)
     return row
 
@@ -94,7 +95,9 @@ def _consumers(contest: Contest, record_bytes: int, size: int) -> Iterator[Row]:
         produce(side, topic, record_bytes, 262_144, "1", "none", size)
     for work, consume in (("Java", _java_consumer), ("librdkafka", _librdkafka_consumer)):
         measure = partial(_consume, consume, topic=topic, record_bytes=record_bytes, size=size)
-        yield contest.row("official", f"{work} consumer, {record_bytes} B", measure, goals=CONSUMER_GOALS)
+        yield contest.row(
+            "official", f"{work} consumer, {record_bytes} B", measure, goals=CONSUMER_GOALS, uncounted=False
+        )
     contest.delete_topic(topic)
 
 
@@ -124,7 +127,9 @@ def _librdkafka_producer(contest: Contest, record_bytes: int, size: int) -> Row:
     def measure(side: Side) -> Sample:
         return with_cpu_per_gb(side, size, lambda: _client(side, "confluent", "produce", topic, record_bytes, size))
 
-    row = contest.row("official", f"librdkafka producer, {record_bytes} B, acks=all", measure, goals=GOALS)
+    row = contest.row(
+        "official", f"librdkafka producer, {record_bytes} B, acks=all", measure, goals=GOALS, uncounted=False
+    )
     contest.delete_topic(topic)
     return row
 
@@ -150,7 +155,9 @@ def _end_to_end(contest: Contest, *, quick: bool) -> Iterator[Row]:
             raise RuntimeError(f"EndToEndLatency printed {printed[-500:]!r}")
         return {name: float(value) for name, value in found.groupdict().items()}
 
-    yield contest.row("official", "Java, end to end, acks=1", measure, goals={"mean_ms": 1.0, "p99_ms": 1.0})
+    yield contest.row(
+        "official", "Java, end to end, acks=1", measure, goals={"mean_ms": 1.0, "p99_ms": 1.0}, uncounted=False
+    )
     contest.delete_topic(topic)
 
 
