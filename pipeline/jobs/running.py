@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -64,7 +65,8 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
 
 def _send_code(spark: SparkSession, directory: Path) -> None:
     """Workers on other machines get our packages; what these need must be installed there (docs/pipeline.md)."""
-    if str(spark.sparkContext.master).startswith(_LOCAL):
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # then spark-submit was given it, by --py-files
+    if is_submitted or str(spark.sparkContext.master).startswith(_LOCAL):
         return
     from pipeline.jobs.package import write_package
 

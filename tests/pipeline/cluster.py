@@ -56,7 +56,7 @@ def main() -> int:
         _output([sys.executable, "-m", "pipeline", "package", archive])
         submit = [str(SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", archive]
         submit += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
-        assert json.loads(_output([*submit, str(ROOT / "pipeline" / "__main__.py"), *job])) == expected
+        assert _object_in(_output([*submit, str(ROOT / "pipeline" / "__main__.py"), *job])) == expected
         print("spark-submit: as expected")
         script = Path(scratch, "where.py")
         script.write_text(_WHERE)
@@ -111,6 +111,12 @@ def _output(command: list[str]) -> str:
     )
     assert finished.returncode in (0, 1), command
     return finished.stdout
+
+
+def _object_in(output: str) -> object:
+    """The JSON object of a job under spark-submit, which mixes standard error into the output."""
+    found, _ = json.JSONDecoder().raw_decode(output[output.index("{") :])
+    return found
 
 
 def _environment() -> dict[str, str]:
