@@ -8,6 +8,7 @@ PORT    ?= 9092
 DATA    ?= data
 CYCLES  ?= 1000
 SECONDS ?= 600
+KILLS   ?= 10
 
 # How many processes run the tests: as many as there are processors, up to four, for each may start a Java machine.
 WORKERS ?= auto
@@ -26,7 +27,7 @@ COMPILED := broker/histogram.py broker/handlers/fetch.py broker/handlers/produce
     protocol/batch_header.py protocol/framing.py protocol/header.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo setup test lint format types contracts docs crash fuzz pipeline-cluster coverage check bench bench-quick compare compile uncompile clean
+.PHONY: help run demo setup test lint format types contracts docs crash crash-streams fuzz pipeline-cluster coverage check bench bench-quick compare compile uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -82,6 +83,9 @@ crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer,
 
 fuzz: $(VENV)/.everything ## Throw spoiled requests at a broker, and check that nothing comes of it (SECONDS=600)
 	$(BIN)/python -m tests.fuzz.listener --seconds $(SECONDS)
+
+crash-streams: $(VENV)/.everything ## Kill a streaming query and its workers again and again, and count what it has copied (KILLS=10)
+	$(BIN)/python -m tests.pipeline.kill_streams --kills $(KILLS)
 
 pipeline-cluster: $(VENV)/.everything ## Jobs of the pipeline on a Spark master with two workers, packaged as for a cluster
 	$(BIN)/python -m tests.pipeline.cluster

@@ -1,0 +1,35 @@
+"""A streaming query as a process of its own, to be killed: `python -m tests.pipeline.streaming_job BROKER TOPIC DIR`.
+
+It copies a topic into Parquet files under DIR, in small batches, until it is killed; with `--drain`, until it has read
+what is there. A task that fails is tried again three times, for its worker may be what is killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pipeline import session
+from tests.pipeline.tables import stream
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bootstrap")
+    parser.add_argument("topic")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--drain", action="store_true")
+    arguments = parser.parse_args()
+    config = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+    spark = session("streaming job", master="local[2,4]", config=config)
+    options = {"subscribe": arguments.topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 500}
+    writer = stream(spark, "broker", arguments.bootstrap, **options).writeStream.format("parquet")
+    writer = writer.option("path", str(arguments.directory / "out"))
+    writer = writer.option("checkpointLocation", str(arguments.directory / "checkpoint"))
+    if arguments.drain:
+        writer = writer.trigger(availableNow=True)
+    writer.start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
