@@ -261,6 +261,43 @@ def kafka_python_iterate(task: Task) -> Measured:
     return measured
 
 
+# librdkafka, of which `official` tells.
+
+
+def confluent_produce(task: Task) -> Measured:
+    from confluent_kafka import Producer
+
+    value = task.value
+    producer = Producer({
+        "bootstrap.servers": task.bootstrap, "compression.type": task.codec, "linger.ms": 5, "enable.idempotence": True,
+        "queue.buffering.max.messages": 100_000,
+    })  # fmt: skip
+    start = _now()
+    for _ in range(task.records):
+        while True:
+            try:
+                producer.produce(task.topic, value)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()
+    return _rate(task, start)
+
+
+def confluent_consume(task: Task) -> Measured:
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": task.bootstrap, "group.id": "benchmark", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(task.topic, 0, OFFSET_BEGINNING)])
+    start = _now()
+    seen = 0
+    while seen < task.records:
+        seen += len(consumer.consume(10_000, timeout=1))
+    measured = _rate(task, start)
+    consumer.close()
+    return measured
+
+
 WORK: dict[tuple[str, str], Work] = {
     ("odradek", "produce"): odradek_produce,
     ("odradek", "produce-keyed"): lambda task: odradek_produce(task, keyed=True),
@@ -281,6 +318,8 @@ WORK: dict[tuple[str, str], Work] = {
     ("kafka-python", "consume"): kafka_python_consume,
     ("kafka-python", "consume-varied"): kafka_python_consume,
     ("kafka-python", "iterate"): kafka_python_iterate,
+    ("confluent", "produce"): confluent_produce,
+    ("confluent", "consume"): confluent_consume,
 }
 
 

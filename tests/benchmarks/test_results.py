@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.side_by_side import report
+from benchmarks.side_by_side import clients, report
+from benchmarks.side_by_side.client_work import WORK
 from benchmarks.side_by_side.results import BASELINE, ODRADEK, Row, Run, Sample
 
 
@@ -123,3 +124,8 @@ def test_a_compiled_broker_has_tables_of_its_own_behind_the_others(tmp_path: Pat
     assert [each.ratio("rate") for each in Run.load(tmp_path / "results.json").rows] == [2, 3]
     page = (tmp_path / "RESULTS.md").read_text()
     assert page.index("## The broker alone, under prepared requests\n") < page.index("(hottest modules compiled")
+
+
+def test_there_is_a_program_for_each_client_that_is_measured() -> None:
+    works = {(client, work) for client in clients.CLIENTS for work in ("produce", "consume", "iterate")}
+    assert works | {("confluent", "produce"), ("confluent", "consume")} <= WORK.keys()
