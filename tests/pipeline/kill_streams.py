@@ -102,6 +102,14 @@ def run(bootstrap: str, directory: Path, kills: int, chance: Random) -> int:
     """Send, kill, and read the rest; returns how many records were sent."""
     query = Query(bootstrap, directory)
     query.start()
+    try:
+        return _kill(query, bootstrap, kills, chance)
+    finally:
+        if query.process.poll() is None:
+            query.kill_driver()
+
+
+def _kill(query: Query, bootstrap: str, kills: int, chance: Random) -> int:
     sent = 0
     for kill in range(kills):
         sent = send(bootstrap, sent)
