@@ -231,7 +231,7 @@ _CLASSES: dict[ErrorCode, type[BrokerError]] = {
 }
 
 _CURES: dict[ErrorCode, str] = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "Create the topic, or check its name and partition",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "Check the names of topic and partition, or create the topic",
     ErrorCode.UNKNOWN_TOPIC_ID: "The topic was deleted, or deleted and created again",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "Topic names have 1 to 249 of the characters a-z A-Z 0-9 . _ -",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Ask for an ACL on the topic",

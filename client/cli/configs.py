@@ -49,7 +49,7 @@ def add_arguments(parser: CommandParser) -> None:
             metavar="NAME=VALUE[,NAME=[VALUE,VALUE]]",
             help=f"{what}; values with commas go in brackets",
         )
-    alter.add_argument("--delete-config", default="", metavar="NAME[,NAME]", help="back to the default")
+    alter.add_argument("--delete-config", type=_names, default=[], metavar="NAME[,NAME]", help="back to the default")
     alter.add_argument("--validate-only", action="store_true", help="only say whether it could be changed")
 
 
@@ -119,7 +119,7 @@ def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
         ConfigOperation.SET: arguments.add_config,
         ConfigOperation.APPEND: arguments.append_config,
         ConfigOperation.SUBTRACT: arguments.subtract_config,
-        ConfigOperation.DELETE: [(name.strip(), None) for name in arguments.delete_config.split(",") if name.strip()],
+        ConfigOperation.DELETE: [(name, None) for name in arguments.delete_config],
     }
     return [ConfigChange(name, value, operation) for operation, pairs in said.items() for name, value in pairs]
 
@@ -134,6 +134,13 @@ def _resource(arguments: argparse.Namespace) -> ConfigResource:
     if arguments.broker_logger is not None:
         return ConfigResource(ResourceType.BROKER_LOGGER, str(arguments.broker_logger))
     return ConfigResource.broker(arguments.broker)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError(f"{text!r} names no property")
+    return names
 
 
 def _assignments(text: str) -> list[tuple[str, str]]:

@@ -33,7 +33,11 @@ def timestamp(text: str) -> int:
     if text == "now":
         return now_ms()
     if text[:1] in ("-", "+"):
-        return max(0, now_ms() + (-1 if text[0] == "-" else 1) * duration_ms(text[1:]))
+        try:
+            from_now = duration_ms(text[1:])
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a time: from now on it is -1h or +10m") from error
+        return max(0, now_ms() + (-from_now if text[0] == "-" else from_now))
     return _iso(text)
 
 

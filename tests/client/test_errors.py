@@ -51,7 +51,8 @@ def test_a_code_chooses_class_and_retriability() -> None:
 def test_a_message_says_what_was_tried_where_why_and_what_to_do() -> None:
     error = broker_error(3, "fetch", broker="b:1 (broker 1)", topic="t", partition=2)
     assert str(error) == (
-        "fetch on t-2 at b:1 (broker 1): UNKNOWN_TOPIC_OR_PARTITION. Create the topic, or check its name and partition"
+        "fetch on t-2 at b:1 (broker 1): UNKNOWN_TOPIC_OR_PARTITION. "
+        "Check the names of topic and partition, or create the topic"
     )
 
 

@@ -76,8 +76,13 @@ async def test_the_version_is_that_of_the_package() -> None:
         (("topics", "describe", "--topic= "), "argument --topic: a name has at least one character"),
         (("configs", "describe", "--topic="), "argument --topic: a name has at least one character"),
         (("configs", "describe", "--broker", "-1"), "argument --broker: -1 is below 0"),
+        (
+            ("configs", "alter", "--topic", "t", "--delete-config", ","),
+            "argument --delete-config: ',' names no property",
+        ),
         (("groups", "list", "--state", "stable,Foo"), "argument --state: there is no Foo: there are Prep"),
         (("groups", "list", "--type", "Foo"), "argument --type: there is no Foo: there are classic, consumer, "),
+        (("produce", "--topic", "t", "--timestamp", "-5"), "argument --timestamp: '-5' is not a time"),
         (("perf", "e2e", "--topic", "t", "--num-records", "1", "--record-size", "15"), "--record-size is at least 16"),
         (
             ("perf", "produce", "--topic", "t", "--num-records", "1", "--record-size", "9999999999"),
