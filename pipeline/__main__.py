@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 
-from pipeline.jobs import run
+from pipeline.jobs import TERMINATED, run
+
+
+def main() -> int:
+    """Run the command of this process's arguments, and return its status."""
+    was_told_to_end = False
+
+    def end_as_by_ctrl_c(_number: int, _frame: FrameType | None) -> None:
+        # What a job has started, other processes too, is ended on its way out, which a SIGTERM alone would not go.
+        # No SIGINT is raised for it: a shell starts what runs in the background with that ignored.
+        nonlocal was_told_to_end
+        was_told_to_end = True
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end_as_by_ctrl_c)
+    status = run(sys.argv[1:])
+    return TERMINATED if was_told_to_end else status
+
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(main())

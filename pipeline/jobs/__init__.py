@@ -12,6 +12,7 @@ they run, so that `--help` and mistakes answer at once.
 | 2 | the command line cannot be |
 | 130 | Ctrl-C |
 | 141 | the reader of our output is gone (a closed pipe) |
+| 143 | SIGTERM, which ends a job as Ctrl-C does |
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ COMMANDS = {
     "run": "Run an example from end to end",
     "package": "Make the archive that spark-submit --py-files takes",
 }
+
+TERMINATED = 143
 
 _STATUSES = "exit status: 0 done, 1 failed or (verify) something is wrong, 2 a command line that cannot be, 130 Ctrl-C"
 
@@ -82,4 +85,4 @@ def _module(command: str) -> Any:
     return import_module(f"pipeline.jobs.{command}")
 
 
-__all__ = ["COMMANDS", "FAILED", "JobError", "UsageError", "run"]
+__all__ = ["COMMANDS", "FAILED", "TERMINATED", "JobError", "UsageError", "run"]

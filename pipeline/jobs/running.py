@@ -50,7 +50,8 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
         if spark is not None:
             register(spark)
         spark = spark or session(app_name=f"odradek-{job}", master=arguments.master, config=settings)
-        spark.sparkContext.setLogLevel("ERROR")
+        if is_ours:
+            spark.sparkContext.setLogLevel("OFF")  # what ends a job is told in a line, without Java's stacks
         _send_code(spark, Path(archives.name))
         yield spark
     except JavaMissingError as error:
@@ -80,7 +81,7 @@ def cause_of(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    starts = [number for number, line in enumerate(lines) if line.strip().startswith("Traceback (most recent call")]
+    starts = [number for number, line in enumerate(lines) if "Traceback (most recent call" in line]
     if starts:
         for line in lines[starts[-1] + 1 :]:
             if not line.startswith((" ", "\t")):

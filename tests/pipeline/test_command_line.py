@@ -78,7 +78,7 @@ def test_offsets_as_the_connector_writes_them() -> None:
 
 def test_the_cause_is_told_and_not_the_traceback() -> None:
     error = RuntimeError(
-        "Job aborted\nTraceback (most recent call last):\n  File x\nValueError: d/t-0/0.log is cut off\n\tat java"
+        "From the worker: Traceback (most recent call last):\n  File x\nValueError: d/t-0/0.log is cut off\n\tat"
     )
     assert cause_of(error) == "ValueError: d/t-0/0.log is cut off"
     assert cause_of(RuntimeError("[PATH_NOT_FOUND] no such path\n  more")) == "[PATH_NOT_FOUND] no such path"
