@@ -7,6 +7,8 @@ DIR/revenue/date=…/      a row for each zone and hour, written once the waterm
 DIR/checkpoints/         where both queries go on
 topic revenue            zone|hour → {"zone": …, "hour": …, "cents": …}, the latest value of each is the sum so far
 ```
+When all trips have been summed up, a record is sent that closes the last hours, and both queries go on for it.
+
 Two queries with the same sums. The file sink takes each result once, whenever the process is killed. The topic may get
 a result twice; it is keyed and compacted, so what holds is the same.
 """
@@ -15,12 +17,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from client.cli import fail
 from pipeline.jobs import JobError
 from pipeline.jobs.arguments import add_spark_arguments
-from pipeline.taxi.trips import MAX_LATENESS_S, WINDOW_S, ZONES
+from pipeline.taxi.trips import MAX_LATENESS_S, WINDOW_S, ZONES, closing_event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 TRIPS = "trips"
 REVENUE = "revenue"
 
-WATERMARK_S = 2 * MAX_LATENESS_S  # partitions are not read in step: as much again as events may be late
+WATERMARK_S = 12 * MAX_LATENESS_S  # far more than records are late, for partitions are not read quite in step
 
 _CONF = [("spark.sql.shuffle.partitions", str(ZONES // 10))]  # the sums are few; Spark's default is 200 stores of them
 _TRIP = "trip BIGINT, zone STRING, at BIGINT, cents BIGINT"
@@ -86,10 +88,24 @@ def start_queries(spark: SparkSession, bootstrap_server: str, directory: str, pe
     return [each.trigger(availableNow=True).start() for each in (files.queryName("files"), state.queryName("state"))]
 
 
+def close_hours(spark: SparkSession, bootstrap_server: str) -> None:
+    """Send the record that closes every hour; to be sent when the stream has read all others."""
+    closing = spark.createDataFrame([(closing_event().key, closing_event().value)], "key binary, value binary")
+    options = {"kafka.bootstrap.servers": bootstrap_server, "topic": TRIPS}
+    closing.write.format("broker").options(**options).mode("append").save()
+
+
+def _sum_up(spark: SparkSession, options: argparse.Namespace) -> list[Any]:
+    """Run both queries to the end of the topic, and return what Spark tells of their batches."""
+    from pipeline.jobs.stream_progress import follow
+
+    queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)
+    return [batch for query in queries for batch in follow(query)]
+
+
 def main(arguments: list[str]) -> int:
     """Run both queries to their end, and say of each batch that it is done."""
     from pipeline.jobs.running import say, spark_for
-    from pipeline.jobs.stream_progress import follow
 
     parser = argparse.ArgumentParser(prog="python -m pipeline.taxi.revenue")
     parser.add_argument("--bootstrap-server", required=True)
@@ -100,8 +116,9 @@ def main(arguments: list[str]) -> int:
     options.conf = [*_CONF, *options.conf]
     try:
         with spark_for("taxi", options) as spark:
-            queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)
-            batches = [batch for query in queries for batch in follow(query)]
+            batches = _sum_up(spark, options)
+            close_hours(spark, options.bootstrap_server)
+            batches += _sum_up(spark, options)
     except JobError as error:
         return fail(error)
     dropped = sum(operator["numRowsDroppedByWatermark"] for batch in batches for operator in batch["stateOperators"])

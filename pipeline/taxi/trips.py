@@ -11,8 +11,8 @@ A record's key is the driver, its value JSON: `{"trip": 7, "zone": "Z03", "at": 
 the second at which the trip ended, and `cents` what it adds to the revenue, below 0 for a correction downwards. Money
 is counted in whole cents, so that sums are exact in any order.
 
-The stream closes an hour when its watermark has passed it; so at the end a record of no cents for each partition, long
-after the last trip, closes all.
+The stream closes an hour when its watermark has passed it; so a record of no cents, long after the last trip, closes
+all of them. It is sent when all trips have been summed up: what is read behind it counts as too late.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIRST_DAY = 1_740_960_000  # 2025-03-03T00:00:00Z: brokers refuse times in the f
 DAYS = 2
 MAX_LATENESS_S = 3600
 WINDOW_S = 3600
-CLOSING_S = 12 * 3600  # after the last day: behind every window and every watermark
+CLOSING_S = 24 * 3600  # after the last day: behind every window and every watermark
 ZONES = 40
 
 _DAY_S = 86_400
@@ -99,7 +99,7 @@ class Trips:
 
 
 def closing_event() -> Event:
-    """The record that closes every hour; one is sent to each partition."""
+    """The record that closes every hour."""
     at = FIRST_DAY + DAYS * _DAY_S + CLOSING_S
     return Event(at, b"closing", f'{{"trip": -1, "zone": "", "at": {at}, "cents": 0}}'.encode())
 

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from itertools import pairwise
 
+from pipeline.taxi.revenue import WATERMARK_S
 from pipeline.taxi.trips import FIRST_DAY, MAX_LATENESS_S, WINDOW_S, Trips, closing_event
 
 COUNT = 20_000
@@ -51,4 +52,4 @@ def test_a_few_drivers_and_zones_have_most_of_the_trips_and_the_nights_are_quiet
 
 def test_the_closing_record_comes_long_after_the_last_trip() -> None:
     newest = max(at for _, at in Trips(COUNT, 1).totals)
-    assert json.loads(closing_event().value)["at"] > newest + WINDOW_S + 2 * MAX_LATENESS_S
+    assert json.loads(closing_event().value)["at"] > newest + WINDOW_S + WATERMARK_S
