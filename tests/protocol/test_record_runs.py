@@ -35,7 +35,7 @@ def batches(draw: st.DrawFn) -> bytearray:
             value = None if value_length is None else letter * value_length
             builder.append(timestamp + number // pace, key, value, headers, offset_delta=offset)
             offset += 1
-    return builder.build(base_offset=draw(st.sampled_from([0, 1 << 40, (1 << 63) - 20000])))
+    return builder.build(base_offset=draw(st.sampled_from([0, 1 << 40, (1 << 63) - 1 - offset])))
 
 
 def read(data: bytes | bytearray) -> tuple[list[Record], str]:
