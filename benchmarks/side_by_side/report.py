@@ -135,7 +135,7 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
     yield "alive and took turns, after a warm-up that was not counted. A number is the median of the rounds, `±` half"
     yield "of the way from the lowest to the highest. `×` is ours divided by Kafka's. Where a ratio was aimed at, it is"
     yield "behind, with ✓ or ✗. Absolute numbers are this machine's; the ratios carry over. CPU is that of the broker's"
-    yield "process, from /proc."
+    yield "process, from /proc. [docs/performance.md](../docs/performance.md) says where the time goes."
     yield ""
     yield "| | |"
     yield "|---|---|"
