@@ -7,6 +7,7 @@ machine in results.json, and RESULTS.md and the plots are made of all.
 from __future__ import annotations
 
 import argparse
+import resource
 import signal
 import subprocess
 import sys
@@ -51,6 +52,8 @@ def main() -> int:
     seconds = asked.seconds or (1.5 if asked.quick else 4)
     run = report.begin(asked.against or "Apache Kafka", rounds, seconds)
     finished: list[Part] = []
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # a thousand idle connections, and some more
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the brokers are ended, too
     try:
         _measure(asked, run, finished)
