@@ -18,7 +18,7 @@ from benchmarks.side_by_side.results import Row, Sample
 PARTITIONS = (1, 10, 100, 1000, 5000)
 CONNECTIONS = (1, 10, 100, 1000)
 LOG_MB = (10, 100, 1000, 5000, 20_000)
-GROUPS = (1, 10, 100, 1000, 5000)
+GROUPS = (1, 10, 100, 1000)
 SEGMENT_BYTES = 16 << 20
 PARTITIONS_A_TOPIC = 1000
 
