@@ -319,7 +319,7 @@ async def test_what_is_refused(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1, max_message_bytes=1000)
     at = rf"{bootstrap} \(broker 1\)"
     async with Admin(bootstrap) as admin:
-        with pytest.raises(UnknownTopicError, match=rf"^describe a topic on no-such-topic at {at}: .*Create the topic"):
+        with pytest.raises(UnknownTopicError, match=rf"^describe a topic on no-such-topic at {at}: .*Check the names"):
             (await admin.describe_topics(["no-such-topic"])).value("no-such-topic")
         with pytest.raises(TopicExistsError, match=rf"^create a topic on {topic} at {at}: TOPIC_ALREADY_EXISTS"):
             (await admin.create_topics([NewTopic(topic)])).value(topic)

@@ -146,7 +146,7 @@ async def test_what_cannot_be_done_is_told_in_one_line(bootstrap: str, make_topi
     topic = await make_topic()
     _, err = await run(*consume(bootstrap, "nowhere"), status=1)
     assert err.startswith(f"error: find a topic on nowhere at {bootstrap} (broker ")
-    assert ": UNKNOWN_TOPIC_OR_PARTITION. Create the topic" in err
+    assert ": UNKNOWN_TOPIC_OR_PARTITION. Check the names" in err
     _, err = await run(*consume(bootstrap, topic, "--partition", "7"), status=1)
     assert err == f"error: topic {topic} has no partition 7\n"
     _, err = await run(*produce(bootstrap, topic, "--file", "/no/such/file"), status=1)
