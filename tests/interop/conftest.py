@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
-from tests.peers import apache, odradek
+from tests.peers import apache, odradek, topics
 from tests.peers.server import Server
 
 KINDS = {"odradek": odradek.prepare, "apache": apache.prepare}
-
-_numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -80,20 +75,12 @@ def admin(server: Server) -> AdminClient:
 
 @pytest.fixture
 def topic_name(request: pytest.FixtureRequest) -> str:
-    """A name that no other test uses, and that says whose it is."""
-    return f"{re.sub('[^a-z0-9]+', '-', request.node.name.removeprefix('test_').lower())[:60]}{next(_numbers)}"
+    return topics.name_for(request.node)
 
 
 @pytest.fixture
 def make_topic(admin: AdminClient, topic_name: str) -> Callable[..., str]:
-    def make(partitions: int = 1, **configs: Any) -> str:
-        """Create a topic; `configs` are its properties with underscores for dots."""
-        properties = {name.replace("_", "."): str(value) for name, value in configs.items()}
-        name = f"{topic_name}-{next(_numbers)}"
-        admin.create_topics([NewTopic(name, partitions, 1, config=properties)])[name].result(30)
-        return name
-
-    return make
+    return topics.maker(admin, topic_name)
 
 
 @pytest.fixture

@@ -5,16 +5,14 @@ A session takes ten seconds to start, and its first jobs as long again: tests sh
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
-from tests.peers import apache, connector, odradek
+from tests.peers import apache, connector, odradek, topics
 from tests.peers.availability import unavailable
 from tests.peers.server import Server
 
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
-
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -78,22 +74,12 @@ def bootstrap(kind: str, servers: Callable[[str], Server]) -> str:
 
 @pytest.fixture
 def topic_name(request: pytest.FixtureRequest) -> str:
-    """A name that no other test uses, and that says whose it is."""
-    return f"{re.sub('[^a-z0-9]+', '-', request.node.name.removeprefix('test_').lower())[:60]}{next(_numbers)}"
+    return topics.name_for(request.node)
 
 
 @pytest.fixture
 def make_topic(bootstrap: str, topic_name: str) -> Callable[..., str]:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-
-    def make(partitions: int = 1, **configs: Any) -> str:
-        """Create a topic; `configs` are its properties with underscores for dots."""
-        properties = {name.replace("_", "."): str(value) for name, value in configs.items()}
-        name = f"{topic_name}-{next(_numbers)}"
-        admin.create_topics([NewTopic(name, partitions, 1, config=properties)])[name].result(30)
-        return name
-
-    return make
+    return topics.maker(AdminClient({"bootstrap.servers": bootstrap}), topic_name)
 
 
 @pytest.fixture
