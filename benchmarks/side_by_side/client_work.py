@@ -22,7 +22,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -58,6 +58,26 @@ Measured = dict[str, float]
 Work = Callable[[Task], "Measured | Coroutine[Any, Any, Measured]"]
 
 
+async def _iterated(task: Task, records: AsyncIterable[object]) -> Measured:
+    """The rate of `async for`."""
+    start = _now()
+    left = task.records
+    async for _ in records:
+        left -= 1
+        if not left:
+            break
+    return _rate(task, start)
+
+
+async def _sent_one_by_one(task: Task, producer: Any) -> Measured:
+    """The latency of sending, where the client answers with a future."""
+
+    async def send() -> None:
+        await (await producer.send(task.topic, task.value))
+
+    return await _paced(task, send)
+
+
 # Ours.
 
 
@@ -90,24 +110,14 @@ async def odradek_iterate(task: Task) -> Measured:
 
     async with Consumer(task.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([(task.topic, 0)])
-        start = _now()
-        left = task.records
-        async for _ in consumer:
-            left -= 1
-            if not left:
-                break
-        return _rate(task, start)
+        return await _iterated(task, consumer)
 
 
 async def odradek_latency(task: Task) -> Measured:
     from client import Producer
 
     async with Producer(task.bootstrap, linger_ms=0) as producer:
-
-        async def send() -> None:
-            await (await producer.send(task.topic, task.value))
-
-        return await _paced(task, send)
+        return await _sent_one_by_one(task, producer)
 
 
 async def odradek_end_to_end(task: Task) -> Measured:
@@ -180,22 +190,12 @@ async def aiokafka_consume(task: Task) -> Measured:
 
 async def aiokafka_iterate(task: Task) -> Measured:
     async with _aiokafka_consumer(task) as consumer:
-        start = _now()
-        left = task.records
-        async for _ in consumer:
-            left -= 1
-            if not left:
-                break
-        return _rate(task, start)
+        return await _iterated(task, consumer)
 
 
 async def aiokafka_latency(task: Task) -> Measured:
     async with _aiokafka_producer(task, linger_ms=0) as producer:
-
-        async def send() -> None:
-            await (await producer.send(task.topic, task.value))
-
-        return await _paced(task, send)
+        return await _sent_one_by_one(task, producer)
 
 
 async def aiokafka_end_to_end(task: Task) -> Measured:
