@@ -34,6 +34,7 @@ from broker.storage.transaction_index import TransactionIndex
 
 MAX_RELATIVE_OFFSET = 0x7FFF_FFFF
 _RECENT = 16  # batches whose positions are remembered, once or twice over: consumers at the tail ask for these
+_LOOKED_UP = 16  # positions that were asked for, behind the tail: the next consumer asks for the same
 
 
 class Segment:
@@ -43,8 +44,8 @@ class Segment:
     """
 
     __slots__ = (
-        "_created_ms", "_first_timestamp", "_less_recent", "_prefix", "_recent", "base_offset", "indexes", "jitter_ms",
-        "log", "transaction_index",
+        "_created_ms", "_first_timestamp", "_less_recent", "_looked_up", "_prefix", "_recent", "base_offset", "indexes",
+        "jitter_ms", "log", "transaction_index",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +75,7 @@ class Segment:
         self._first_timestamp: int | None = None
         self._recent: dict[int, tuple[int, int]] = {}  # base offset → position and size of the last batches appended,
         self._less_recent: dict[int, tuple[int, int]] = {}  # and of those before them
+        self._looked_up: dict[int, tuple[int, int]] = {}  # offset → what `locate` found by the index
 
     def __repr__(self) -> str:
         return f"Segment({self.log})"
@@ -145,6 +147,7 @@ class Segment:
             self._recent, self._less_recent = {}, {}
             if location is not None:
                 self.log.truncate(location[0])
+            self._looked_up = {}  # last: who looked into what has gone puts it into the old one
             if not self.log.size:
                 self._created_ms = now_ms
                 self._first_timestamp = None
@@ -182,7 +185,7 @@ class Segment:
 
     def locate(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch whose last offset is at least `offset`; None if the segment has none."""
-        return self._recent.get(offset) or self._less_recent.get(offset) or self.indexes.locate(offset)
+        return self._recent.get(offset) or self._less_recent.get(offset) or self._look_up(offset)
 
     def next_offset(self) -> int:
         """The offset after the segment's last batch, found from the last index entry on."""
@@ -208,3 +211,14 @@ class Segment:
         """The time from which the segment's age counts: its largest timestamp, or when it was last written."""
         largest = self.largest_timestamp().timestamp
         return largest if largest > 0 else self.log.modified_ms()
+
+    def _look_up(self, offset: int) -> tuple[int, int] | None:
+        looked_up = self._looked_up  # before anything is read: a cut replaces it, and what was read before is of no use
+        found = looked_up.get(offset)
+        if found is None:
+            found = self.indexes.locate(offset)  # reads two files: 10 of the 36 µs that a Fetch of 16 KiB took
+            if found is not None:
+                if len(looked_up) >= _LOOKED_UP:
+                    looked_up.clear()
+                looked_up[offset] = found
+        return found

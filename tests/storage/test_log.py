@@ -355,6 +355,16 @@ def test_truncation_into_a_batch_drops_all_of_it(new_log: NewLog) -> None:
     assert values_of(log) == [b"a"]
 
 
+def test_where_a_read_began_before_the_log_was_cut_says_nothing_afterwards(new_log: NewLog) -> None:
+    log = new_log()
+    for number in range(40):  # so many that what was read is not among the last batches
+        append(log, b"%d" % number)
+    assert values_of(log, start=3)[0] == b"3"
+    log.truncate_to(2)
+    append(log, b"a", b"b", b"c")
+    assert values_of(log, start=3) == [b"b", b"c"]
+
+
 def test_truncation_lowers_the_recovery_point(new_log: NewLog) -> None:
     log = new_log()
     append(log, b"a")
