@@ -105,24 +105,22 @@ class Outbox:
         Raises OSError when the connection is lost or a file cannot be read: nothing sensible can follow on this
         connection.
         """
-        self.accepted += len(out)
-        if not self._queue and not splices:
-            try:
-                sent = self._send(out)
-            except BlockingIOError:
-                sent = 0
-            rest = len(out) - sent
-            if rest:
-                self.unsent = rest
-                self._queue.append(memoryview(out)[sent:])
-                self._watch()
+        rest = self._spliced(out, splices) if splices else out
+        size = len(rest)
+        self.accepted += size
+        if self._queue:
+            self._append(rest)
+            if not self._watching and not self._loading:
+                self._flush()
             return
-        if splices:
-            self._append_spliced(out, splices)
-        else:
-            self._append(out)
-        if not self._watching and not self._loading:
-            self._flush()
+        try:
+            sent = self._send(rest)
+        except BlockingIOError:
+            sent = 0
+        if sent < size:
+            self.unsent = size - sent
+            self._queue.append(memoryview(rest)[sent:])
+            self._watch()
 
     def close(self) -> None:
         """Drop what is unsent and release its files."""
@@ -147,7 +145,8 @@ class Outbox:
         else:
             self._queue.append(data)
 
-    def _append_spliced(self, out: bytearray, splices: Splices) -> None:
+    def _spliced(self, out: bytearray, splices: Splices) -> bytes:
+        """Queue everything up to the last large slice, and return what comes behind it, small slices filled in."""
         view = memoryview(out)
         joined: list[Buffer] = []
         start = 0
@@ -155,18 +154,19 @@ class Outbox:
             for position, of in splices:
                 joined.append(view[start:position])
                 start = position
-                self.accepted += len(of)
                 if len(of) < JOIN_LIMIT:
                     joined.append(_read(of))
                 else:
-                    self._append(b"".join(joined))
+                    before = b"".join(joined)
+                    self.accepted += len(before) + len(of)
+                    self._append(before)
                     joined.clear()
                     self._append_file(of)
         except OSError:
             release_all(splices)
             raise
         joined.append(view[start:])
-        self._append(b"".join(joined))
+        return b"".join(joined)
 
     def _append_file(self, of: FileSlice) -> None:
         self.unsent += len(of)
