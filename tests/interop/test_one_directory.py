@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -29,8 +29,10 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CONFIGS: Mapping[str, dict[str, str]] = {
     "segments": {"segment.bytes": "1048576", "index.interval.bytes": "1024", "retention.ms": "-1"},
     "transactions": {},
+    "copied": {},
     "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.9"},
 }
+TRANSACTIONAL = ("transactions", "copied")
 GROUP = "readers"
 
 
@@ -38,7 +40,7 @@ class Seen(NamedTuple):
     """Everything that clients can tell of a server."""
 
     records: dict[str, list[Incoming]]
-    committed_records: list[Any]
+    committed_records: dict[str, list[Incoming]]
     ends: dict[str, tuple[int, int]]
     by_time: list[int | None]
     configs: dict[str, dict[str, str]]
@@ -68,6 +70,7 @@ def fill(server: Server) -> None:
     Confluent().produce(server.bootstrap, "compacted", [Outgoing(b"k%d" % (i % 7), b"v%d" % i) for i in range(100)])
     run_transactions(server)
     run_java_transactions(server)
+    copy_by_java_transactions(server)
     commit(server, 700)
 
 
@@ -98,6 +101,16 @@ def run_java_transactions(server: Server) -> None:
     assert "400 records sent" in done.stdout
 
 
+def copy_by_java_transactions(server: Server) -> None:
+    """Kafka's own client copies records, two in a transaction; it aborts a third of those, and tries again."""
+    java.run(
+        java.TRANSACTIONAL_MESSAGE_COPIER,
+        *("--broker-list", server.bootstrap, "--transactional-id", "copier", "--transaction-size", "2"),
+        *("--input-topic", "compacted", "--input-partition", "0", "--output-topic", "copied"),
+        *("--consumer-group", "copiers", "--enable-random-aborts"),
+    )
+
+
 def commit(server: Server, offset: int) -> None:
     consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": GROUP, "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition("segments", 0, offset)], asynchronous=False)
@@ -113,7 +126,7 @@ def look_at(server: Server) -> Seen:
     plain = {topic: read(bootstrap, topic, "read_uncommitted") for topic in CONFIGS}
     return Seen(
         plain,
-        read(bootstrap, "transactions", "read_committed"),
+        {topic: read(bootstrap, topic, "read_committed") for topic in TRANSACTIONAL},
         ends,
         [Confluent().offset_for_time(bootstrap, "segments", T0 + second * 1000) for second in (0, 1234, 1999, 2000)],
         configs_of(bootstrap),
@@ -171,6 +184,7 @@ def test_each_serves_what_the_other_has_written(tmp_path: Path) -> None:
         seen = look_at(kafka)
         assert seen.configs == CONFIGS
         assert seen.group == [700]
+        assert len(seen.records["copied"]) > len(seen.committed_records["copied"]) == 100
         kafka.stop()
         assert len(list((kafka.log_dir / "segments-0").glob("*.log"))) > 2
 

@@ -25,6 +25,7 @@ LOG_DIRS_COMMAND = "org.apache.kafka.tools.LogDirsCommand"
 PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
 REASSIGN_PARTITIONS_COMMAND = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
+TRANSACTIONAL_MESSAGE_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 API_VERSIONS_COMMAND = "org.apache.kafka.tools.BrokerApiVersionsCommand"
 
 # A tool lives for seconds: the first compiler and the plain collector start it soonest.
