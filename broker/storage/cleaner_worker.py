@@ -1,8 +1,8 @@
 """The process that compacts: `python -m broker.storage.cleaner_worker`, started by `cleaner_process`.
 
 The work of compaction is arithmetic on every record: in the broker's own process it would hold the interpreter that
-requests wait for. So it is done here, at the lowest priority: jobs and files in, files and answers out. It logs
-nothing; what it finds wrong it answers.
+requests wait for. So it is done here, at the lowest priority (which `cleaner_process` gives it): jobs and files in,
+files and answers out. It logs nothing; what it finds wrong it answers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from broker.storage.index_file import CorruptIndexError
 from broker.storage.log_cleaning import LogCleaning
 from protocol.errors import RemoteProtocolError
 
-_NICENESS = 19  # the lowest priority
 _OPEN_FILES = 16
 
 
 def main() -> None:
     """Do one job after the other, until the broker is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker gets it as well, and decides
-    os.nice(_NICENESS)
     messages: SimpleQueue[CleaningJob | GoOn] = SimpleQueue()
     Thread(target=_listen, args=(messages,), daemon=True).start()
     while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -412,6 +413,13 @@ def test_a_process_of_its_own_does_the_same(compacted: Compacted, worker: Cleane
     compacted.put(b"k0", b"new")
     compacted.roll()
     assert compacted.compact(worker.clean)
+
+
+def test_the_process_runs_only_where_nobody_else_wants_to(compacted: Compacted, worker: CleanerProcess) -> None:
+    fill(compacted)
+    assert compacted.compact(worker.clean)
+    assert worker.pid is not None
+    assert os.sched_getscheduler(worker.pid) == os.SCHED_IDLE
 
 
 def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted, worker: CleanerProcess) -> None:
