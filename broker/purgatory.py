@@ -53,12 +53,12 @@ class _Parked(Generic[T]):
 
 
 class Purgatory(Generic[T]):
-    """The operations of one kind that wait; `name` is the value of its metric's label."""
+    """The operations of one kind that wait, `watched` by key; `name` is the value of its metric's label."""
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self.name = name
         self._loop = loop
-        self._watchers: dict[Hashable, dict[_Parked[T], None]] = {}
+        self.watched: dict[Hashable, dict[_Parked[T], None]] = {}
         self._parked: dict[_Parked[T], None] = {}
         self._ready: list[_Parked[T]] = []
         self._is_closed = False
@@ -74,7 +74,7 @@ class Purgatory(Generic[T]):
         future: asyncio.Future[T] = self._loop.create_future()
         parked = _Parked(operation, tuple(dict.fromkeys(keys)), future)
         for key in parked.keys:
-            self._watchers.setdefault(key, {})[parked] = None
+            self.watched.setdefault(key, {})[parked] = None
         self._parked[parked] = None
         parked.timer = self._loop.call_later(max(0, timeout_ms) / 1000, self._take, parked)
         future.add_done_callback(lambda _: self._forget(parked))
@@ -84,7 +84,7 @@ class Purgatory(Generic[T]):
 
     def touch(self, key: Hashable) -> None:
         """Something happened to `key`: answer, on the next turn of the loop, the operations that this makes ready."""
-        watchers = self._watchers.get(key)
+        watchers = self.watched.get(key)
         if watchers is not None:
             for parked in tuple(watchers):
                 if parked.operation.is_ready(key):
@@ -92,7 +92,7 @@ class Purgatory(Generic[T]):
 
     def release(self, key: Hashable) -> None:
         """Answer everything that watches `key`, ready or not: nothing will happen to it here any more."""
-        for parked in tuple(self._watchers.get(key, ())):
+        for parked in tuple(self.watched.get(key, ())):
             self._take(parked)
 
     def close(self) -> None:
@@ -115,10 +115,10 @@ class Purgatory(Generic[T]):
         if parked.timer is not None:
             parked.timer.cancel()
         for key in parked.keys:
-            watchers = self._watchers[key]
+            watchers = self.watched[key]
             del watchers[parked]
             if not watchers:
-                del self._watchers[key]
+                del self.watched[key]
         return True
 
     def _answer_ready(self) -> None:

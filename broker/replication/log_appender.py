@@ -61,7 +61,7 @@ class LogAppender:
         if self._queued or len(records) >= LARGE_APPEND_BYTES:
             return self._append_on_thread(records, leader_epoch, now_ms, api_version)
         info = self._log.append_as_leader(records, leader_epoch, now_ms, api_version=api_version)
-        if self._unflushed or self._flush_due():
+        if self._unflushed or (self.flush_messages != NO_LIMIT and self._flush_due()):
             return self._flush_first(info, self._threads.create_future())
         self._on_appended(info)
         return info

@@ -142,7 +142,8 @@ class Partition:
 
         `required_acks` is checked before the append only: see `acknowledgement` for after it. Raises KafkaError.
         """
-        self.check_leader()
+        if self.leader != self._node_id or self.offline:
+            self.check_leader()
         if required_acks == ACKS_ALL and not self._enough_in_sync():
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"in sync: {sorted(self.isr)}")
         return self._appender.append_as_leader(records, self.leader_epoch, now_ms, api_version)

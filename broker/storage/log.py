@@ -112,7 +112,8 @@ class Log(LogReader):
         `from_client` is false for the coordinators' batches, which may be control batches and have no sequences. Raises
         `KafkaError` with the codes of `validation` and `producer_state`; nothing was appended then.
         """
-        self._failure.check()
+        if self._failure.error is not None:
+            self._failure.check()
         if not self._tail_is_checked:
             self._check_tail()
         valid = self._validator.validate(records, now_ms, api_version, from_client)
@@ -129,9 +130,8 @@ class Log(LogReader):
         try:
             if leader_epoch != self._leader_epochs.latest and leader_epoch >= 0:
                 self._leader_epochs.assign(leader_epoch, base_offset)
-            segmented = self._segmented
-            active = segmented.segments.active
-            segment = segmented.append(data, base_offset, last_offset, header.max_timestamp, now_ms)
+            active = self._segmented.segments.active
+            segment = self._segmented.append(data, base_offset, last_offset, header.max_timestamp, now_ms)
             if segment is not active:
                 self._producers.snapshot_at(segment.base_offset)
             if header.producer_id >= 0:
@@ -196,7 +196,8 @@ class Log(LogReader):
         if not self.log_start_offset <= high_watermark <= self.log_end_offset:
             high_watermark = max(self.log_start_offset, min(high_watermark, self.log_end_offset))
         self.high_watermark = high_watermark
-        self._producers.replicated_up_to(high_watermark)
+        if self._producers.first_unstable_offset is not None:
+            self._producers.replicated_up_to(high_watermark)
 
     def update_log_start_offset(self, offset: int) -> bool:
         """Make the log start at `offset` if it starts lower; True if so. Segments below it become deletable.

@@ -12,8 +12,12 @@ from broker.storage.segment import Segment
 class Segments:
     """An ordered registry, not empty once the log is open. Readers beside a writer see it before or after a change.
 
+    `active` is the last segment; a field, because every append asks for it.
+
     Threads may change it side by side: the appender adds at the end, retention and compaction remove at the front.
     """
+
+    active: Segment
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._lock = Lock()
@@ -31,10 +35,6 @@ class Segments:
     @property
     def first(self) -> Segment:
         return self._ordered[1][0]
-
-    @property
-    def active(self) -> Segment:
-        return self._ordered[1][-1]
 
     @property
     def base_offsets(self) -> list[int]:
@@ -62,6 +62,8 @@ class Segments:
 
     def _take(self, segments: list[Segment]) -> None:
         self._ordered = ([segment.base_offset for segment in segments], segments)
+        if segments:
+            self.active = segments[-1]
 
 
 def _base_offset(segment: Segment) -> int:

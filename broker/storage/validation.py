@@ -105,6 +105,7 @@ class BatchValidator:
         }
         checks_oldest = not self._log_append_time and self._before_max_ms != NO_LIMIT
         self._always_walks = config.record_validation == RECORDS or self._compacted or checks_oldest
+        self._keeps_batches = self._codec is None and not self._always_walks and not self._log_append_time
 
     def validate(self, records: WritableBatch, now_ms: int, api_version: int, from_client: bool = True) -> ValidBatch:
         """Return what to append of `records`, timestamps and codec as the topic wants them; offsets are yet to be set.
@@ -119,7 +120,8 @@ class BatchValidator:
         size = header.batch_length + LOG_OVERHEAD
         if size != len(records):
             records = _only_batch(records, size)
-        codec = header.attributes & 7
+        attributes = header.attributes
+        codec = attributes & 7
         if codec == _ZSTD and api_version < _ZSTD_VERSION:
             raise _not_one_batch(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
@@ -135,9 +137,21 @@ class BatchValidator:
             raise RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch is wrong", Cause.CHECKSUM)
         if codec > _ZSTD:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"compression codec {codec} is unknown")
-        if from_client:
-            _check_client_batch(header)
-        valid = self._apply(records, header, now_ms)
+        if from_client and (
+            header.records_count != header.last_offset_delta + 1
+            or header.records_count <= 0
+            or attributes & _CONTROL_BIT
+            or (header.producer_id >= 0 and header.base_sequence < 0)
+        ):
+            raise _not_a_clients(header)
+        if (
+            self._keeps_batches
+            and not attributes & _LOG_APPEND_TIME_BIT
+            and header.max_timestamp - now_ms <= self._after_max_ms
+        ):
+            valid = ValidBatch(records, header)  # nearly every batch: nothing of it is to be changed
+        else:
+            valid = self._apply(records, header, now_ms)
         if len(valid.data) > self._segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -256,23 +270,18 @@ def validator_for(config: LogConfig) -> BatchValidator:
     return BatchValidator(config)
 
 
-def _check_client_batch(header: BatchHeader) -> None:
-    """What is true of a batch that a client may have built."""
+def _not_a_clients(header: BatchHeader) -> KafkaError:
+    """Why no client may have built this batch; the first reason in Kafka's order."""
     if header.last_offset_delta < 0:
-        raise _unfit(f"the last offset delta is {header.last_offset_delta}")
-    if header.records_count <= 0:
-        raise _unfit(f"the batch says that it has {header.records_count} records")
-    if header.records_count != header.last_offset_delta + 1:
-        raise _unfit(
-            f"the batch says {header.records_count} records and a last offset delta of {header.last_offset_delta}"
-        )
-    if header.attributes & _CONTROL_BIT:
-        raise _unfit("clients may not write control batches")
-    if header.producer_id >= 0 and header.base_sequence < 0:
-        raise _unfit(f"producer {header.producer_id} sent sequence {header.base_sequence}")
-
-
-def _unfit(detail: str) -> KafkaError:
+        detail = f"the last offset delta is {header.last_offset_delta}"
+    elif header.records_count <= 0:
+        detail = f"the batch says that it has {header.records_count} records"
+    elif header.records_count != header.last_offset_delta + 1:
+        detail = f"the batch says {header.records_count} records and a last offset delta of {header.last_offset_delta}"
+    elif header.attributes & _CONTROL_BIT:
+        detail = "clients may not write control batches"
+    else:
+        detail = f"producer {header.producer_id} sent sequence {header.base_sequence}"
     return RefusedBatchError(ErrorCode.INVALID_RECORD, detail, Cause.OFFSETS)
 
 

@@ -171,4 +171,4 @@ async def test_nothing_is_left_when_all_is_answered() -> None:
     await asyncio.sleep(0)
 
     assert len(waiting) == 0
-    assert not waiting._watchers
+    assert not waiting.watched
