@@ -65,9 +65,12 @@ def _bad_size(size: int, limit: int) -> RemoteProtocolError:
 
 
 class ReceiveArena:
-    """The receive buffer that the readers of one thread share, and buffers that wait for their next use."""
+    """The receive buffer that the readers of one thread share, and buffers that wait for their next use.
 
-    __slots__ = ("_buffer", "_pool", "_pool_bytes", "_size", "position", "view")
+    `room` is what of `view` begins at `position`: where the next bytes of whoever receives go.
+    """
+
+    __slots__ = ("_buffer", "_pool", "_pool_bytes", "_size", "position", "room", "view")
 
     def __init__(self, size: int = ARENA_SIZE) -> None:
         self._size = size
@@ -77,11 +80,13 @@ class ReceiveArena:
 
     def keep_up_to(self, position: int) -> None:
         """What stands before `position` is kept by somebody: never write there again."""
-        self.position = position
         if position > self._size // 2:
             full = self._buffer
             self._use(self.take(self._size))
             self.give(full)
+        else:
+            self.position = position
+            self.room = self.view[position:]
 
     def take(self, size: int) -> bytearray:
         """A buffer of at least `size` bytes, used before or new; its content is anything."""
@@ -107,6 +112,7 @@ class ReceiveArena:
     def _use(self, buffer: bytearray) -> None:
         self._buffer = buffer
         self.view = memoryview(buffer)
+        self.room = self.view
         self.position = 0
 
 
@@ -153,6 +159,11 @@ class FrameReader:
 
     def buffer(self) -> memoryview:
         """Where the next bytes of the peer must be received; never empty. Raises RemoteProtocolError for a bad size."""
+        if self._view is None and not self._proven:  # nothing waits, and no large frame is to be expected
+            arena = self._arena
+            self._view = arena.view
+            self._start = self._end = arena.position
+            return arena.room
         if self._view is not None:
             self._keep = False
             self.settle()
@@ -206,7 +217,9 @@ class FrameReader:
         """
         rest = self._end - self._start
         if not rest:
-            self._finish()
+            self._view = None  # hold nothing
+            if self._own is not None:
+                self._finish_own()
         elif self._own is None and not self._keep:
             self._move_to_own(rest, room=0)
         self._keep = False
@@ -258,13 +271,11 @@ class FrameReader:
         self._end = rest
         self._limit = limit
 
-    def _finish(self) -> None:
-        """Nothing is buffered any more: hold nothing."""
+    def _finish_own(self) -> None:
+        """The own buffer has served: remember whether it was a large one, and drop it."""
         if self._own is not None and len(self._own) > _LARGE:
             self._proven = max(self._proven, min(len(self._own), _TRUST_LIMIT))
         self._drop_own()
-        self._view = None
-        self._start = self._end = 0
 
     def _drop_own(self) -> None:
         own, self._own = self._own, None

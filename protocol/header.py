@@ -37,6 +37,8 @@ _REQUEST = struct.Struct(">hhi")
 _REQUEST_WITH_CLIENT_ID = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_ID_AND_TAGS = struct.Struct(">ix")  # no tagged fields
+_FRAMED_CORRELATION_ID = struct.Struct(">ii")
+_FRAMED_CORRELATION_ID_AND_TAGS = struct.Struct(">iix")
 _LENGTH = struct.Struct(">h")
 
 
@@ -90,8 +92,15 @@ def encode_request(header: RequestHeader, message: Message) -> bytearray:
 
 
 def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
-    """Decode the header of a request and return it with the offset of the body.
+    """Decode the header of a request and return it with the offset of the body. Raises as `read_request_header`."""
+    api_key, api_version, correlation_id, client_id, offset = read_request_header(buffer)
+    return RequestHeader(api_key, api_version, correlation_id, client_id), offset
 
+
+def read_request_header(buffer: Buffer) -> tuple[int, int, int, str | None, int]:
+    """The header of a request for who needs no object of it: API key, version, correlation id, client id, and offset.
+
+    The offset is that of the body.
     An unknown API key leaves the header's version open: it is read as v1, enough to name the offender. So is an
     ApiVersions request of a version from the future, whose header has grown by tagged fields at most. Raises
     RemoteProtocolError.
@@ -100,11 +109,13 @@ def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
         if len(buffer) == _REQUEST.size:
             api_key, api_version, correlation_id = _REQUEST.unpack(buffer)
             if _header_version(api_key, api_version) == 0:
-                return RequestHeader(api_key, api_version, correlation_id), _REQUEST.size
+                return api_key, api_version, correlation_id, None, _REQUEST.size
         api_key, api_version, correlation_id, length = _REQUEST_WITH_CLIENT_ID.unpack_from(buffer, 0)
-        version = _header_version(api_key, api_version)
+        version = _HEADER_VERSIONS.get((api_key, api_version))
+        if version is None:
+            version = _header_version(api_key, api_version)
         if version == 0:
-            return RequestHeader(api_key, api_version, correlation_id), _REQUEST.size
+            return api_key, api_version, correlation_id, None, _REQUEST.size
         offset = _REQUEST_WITH_CLIENT_ID.size
         client_id = None
         if length >= 0:
@@ -116,7 +127,7 @@ def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
             raise RemoteProtocolError(f"client id has length {length}")
         if version == 2:
             offset = offset + 1 if buffer[offset] == 0 else _skip_tagged_fields(buffer, offset)
-        return RequestHeader(api_key, api_version, correlation_id, client_id), offset
+        return api_key, api_version, correlation_id, client_id, offset
     except (struct.error, IndexError) as error:
         raise RemoteProtocolError(f"the request header is malformed: {error}") from error
 
@@ -125,10 +136,7 @@ _HEADER_VERSIONS: dict[tuple[int, int], int] = {}
 
 
 def _header_version(api_key: int, api_version: int) -> int:
-    """As `request_header_version`, kept for the next time; 1 for an unknown API key."""
-    version = _HEADER_VERSIONS.get((api_key, api_version))
-    if version is not None:
-        return version
+    """As `request_header_version`, kept in `_HEADER_VERSIONS` for the next time; 1 for an unknown API key."""
     try:
         version = request_header_version(api_key, api_version)
     except KeyError:
@@ -154,6 +162,15 @@ def encode_response(
 def response_header_packer(api_key: int, api_version: int) -> Callable[[int], bytes]:
     """The function that makes a response's header of its correlation id. Raises KeyError for an unknown API key."""
     return (_CORRELATION_ID_AND_TAGS if response_header_version(api_key, api_version) == 1 else _CORRELATION_ID).pack
+
+
+def response_start_packer(api_key: int, api_version: int) -> Callable[[int, int], bytes]:
+    """The function that makes what a framed response begins with: size, then header, of the size and correlation id.
+
+    Raises KeyError for an unknown API key.
+    """
+    has_tags = response_header_version(api_key, api_version) == 1
+    return (_FRAMED_CORRELATION_ID_AND_TAGS if has_tags else _FRAMED_CORRELATION_ID).pack
 
 
 def decode_response(api_key: int, api_version: int, buffer: Buffer) -> tuple[int, Message]:

@@ -89,7 +89,9 @@ def handle(
     work = _Produce(services, context, request)
     append = work.append
     for topic in request.topic_data:
-        rows = [append(topic, data) for data in topic.partition_data]
+        rows = []
+        for data in topic.partition_data:  # a comprehension would be one more frame of every request
+            rows.append(append(topic, data))  # noqa: PERF401
         work.response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, rows))
     return work.wait_for_appends() if work.appending else work.answer()
 
@@ -140,12 +142,21 @@ class _Produce:
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         """Append one partition's batch and return its row, which is filled in later if the append has not ended."""
         row = PartitionProduceResponse(data.index, _NO_ERROR, -1, -1, -1, [], None, _NO_LEADER)
-        version = self._context.api_version
+        version, records = self._context.api_version, data.records
         try:
-            partition = self._find(topic, data.index, version)
-            records = _checked(data.records, self._request.transactional_id)
+            if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+                partition = self._services.partitions.get_by_id(topic.topic_id, data.index)
+            else:
+                partition = self._services.partitions.get(topic.name, data.index)
         except KafkaError as error:
             self._fail(topic, row, error)
+            return row
+        if (
+            not records
+            or (partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID)
+            or (len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _IS_TRANSACTIONAL)
+        ):
+            self._fail(topic, row, self._unfit(partition, records))
             return row
         leader_epoch = partition.leader_epoch
         try:
@@ -159,15 +170,19 @@ class _Produce:
                 self.appending.append(_Appending(topic, row, partition, leader_epoch, len(records), append))
         return row
 
-    def _find(self, topic: TopicProduceData, index: int, version: int) -> Partition:
-        partitions = self._services.partitions
-        if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
-            partition = partitions.get_by_id(topic.topic_id, index)
-        else:
-            partition = partitions.get(topic.name, index)
+    def _unfit(self, partition: Partition, records: memoryview | None) -> KafkaError:
+        """Why these records may not be appended, as far as that is known without reading the batch."""
         if partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
-        return partition
+            return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
+        if not records:
+            return KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch for each partition")
+        if self._request.transactional_id is None:
+            return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there is no transactional id")
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. "
+            "Underlying error: COORDINATOR_NOT_AVAILABLE",
+        )
 
     async def wait_for_appends(self) -> ProduceResponse | None:
         """Wait for the appends that did not end at once, then answer."""
@@ -244,21 +259,6 @@ class _Produce:
         endpoints = self.response.node_endpoints
         if leader.endpoint is not None and all(known.node_id != leader.node_id for known in endpoints):
             endpoints.append(NodeEndpoint(*leader.endpoint))
-
-
-def _checked(records: memoryview | None, transactional_id: str | None) -> memoryview:
-    """What can be said without reading the batch; the rest is `storage.validation`'s. Raises KafkaError."""
-    if not records:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch for each partition")
-    if len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _IS_TRANSACTIONAL:
-        if transactional_id is None:
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there is no transactional id")
-        raise KafkaError(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            "Unable to verify the partition has been added to the transaction. "
-            "Underlying error: COORDINATOR_NOT_AVAILABLE",
-        )
-    return records
 
 
 class DelayedProduce(DelayedOperation[ProduceResponse]):

@@ -214,7 +214,8 @@ class Connection:
             elif received >= _PROGRESS_BYTES:
                 self.active_at = answers.received_at
         self._reader.settle()
-        self._continue_or_wait()
+        if self._pending is not None or self._scheduled or not self._reading or self._outbox.unsent:
+            self._continue_or_wait()
 
     def _execute_frames(self, answers: Answers) -> None:
         next_frame, dispatch, outbox = self._reader.next_frame, self._dispatcher.dispatch, self._outbox
@@ -230,6 +231,7 @@ class Connection:
                 return
             if answers.splices or len(answers.out) > UNSENT_LIMIT:
                 self._send(answers)
+                answers.start_over()
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._turn)
@@ -261,7 +263,6 @@ class Connection:
             now = self._monotonic()
             for metrics, received, started, handled, ready in answers.answered:
                 metrics.record(received, started, handled, ready, now)
-        answers.start_over()
 
     def _sent(self) -> None:
         """The outbox has sent something of what it could not send before."""
@@ -273,7 +274,7 @@ class Connection:
         self._turn()
 
     def _continue_or_wait(self) -> None:
-        """At the end of a turn: decide whether to read on, or to close."""
+        """At the end of a turn that has left something to do: decide whether to read on, or to close."""
         unsent = self._outbox.unsent
         if self._state is State.OPEN:
             self._read(on=unsent <= UNSENT_LIMIT and not self._has_enough())

@@ -35,13 +35,12 @@ from broker.server.routes import API_VERSIONS, Answers, Handler, Pending, Result
 from protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
 from protocol.framing import SIZE_PREFIX
-from protocol.header import decode_request_header, encode_response
+from protocol.header import encode_response, read_request_header
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.schema import Message
 
 _LOG = EventLogger(__name__)
 _REQUEST_LOG = EventLogger("broker.request")
-_NO_SIZE = bytes(SIZE_PREFIX.size)
 _pack_size_into = SIZE_PREFIX.pack_into
 _EXPECTED = (KafkaError, RemoteProtocolError, CloseConnection)
 _UNKNOWN_VERSION = -1  # one label for all versions that a peer may make up
@@ -62,19 +61,17 @@ class Dispatcher:
 
         Raises RemoteProtocolError or CloseConnection: `answers` then holds the responses before.
         """
-        header, offset = decode_request_header(frame)
-        api_key, version = header.api_key, header.api_version
+        api_key, version, correlation_id, client_id, offset = read_request_header(frame)
         route = self._routes.get((api_key, version)) or self._new_route(api_key, version)
         if route is None:
-            self._answer_unknown_api_versions(header.correlation_id, answers)
+            self._answer_unknown_api_versions(correlation_id, answers)
             return None
         try:
             request = route.decode(frame, offset)[0]
         except DECODING_ERRORS as error:
             raise RemoteProtocolError(f"{route.request.__name__} version {version} is malformed: {error}") from error
-        context = RequestContext(
-            api_key, version, header.correlation_id, header.client_id, answers.received_at, connection
-        )
+        received_at = answers.received_at
+        context = RequestContext(api_key, version, correlation_id, client_id, received_at, connection)
         metrics = route.metrics(request)
         metrics.versions[version] += 1
         started = answers.now
@@ -86,7 +83,7 @@ class Dispatcher:
         answers.now = handled = self._monotonic()
         if result is None or result.__class__ is route.response:
             self._respond(route, metrics, context, request, result, answers)
-            answers.answered.append((metrics, answers.received_at, started, handled, handled))
+            answers.answered.append((metrics, received_at, started, handled, handled))
             if api_key == API_VERSIONS:
                 self._note_software(connection, request, result)
             return None
@@ -159,8 +156,7 @@ class Dispatcher:
         """Append a response with its size. Raises LocalProtocolError; `answers` is then as before."""
         out, splices = answers.out, answers.splices
         start, spliced = len(out), len(splices)
-        out += _NO_SIZE
-        out += route.pack_response_header(correlation_id)
+        out += route.pack_response_start(0, correlation_id)  # the size is known afterwards
         try:
             route.encode(response, out, splices)
         except ENCODING_ERRORS as error:

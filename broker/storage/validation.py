@@ -42,7 +42,8 @@ from broker.storage.log_config import (
 )
 from broker.storage.refusals import Cause, InvalidRecordsError, RecordError, RefusedBatchError
 from broker.storage.time_index import NO_TIMESTAMP
-from protocol.batch_header import MAGIC
+from protocol.batch_header import CRC_START, MAGIC
+from protocol.checksum import crc32c
 from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
 from protocol.recompression import recompress
 from protocol.record_iterator import records_section
@@ -51,7 +52,6 @@ from protocol.records import (
     LOG_OVERHEAD,
     BatchHeader,
     Codec,
-    crc_is_valid,
     iter_records,
     read_batch_header,
     stamp_log_append_time,
@@ -133,7 +133,7 @@ class BatchValidator:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {self._max_batch_bytes}"
             )
-        if not crc_is_valid(records, 0, header):
+        if crc32c(memoryview(records)[CRC_START:]) != header.crc:
             raise RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch is wrong", Cause.CHECKSUM)
         if codec > _ZSTD:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"compression codec {codec} is unknown")
