@@ -25,11 +25,6 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 What reads and writes here knows `protocol`, `client` and the read-only opener of `broker.storage`.
 """
 
-try:
-    from pipeline.session import register, session
-except ModuleNotFoundError as error:
-    if error.name in ("pyspark", "pyarrow", "numpy", "pandas"):
-        raise ImportError(f"the pipeline needs {error.name}: pip install 'odradek[pipeline]'") from error
-    raise
+from pipeline.session import register, session
 
 __all__ = ["register", "session"]

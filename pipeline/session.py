@@ -8,7 +8,8 @@ session() ── under spark-submit ──► what spark-submit was told: master
 
 Spark starts a Java machine, and workers as processes of their own that import `pipeline` by name. Here they get the
 interpreter and the import path of the process that asks for the session; on a cluster the project must be installed,
-or sent along with `--py-files`.
+or sent along with `--py-files`. PySpark is imported when a session is made, and not before: a command line is answered
+without it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _PROJECT = Path(__file__).resolve().parents[1]
 
+_PACKAGES = ("pyspark", "pyarrow", "numpy", "pandas")
 _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",  # timestamps of records are in UTC, whatever the machine's zone is
     "spark.ui.showConsoleProgress": "false",
@@ -34,8 +39,8 @@ _ON_ONE_MACHINE = {
 }
 
 
-class JavaMissingError(Exception):
-    """There is no Java to run Spark."""
+class RequirementMissingError(Exception):
+    """Spark cannot run here: the message says what to install."""
 
 
 def register(spark: SparkSession) -> None:
@@ -59,14 +64,15 @@ def session(
     """The session of this process, with the pipeline's formats registered; made if there is none.
 
     Without a `master` it is spark-submit's, and else all processors of this machine. `jars` are paths; `config` wins
-    over everything that is set here. Raises JavaMissingError before anything is started.
+    over everything that is set here. Raises RequirementMissingError before anything is started.
     """
-    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not is_submitted:
-        check_java()
+    check_requirements()
+    from pyspark.sql import SparkSession
+
+    if not is_submitted():
         _show_workers_the_way()
     settings = dict(_DEFAULTS)
-    if master is None and not is_submitted:
+    if master is None and not is_submitted():
         master = "local[*]"
     if master is not None:
         settings["spark.master"] = master
@@ -82,15 +88,29 @@ def session(
     return spark
 
 
+def check_requirements() -> None:
+    """Raise RequirementMissingError unless the packages and, where this process is to start it, a Java are there."""
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise RequirementMissingError(f"the pipeline needs {', '.join(missing)}: pip install 'odradek[pipeline]'")
+    if not is_submitted():
+        check_java()
+
+
 def check_java() -> None:
-    """Raise JavaMissingError unless Spark's launcher will find a Java: in JAVA_HOME, else on the PATH."""
+    """Raise RequirementMissingError unless Spark's launcher will find a Java: in JAVA_HOME, else on the PATH."""
     home = os.environ.get("JAVA_HOME")
     if home and not (Path(home) / "bin" / "java").exists():
-        raise JavaMissingError(f"JAVA_HOME is {home}, and there is no bin/java in it")
+        raise RequirementMissingError(f"JAVA_HOME is {home}, and there is no bin/java in it")
     if not home and shutil.which("java") is None:
-        raise JavaMissingError(
+        raise RequirementMissingError(
             "Spark needs Java 17 or newer, and there is none: install openjdk-17-jre-headless, or set JAVA_HOME"
         )
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit has started this process, and Java before it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _show_workers_the_way() -> None:

@@ -25,6 +25,7 @@ from importlib import import_module
 from typing import Any
 
 from client.cli import FAILED, INTERRUPTED, PIPE_CLOSED, UsageError, fail
+from pipeline.session import RequirementMissingError
 
 COMMANDS = {
     "export": "Write topics to Parquet, only what is new since the last time",
@@ -74,7 +75,7 @@ def _run(arguments: Sequence[str]) -> int:
         status: int = _module(parsed.command).run(parsed)
     except UsageError as error:
         commands.choices[parsed.command].error(str(error))
-    except (JobError, OSError) as error:
+    except (JobError, RequirementMissingError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
         return fail(error)

@@ -6,6 +6,7 @@ import argparse
 
 from client.cli.argument_types import not_negative, positive
 from pipeline.jobs.arguments import add_json_argument, add_spark_arguments
+from pipeline.session import check_requirements
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    check_requirements()  # before a broker is started and filled
     from pipeline.taxi.example import run_example
 
     return run_example(arguments)

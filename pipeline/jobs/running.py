@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from client.cli.terminal import is_terminal
 from pipeline.jobs import JobError
+from pipeline.session import check_requirements, is_submitted, register, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,13 +34,13 @@ _CALLING = "An error occurred while calling"  # what Py4J puts before an excepti
 def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]:
     """A session as `--master` and `--conf` say, stopped at the end. Raises `JobError`, also for what Spark raises.
 
-    Where the process has a session already, as a notebook does, it is that one, and goes on.
+    Where the process has a session already, as a notebook does, it is that one, and goes on. Raises
+    RequirementMissingError where Spark cannot run.
     """
+    check_requirements()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
-
-    from pipeline.session import JavaMissingError, register, session
 
     settings = {"spark.ui.showConsoleProgress": str(is_terminal(sys.stderr)).lower(), **dict(arguments.conf)}
     spark = SparkSession.getActiveSession()
@@ -54,8 +54,6 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
             spark.sparkContext.setLogLevel("OFF")  # what ends a job is told in a line, without Java's stacks
         _send_code(spark, Path(archives.name))
         yield spark
-    except JavaMissingError as error:
-        raise JobError(str(error)) from error
     except (PySparkException, Py4JError) as error:
         raise JobError(cause_of(error)) from error
     finally:
@@ -66,8 +64,7 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
 
 def _send_code(spark: SparkSession, directory: Path) -> None:
     """Workers on other machines get our packages; what these need must be installed there (docs/pipeline.md)."""
-    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # then spark-submit was given it, by --py-files
-    if is_submitted or str(spark.sparkContext.master).startswith(_LOCAL):
+    if is_submitted() or str(spark.sparkContext.master).startswith(_LOCAL):  # spark-submit was given it, by --py-files
         return
     from pipeline.jobs.package import write_package
 

@@ -25,7 +25,7 @@ SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local session of two threads that knows `format("broker")`, `format("klog")` and `format("kafka")`."""
-    from pipeline.session import JavaMissingError, session
+    from pipeline.session import RequirementMissingError, session
 
     work = tmp_path_factory.mktemp("spark")
     config = {
@@ -37,7 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }
     try:
         started = session("tests", master="local[2]", jars=connector.jars().split(","), config=config)
-    except JavaMissingError as error:
+    except RequirementMissingError as error:
         unavailable(str(error))
     started.sparkContext.setLogLevel("ERROR")
     yield started

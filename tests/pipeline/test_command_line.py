@@ -105,3 +105,49 @@ def test_the_package_imports_by_itself(tmp_path: Path, capsys: pytest.CaptureFix
         [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, check=True
     ).stdout
     assert str(archive) in printed.decode()
+
+
+_ANSWERED = """
+import sys
+from pipeline.jobs import COMMANDS, run
+
+lines = [["--help"], []]
+lines += [[command, flag] for command in COMMANDS for flag in ("--help", "--no")]
+for line in lines:
+    try:
+        run(line)
+    except SystemExit as end:
+        assert end.code == (0 if "--help" in line else 2), line
+print({"pyspark", "pyarrow", "numpy", "asyncio"} & set(sys.modules))
+"""
+
+
+def test_help_and_mistakes_are_answered_without_pyspark() -> None:
+    printed = subprocess.run([sys.executable, "-c", _ANSWERED], capture_output=True, check=True, text=True).stdout
+    assert printed.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export --bootstrap-server 127.0.0.1:1 --topic t --output o",
+        "replay --input i --bootstrap-server 127.0.0.1:1 --topic t",
+        "compact --log-dir d --topic t --output o",
+        "restore --log-dir d --topic t --output o",
+        "stats --log-dir d",
+        f"verify {Path(__file__).parent}",
+        "run taxi --output o",
+    ],
+)
+def test_a_job_that_cannot_run_says_what_to_install(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run(line.split()) == 1
+    assert "Spark needs Java 17 or newer, and there is none: install openjdk-17-jre-headless" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert run(line.split()) == 1
+    assert "the pipeline needs pyspark: pip install 'odradek[pipeline]'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

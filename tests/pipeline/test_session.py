@@ -6,17 +6,17 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.session import JavaMissingError, check_java, session
+from pipeline.session import RequirementMissingError, check_java, session
 
 
 def test_without_java_nothing_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(JavaMissingError, match="Spark needs Java 17 or newer, and there is none"):
+    with pytest.raises(RequirementMissingError, match="Spark needs Java 17 or newer, and there is none"):
         session("none")
 
 
 def test_a_wrong_java_home_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(JavaMissingError, match=f"JAVA_HOME is {tmp_path}"):
+    with pytest.raises(RequirementMissingError, match=f"JAVA_HOME is {tmp_path}"):
         check_java()
