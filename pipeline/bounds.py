@@ -44,7 +44,7 @@ def read_bound(options: Mapping[str, str], side: str, default: int) -> Bound:
         name = f"{side}OffsetsByTimestamp"
         times = read_numbers(name, text)
         if any(time < 0 for time in times.values()):
-            raise ValueError(f"Expected no timestamp below 0 in {name}, got {text}")
+            raise ValueError(f"{name} has a time below 0: {text}")
         return Bound(by_time=True, everywhere=None, each=times)
     text = options.get(f"{side}offsets", "").strip()
     if not text:
@@ -53,7 +53,7 @@ def read_bound(options: Mapping[str, str], side: str, default: int) -> Bound:
         return at_place(EARLIEST if text.lower() == "earliest" else LATEST)
     offsets = read_numbers(f"{side}Offsets", text)
     if any(offset < EARLIEST for offset in offsets.values()):
-        raise ValueError(f"Expected offsets, -1 or -2 in {side}Offsets, got {text}")
+        raise ValueError(f"{side}Offsets has a number below -2: {text}")
     return Bound(by_time=False, everywhere=None, each=offsets)
 
 
@@ -66,7 +66,7 @@ def read_numbers(option: str, text: str) -> Numbers:
             for index, number in numbers.items()
         }
     except (ValueError, AttributeError, TypeError):
-        raise ValueError(f'Expected e.g. {{"topicA":{{"0":23,"1":-1}}}} for {option}, got {text}') from None
+        raise ValueError(f'{option} is JSON such as {{"orders": {{"0": 23, "1": -1}}}}, and not {text}') from None
 
 
 def read_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
@@ -76,7 +76,7 @@ def read_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
             TopicPartition(topic, _integer(index)) for topic, indexes in json.loads(text).items() for index in indexes
         )
     except (ValueError, AttributeError, TypeError):
-        raise ValueError(f'Expected e.g. {{"topicA":[0,1],"topicB":[0,1]}} for {option}, got {text}') from None
+        raise ValueError(f'{option} is JSON such as {{"orders": [0, 1]}}, and not {text}') from None
 
 
 def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
@@ -98,7 +98,7 @@ def offsets_of(nested: Mapping[str, Mapping[str, int]]) -> Numbers:
 
 def _time(option: str, text: str) -> int:
     if not text.strip().isdecimal():
-        raise ValueError(f"Expected a single long value for {option}, the milliseconds since the epoch, got {text}")
+        raise ValueError(f"{option} is a time in milliseconds since 1970, and not {text}")
     return int(text)
 
 

@@ -100,9 +100,8 @@ def _numbers(bound: Bound, side: str, partitions: list[TopicPartition]) -> Mappi
     numbers = bound.each if bound.everywhere is None else dict.fromkeys(partitions, bound.everywhere)
     if numbers.keys() != set(partitions):
         raise ValueError(
-            f"If {side}Offsets contains specific offsets, you must specify all TopicPartitions. Use -1 for latest, -2 "
-            f"for earliest. Specified: {', '.join(map(str, sorted(numbers)))} Assigned: "
-            f"{', '.join(map(str, partitions))}"
+            f"{side}Offsets needs a number for each partition that is read, and no others. It has "
+            f"{', '.join(map(str, sorted(numbers)))}; to be read are {', '.join(map(str, partitions))}"
         )
     return {partition: (bound.by_time, number) for partition, number in numbers.items()}
 
@@ -110,7 +109,7 @@ def _numbers(bound: Bound, side: str, partitions: list[TopicPartition]) -> Mappi
 def _start(log: PartitionLog, limit: int, asked: tuple[bool, int], options: KlogOptions) -> int:
     found = _resolve(log, limit, asked, options)
     if found is None and options.start_fallback == "error":
-        raise OffsetRangeError(f"No offset matched from {log.partition} and timestamp {asked[1]}")
+        raise OffsetRangeError(f"{log.partition} has no record as late as {asked[1]}")
     return limit if found is None else found
 
 

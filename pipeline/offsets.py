@@ -88,8 +88,7 @@ def starting_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: 
         times = dict.fromkeys(partitions, options.start.everywhere) | options.start.each
         raise NoOffsetError(
             "; ".join(
-                f"No offset matched from request of topic-partition {partition.topic}-{partition.partition} "
-                f"and timestamp {times[partition]}."
+                f"{partition.topic}-{partition.partition} has no record as late as {times[partition]}"
                 for partition in missing
             )
         )
@@ -106,9 +105,8 @@ def _resolve(offsets: ClusterOffsets, bound: Bound, side: str, partitions: list[
     numbers = bound.each if bound.everywhere is None else dict.fromkeys(partitions, bound.everywhere)
     if numbers.keys() != set(partitions):
         raise ValueError(
-            f"If {side}Offsets{'ByTimestamp' if bound.by_time else ''} contains specific offsets, you must specify all "
-            f"TopicPartitions. Use -1 for latest, -2 for earliest. Specified: {_names(numbers)} "
-            f"Assigned: {_names(partitions)}"
+            f"{side}Offsets{'ByTimestamp' if bound.by_time else ''} needs a number for each partition that is read, "
+            f"and no others. It has {_names(numbers)}; to be read are {_names(partitions)}"
         )
     to_ask = {partition: number for partition, number in numbers.items() if bound.by_time or number < 0}
     return numbers | offsets.at(to_ask)

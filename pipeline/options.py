@@ -57,15 +57,15 @@ _FIXED: Final = {
     "kafka.partitioner.ignore.keys": ("false",),
 }
 _INSTEAD: Final = {
-    "kafka.auto.offset.reset": "Set the source option 'startingOffsets' to 'earliest' or 'latest'",
-    "kafka.key.deserializer": "Keys are binary; cast them in the DataFrame",
-    "kafka.value.deserializer": "Values are binary; cast them in the DataFrame",
-    "kafka.key.serializer": "Keys are binary or strings; cast them in the DataFrame",
-    "kafka.value.serializer": "Values are binary or strings; cast them in the DataFrame",
-    "kafka.enable.auto.commit": "Offsets are kept in Spark's checkpoint, and not committed",
-    "kafka.interceptor.classes": "There is no Java here for them to run in",
-    "kafka.transactional.id": "Neither sink writes in transactions: a retried task writes its records again",
-    "kafka.partitioner.class": "Name the partition in a column 'partition'",
+    "kafka.auto.offset.reset": "a query starts where startingOffsets says",
+    "kafka.key.deserializer": "keys are bytes, which a query may cast",
+    "kafka.value.deserializer": "values are bytes, which a query may cast",
+    "kafka.key.serializer": "keys are bytes or text, to which a query may cast them",
+    "kafka.value.serializer": "values are bytes or text, to which a query may cast them",
+    "kafka.enable.auto.commit": "offsets are kept in Spark's checkpoint, and not committed",
+    "kafka.interceptor.classes": "there is no Java here for them to run in",
+    "kafka.transactional.id": "neither sink writes in transactions: a retried task writes its records again",
+    "kafka.partitioner.class": "a column named partition chooses",
 }
 _READ_ONLY: Final = {"kafka.isolation.level", "kafka.fetch.max.bytes", "kafka.max.partition.fetch.bytes"}
 _WRITE_ONLY: Final = {
@@ -132,8 +132,8 @@ def batch_read_options(given: Mapping[str, str]) -> ReadOptions:
     """The options of `spark.read`. Raises ValueError that names the option."""
     options = _known(given)
     read = _read_options(options, EARLIEST)
-    _not_at(read.start, LATEST, "starting offset", "startingOffsets", "latest")
-    _not_at(read.end, EARLIEST, "ending offset", "endingOffsets", "earliest")
+    _not_at(read.start, LATEST, "startingOffsets", "latest")
+    _not_at(read.end, EARLIEST, "endingOffsets", "earliest")
     return read
 
 
@@ -142,7 +142,7 @@ def stream_read_options(given: Mapping[str, str]) -> ReadOptions:
     options = _known(given)
     for name in ("endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp"):
         if name in options:
-            raise ValueError(f"{name}: ending offset not valid in streaming queries")
+            raise ValueError(f"{name} is for batches: a stream has no end")
     return _read_options(options, LATEST)
 
 
@@ -167,7 +167,7 @@ def _read_options(options: Mapping[str, str], start: int) -> ReadOptions:
     max_offsets = number(options, "maxoffsetspertrigger", 1)
     min_offsets = number(options, "minoffsetspertrigger", 1)
     if max_offsets is not None and min_offsets is not None and min_offsets > max_offsets:
-        raise ValueError(f"minOffsetsPerTrigger {min_offsets} should be less than maxOffsetsPerTrigger {max_offsets}")
+        raise ValueError(f"minOffsetsPerTrigger {min_offsets} is above maxOffsetsPerTrigger {max_offsets}")
     fetch_bytes = number(options, "kafka.max.partition.fetch.bytes", 1) or DEFAULT_FETCH_BYTES
     return ReadOptions(
         cluster=_cluster(options),
@@ -197,7 +197,7 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
     options = {name.lower(): value for name, value in given.items()}
     for name, value in options.items():
         if name in _INSTEAD:
-            raise ValueError(f"Kafka option '{name.removeprefix('kafka.')}' is not supported: {_INSTEAD[name]}")
+            raise ValueError(f"{name} cannot be given: {_INSTEAD[name]}")
         if name in _FIXED and value.lower() not in (allowed.lower() for allowed in _FIXED[name]):
             raise ValueError(f'{name} is {value!r}, and format("broker") has {_FIXED[name][0]} only')
         if name not in _KNOWN:
@@ -208,9 +208,7 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
 def _cluster(options: Mapping[str, str]) -> Cluster:
     servers = options.get("kafka.bootstrap.servers", options.get("bootstrap.servers", "")).strip()
     if not servers:
-        raise ValueError(
-            "Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer or producer"
-        )
+        raise ValueError("kafka.bootstrap.servers is missing: the brokers, as host:port with commas between them")
     settings: dict[str, object] = {"client_id": options.get("kafka.client.id", "odradek-pipeline")}
     for name, setting in _CLIENT.items():
         if (given := number(options, name, 0)) is not None:
@@ -222,26 +220,22 @@ def subscription(options: Mapping[str, str]) -> Subscription:
     """What `subscribe`, `subscribePattern` or `assign` say. Raises ValueError unless it is one of them."""
     chosen = [name for name in _SUBSCRIPTIONS if name in options]
     if not chosen:
-        raise ValueError(
-            f"One of the following options must be specified for Kafka source: {', '.join(_SUBSCRIPTIONS)}"
-        )
+        raise ValueError("nothing says what to read: give one of subscribe, subscribePattern and assign")
     if len(chosen) > 1:
-        raise ValueError(
-            f"Only one of the following options can be specified for Kafka source: {', '.join(_SUBSCRIPTIONS)}"
-        )
+        raise ValueError(f"{' and '.join(chosen)} are given, and only one of them can say what to read")
     kind, text = chosen[0], options[chosen[0]].strip()
     if kind == "subscribe":
         topics = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
         if not topics:
-            raise ValueError(f"No topics to subscribe to as specified value for option 'subscribe' is '{text}'")
+            raise ValueError(f"subscribe names no topic: {text!r}")
         return Subscription(topics=topics)
     if kind == "assign":
         partitions = read_partitions("assign", text) if text.startswith("{") else ()
         if not partitions:
-            raise ValueError(f"No topicpartitions to assign as specified value for option 'assign' is '{text}'")
+            raise ValueError(f"assign names no partition: {text!r}")
         return Subscription(partitions=partitions)
     if not text:
-        raise ValueError("Pattern to subscribe is empty as specified value for option 'subscribePattern'")
+        raise ValueError("subscribePattern is empty")
     try:
         re.compile(text)
     except re.error as error:
@@ -249,16 +243,14 @@ def subscription(options: Mapping[str, str]) -> Subscription:
     return Subscription(pattern=text)
 
 
-def _not_at(bound: Bound, place: int, what: str, option: str, name: str) -> None:
+def _not_at(bound: Bound, place: int, option: str, name: str) -> None:
     if bound.by_time:
         return
     if bound.everywhere == place:
-        raise ValueError(f"{what} can't be {name} for batch queries on Kafka")
-    for partition, offset in bound.each.items():
+        raise ValueError(f"a batch has nothing to read if {option} is {name}")
+    for (topic, index), offset in bound.each.items():
         if offset == place:
-            raise ValueError(
-                f"{option} for {partition.topic}-{partition.partition} can't be {name} for batch queries on Kafka"
-            )
+            raise ValueError(f"a batch has nothing to read if {option} is {name} for {topic}-{index}")
 
 
 def isolation_level(options: Mapping[str, str]) -> IsolationLevel:

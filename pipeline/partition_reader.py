@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _FAIL = (
-    "Some data may have been lost because they are not available in Kafka any more; either the data was aged out by "
-    "Kafka or the topic may have been deleted before all the data in the topic was processed. If you don't want your "
-    'query to fail on such cases, set the source option "failOnDataLoss" to "false".'
+    "So records that were to be read are lost: retention has deleted them, or somebody has, perhaps with their topic. "
+    "Set failOnDataLoss to false to go on without them."
 )
 
 
@@ -38,7 +37,7 @@ def report_data_loss(options: ReadOptions, what: str) -> None:
     """Raise DataLossError, or log a warning, as the options say."""
     if options.fail_on_data_loss:
         raise DataLossError(f"{what} {_FAIL}")
-    _LOG.warning("%s Some data may have been lost.", what)
+    _LOG.warning("%s Records may be lost; failOnDataLoss is false, so the query goes on.", what)
 
 
 def read_range(options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[pa.RecordBatch]:

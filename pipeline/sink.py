@@ -49,7 +49,7 @@ class BrokerWriter(DataSourceArrowWriter):
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
-            raise ValueError("Save mode Overwrite not allowed for Kafka: a topic only grows. Use mode('append')")
+            raise ValueError("mode('overwrite') cannot be: a topic only grows. Write with mode('append')")
         self._options = write_options(options)
         check_columns(schema, self._options)
 
@@ -72,11 +72,9 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
     """Raise ValueError unless rows of this schema can be written."""
     types = {field.name: field.dataType for field in schema.fields}
     if "value" not in types:
-        raise ValueError("Required attribute 'value' not found")
+        raise ValueError("there is no column value")
     if "topic" not in types and options.topic is None:
-        raise ValueError(
-            "topic option required when no 'topic' attribute is present. Use the topic option for setting a topic."
-        )
+        raise ValueError("nothing says which topic: give the option topic, or a column of that name")
     for name in ("value", "key"):
         _check_type(types, name, BinaryType, StringType)
     _check_type(types, "topic", StringType)
@@ -84,13 +82,13 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
     headers = types.get(HEADERS)
     if headers is not None and not _is_headers(headers):
         wanted = spark_schema([HEADERS])[HEADERS].dataType.simpleString()
-        raise ValueError(f"headers attribute type must be a {wanted}, not {headers.simpleString()}")
+        raise ValueError(f"column headers must be {wanted}, not {headers.simpleString()}")
 
 
 def _check_type(types: Mapping[str, DataType], name: str, *allowed: type[DataType]) -> None:
     if name in types and not isinstance(types[name], allowed):
         names = " or ".join(one().simpleString() for one in allowed)
-        raise ValueError(f"{name} attribute type must be a {names}, not {types[name].simpleString()}")
+        raise ValueError(f"column {name} must be {names}, not {types[name].simpleString()}")
 
 
 def _is_headers(given: DataType) -> bool:
@@ -164,7 +162,7 @@ class _Writing:
             return
         assert column is not None, "checked on the driver"
         if column.null_count:
-            raise ValueError("null topic present in the data. Use the topic option for setting a default topic.")
+            raise ValueError("a row has no topic: fill the column, or give the option topic")
         encoded = column.dictionary_encode()
         if len(encoded.dictionary) == 1:
             yield encoded.dictionary[0].as_py(), None
@@ -197,7 +195,7 @@ class _Writing:
             partitions = np.where(named.is_valid(), named.fill_null(0), partitions).astype(np.int64)
             if len(partitions) and not 0 <= partitions.min() <= partitions.max() < count:
                 wrong = partitions[(partitions < 0) | (partitions >= count)][0]
-                raise ValueError(f"Invalid partition given with record: {wrong} is not in the range [0...{count})")
+                raise ValueError(f"column partition has {wrong}, and {topic} has partitions 0 to {count - 1}")
         return partitions
 
     def _gather(self, partition: TopicPartition, rows: _Rows, sizes: Ints) -> None:

@@ -88,7 +88,9 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         new = self._starts_of_new(starts, ends)
         for (topic, index), offset in new.items():
             if offset > 0:
-                report_data_loss(self._options, f"Added partition {topic}-{index} starts from {offset} instead of 0.")
+                report_data_loss(
+                    self._options, f"The new partition {topic}-{index} begins at offset {offset}, not at 0."
+                )
         gone = starts.keys() - ends.keys()
         if gone:
             report_data_loss(

@@ -206,7 +206,7 @@ def test_a_range_of_time_is_found_through_the_time_index() -> None:
 
 def test_a_time_after_the_last_record_is_an_error_or_the_end() -> None:
     late = str(NOW * 2)
-    with pytest.raises(OffsetRangeError, match="rolled-0 and timestamp"):
+    with pytest.raises(OffsetRangeError, match="rolled-0 has no record as late as"):
         Reading(GOLDEN, subscribe="rolled", startingTimestamp=late)
     strategy = {"startingOffsetsByTimestampStrategy": "latest"}
     assert Reading(GOLDEN, subscribe="rolled", startingTimestamp=late, **strategy).tasks == []

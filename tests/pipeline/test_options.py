@@ -45,24 +45,24 @@ def test_a_time_for_all_wins_over_times_by_partition_and_those_over_offsets() ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"subscribe": "t"}, "'kafka.bootstrap.servers' must be specified"),
-        (BROKER, "One of the following options must be specified"),
-        (READ | {"assign": '{"t": [0]}'}, "Only one of the following options"),
-        (BROKER | {"subscribe": " , "}, "No topics to subscribe to"),
-        (BROKER | {"assign": "t"}, "No topicpartitions to assign"),
-        (BROKER | {"assign": '{"t": "0"}'}, 'Expected e.g. {"topicA":\\[0,1\\]'),
+        ({"subscribe": "t"}, "kafka.bootstrap.servers is missing"),
+        (BROKER, "nothing says what to read: give one of subscribe, subscribePattern and assign"),
+        (READ | {"assign": '{"t": [0]}'}, "subscribe and assign are given, and only one"),
+        (BROKER | {"subscribe": " , "}, "subscribe names no topic"),
+        (BROKER | {"assign": "t"}, "assign names no partition: 't'"),
+        (BROKER | {"assign": '{"t": "0"}'}, 'assign is JSON such as {"orders": \\[0, 1\\]}'),
         (BROKER | {"subscribePattern": "("}, "no regular expression"),
-        (READ | {"startingOffsets": "latest"}, "starting offset can't be latest for batch queries"),
-        (READ | {"startingOffsets": '{"t":{"0":-1}}'}, "startingOffsets for t-0 can't be latest"),
-        (READ | {"endingOffsets": "earliest"}, "ending offset can't be earliest"),
-        (READ | {"endingOffsets": '{"t":{"0":-2}}'}, "endingOffsets for t-0 can't be earliest"),
-        (READ | {"startingOffsets": "somewhere"}, "Expected e.g."),
-        (READ | {"startingOffsets": '{"t":{"0":-3}}'}, "Expected offsets, -1 or -2"),
-        (READ | {"startingTimestamp": "yesterday"}, "single long value"),
+        (READ | {"startingOffsets": "latest"}, "a batch has nothing to read if startingOffsets is latest"),
+        (READ | {"startingOffsets": '{"t":{"0":-1}}'}, "startingOffsets is latest for t-0"),
+        (READ | {"endingOffsets": "earliest"}, "endingOffsets is earliest"),
+        (READ | {"endingOffsets": '{"t":{"0":-2}}'}, "endingOffsets is earliest for t-0"),
+        (READ | {"startingOffsets": "somewhere"}, "startingOffsets is JSON such as"),
+        (READ | {"startingOffsets": '{"t":{"0":-3}}'}, "startingOffsets has a number below -2"),
+        (READ | {"startingTimestamp": "yesterday"}, "a time in milliseconds since 1970, and not yesterday"),
         (READ | {"minPartitions": "0"}, "at least 1"),
         (READ | {"failOnDataLoss": "perhaps"}, "choose one of true, false"),
-        (READ | {"kafka.auto.offset.reset": "earliest"}, "Set the source option 'startingOffsets'"),
-        (READ | {"kafka.value.deserializer": "x"}, "Values are binary"),
+        (READ | {"kafka.auto.offset.reset": "earliest"}, "a query starts where startingOffsets says"),
+        (READ | {"kafka.value.deserializer": "x"}, "values are bytes"),
         (READ | {"kafka.security.protocol": "SASL_SSL"}, "PLAINTEXT only"),
         (READ | {"kafka.sasl.mechanism": "PLAIN"}, "'kafka.sasl.mechanism' is not supported"),
         (READ | {"startingOfsets": "earliest"}, "'startingofsets' is not supported"),
@@ -76,12 +76,12 @@ def test_what_cannot_be_read_is_refused_by_name(options: Mapping[str, str], mess
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
 def test_a_stream_has_no_end(name: str) -> None:
-    with pytest.raises(ValueError, match="not valid in streaming queries"):
+    with pytest.raises(ValueError, match=f"{name.lower()} is for batches: a stream has no end"):
         stream_read_options(READ | {name: "1"})
 
 
 def test_fewer_offsets_than_the_least_are_refused() -> None:
-    with pytest.raises(ValueError, match="should be less than"):
+    with pytest.raises(ValueError, match="minOffsetsPerTrigger 6 is above maxOffsetsPerTrigger 5"):
         stream_read_options(READ | {"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "6"})
 
 
@@ -90,7 +90,7 @@ def test_fewer_offsets_than_the_least_are_refused() -> None:
     [
         ({"kafka.acks": "1"}, "all only"),
         ({"kafka.enable.idempotence": "false"}, "true only"),
-        ({"kafka.transactional.id": "x"}, "Neither sink writes in transactions"),
+        ({"kafka.transactional.id": "x"}, "neither sink writes in transactions"),
         ({"kafka.compression.type": "lzma"}, "choose one of none, gzip"),
         ({"kafka.compression.type": "zstd", "kafka.compression.zstd.level": "99"}, "zstd has the levels"),
     ],
