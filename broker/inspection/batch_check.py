@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from broker.inspection.index_check import OffsetIndexCheck, TimeIndexCheck, next_indexed_position
 from broker.inspection.problem import Problem, Report
+from broker.inspection.segments_outcome import EpochRun
 from broker.inspection.transaction_check import TransactionCheck
 from broker.storage.batch_scan import CorruptBatchError, StoredBatch, read_whole_batches
 from broker.storage.descriptors import DescriptorCache
@@ -40,19 +41,8 @@ class SegmentIndexChecks(NamedTuple):
     offset_index: bytes
 
 
-class EpochRun:
-    """Batches of one leader epoch that follow each other: their offsets, the end exclusive."""
-
-    __slots__ = ("end_offset", "epoch", "start_offset")
-
-    def __init__(self, epoch: int, start_offset: int) -> None:
-        self.epoch = epoch
-        self.start_offset = start_offset
-        self.end_offset = start_offset
-
-
 class BatchCheck:
-    """The batches of one partition, segment by segment; `next_offset` is behind the last batch that was sound."""
+    """Segments of one partition, one after another; `next_offset` is behind the last batch that was sound."""
 
     def __init__(
         self,
@@ -68,7 +58,7 @@ class BatchCheck:
         self._transactions = transactions
         self._report = report
         self._progress = progress
-        self._epoch = -1
+        self._epoch: int | None = None
         self._end_offset = 0  # behind the last batch; `next_offset` also takes the base offsets of segments
 
     def check(self, path: str, shown_as: str, size: int, base_offset: int, indexes: SegmentIndexChecks) -> None:
@@ -154,7 +144,7 @@ class BatchCheck:
     def _begin_epoch(self, epoch: int, offset: int, end_offset_before: int) -> None:
         if self.epoch_runs:
             self.epoch_runs[-1].end_offset = end_offset_before
-        self.epoch_runs.append(EpochRun(epoch, offset))
+        self.epoch_runs.append(EpochRun(epoch, offset, offset))
 
     def _pass_over(self, segment: _Segment, position: int, reason: str) -> int:
         """Say what is wrong at `position`, unless it is room that was preallocated; return where to go on."""

@@ -1,16 +1,17 @@
 """One partition of a log directory, as it stands: its segments one after another, and the small files beside them.
 
-Needs nothing of the other partitions, so these may be checked side by side, also on several machines.
+Needs nothing of the other partitions, so these may be checked side by side, also on several machines; and so may parts
+of one partition (`segments_outcome`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 from broker.inspection.batch_check import BatchCheck, SegmentIndexChecks
 from broker.inspection.index_check import OffsetIndexCheck, TimeIndexCheck
 from broker.inspection.problem import Problem, Report
+from broker.inspection.segments_outcome import SegmentsOutcome
 from broker.inspection.small_files_check import check_leader_epochs, check_snapshots, check_topic_id
 from broker.inspection.transaction_check import TransactionCheck
 from broker.storage.checkpoints import Partition
@@ -33,14 +34,6 @@ from broker.storage.names import (
 from broker.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 _INDEX_BLOCK = 12 * 8192  # whole entries of either index
-
-
-class PartitionOutcome(NamedTuple):
-    """What was looked at, and where the log ends (exclusive)."""
-
-    log_end_offset: int
-    segments: int
-    batches: int
 
 
 class PartitionFiles:
@@ -84,26 +77,42 @@ class PartitionCheck:
         self._report = report
         self._progress = progress
 
-    def run(self) -> PartitionOutcome:
+    def run(self) -> SegmentsOutcome:
         """Go through everything. Raises `OSError` where a file cannot be read."""
+        found = self.check_segments(sorted(self._partition.segments))
+        self.check_small_files(found)
+        return found
+
+    def check_segments(self, base_offsets: Sequence[int]) -> SegmentsOutcome:
+        """Go through these segments, which follow each other, as if they were the first ones."""
         partition = self._partition
         transactions = TransactionCheck(self._report)
         batches = BatchCheck(self._descriptors, transactions, self._report, self._progress)
-        for base_offset, sizes in sorted(partition.segments.items()):
+        for base_offset in base_offsets:
+            sizes = partition.segments[base_offset]
             if LOG_SUFFIX in sizes:
                 self._check_segment(base_offset, sizes, batches, transactions)
             else:
                 for suffix in sizes:
                     name = file_name(base_offset, suffix)
                     self._report(Problem(f"{partition.name}/{name}", "is an index without a log"))
-        check_snapshots(
-            self._files, partition.path, partition.name, partition.snapshots, batches.next_offset, self._report
+        return SegmentsOutcome(
+            base_offset=min(base_offsets, default=0),
+            next_offset=batches.next_offset,
+            segments=sum(1 for base_offset in base_offsets if LOG_SUFFIX in partition.segments[base_offset]),
+            batches=batches.batches,
+            epoch_runs=batches.epoch_runs,
+            open_producers=transactions.open_producers,
+            ended_producers=sorted(transactions.ended),
+            unlisted_producers=sorted(producer for producer, unlisted in transactions.ended.items() if unlisted),
         )
-        start = self._log_start_offset
-        check_leader_epochs(self._files, partition.path, partition.name, batches.epoch_runs, start, self._report)
-        check_topic_id(self._files, partition.path, partition.name, self._report)
-        segments = sum(1 for sizes in partition.segments.values() if LOG_SUFFIX in sizes)
-        return PartitionOutcome(batches.next_offset, segments, batches.batches)
+
+    def check_small_files(self, found: SegmentsOutcome) -> None:
+        """Hold the files beside the segments against what was found of all of these."""
+        name, path = self._partition.name, self._partition.path
+        check_snapshots(self._files, path, name, self._partition.snapshots, found.next_offset, self._report)
+        check_leader_epochs(self._files, path, name, found.epoch_runs, self._log_start_offset, self._report)
+        check_topic_id(self._files, path, name, self._report)
 
     def _check_segment(
         self, base_offset: int, sizes: dict[str, int], batches: BatchCheck, transactions: TransactionCheck

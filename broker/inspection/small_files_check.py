@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from broker.inspection.batch_check import EpochRun
 from broker.inspection.problem import Problem, Report
+from broker.inspection.segments_outcome import EpochRun
 from broker.storage.checkpoints import Partition
 from broker.storage.files import Files
 from broker.storage.leader_epochs import LeaderEpochs

@@ -14,14 +14,23 @@ from protocol.records import iter_records, read_batch_header
 
 
 class TransactionCheck:
-    """Told of one segment after the other, and in each of every transactional batch and every control batch."""
+    """Told of one segment after the other, and in each of every transactional batch and every control batch.
+
+    `ended` has each producer with a marker, and whether its first one is an abort that the index lacks.
+    """
 
     def __init__(self, report: Report) -> None:
+        self.ended: dict[int, bool] = {}
         self._report = report
         self._open: dict[int, int] = {}  # producer id → offset of the first batch of its transaction
         self._entries: dict[tuple[int, int], AbortedTransaction] = {}  # by producer id and offset of the marker
         self._index_path = ""
         self._log_path = ""
+
+    @property
+    def open_producers(self) -> list[int]:
+        """The producers that are within a transaction now."""
+        return sorted(self._open)
 
     def start_segment(self, log_path: str, index_path: str, entries: list[AbortedTransaction]) -> None:
         self._log_path = log_path
@@ -45,6 +54,7 @@ class TransactionCheck:
             return
         begun = self._open.pop(header.producer_id, None)
         entry = self._entries.pop((header.producer_id, header.base_offset), None)
+        self.ended.setdefault(header.producer_id, kind == ControlRecordType.ABORT and entry is None)
         if kind == ControlRecordType.ABORT and begun is not None and entry is None:
             self._report(
                 Problem(

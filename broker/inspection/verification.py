@@ -67,7 +67,7 @@ class Verification:
         self.outcome.partitions += 1
         self.outcome.segments += found.segments
         self.outcome.batches += found.batches
-        return found.log_end_offset
+        return found.next_offset
 
     def _report(self, problem: Problem) -> None:
         self.outcome.problems += 1

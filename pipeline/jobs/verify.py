@@ -1,11 +1,14 @@
-"""`verify`: every checksum, offset and index of a log directory, with a task for each partition.
+"""`verify`: every checksum, offset and index of a log directory, shared out over Spark's tasks by segments.
 
-The checks, and the words for what is wrong, are those of `python -m broker verify` (docs/inspect.md): here the
-partitions are shared out, so that a directory of any size takes as long as its largest partition. The directory must be
-where every worker sees it. Small partitions share a task, and the large ones begin first.
+The checks, and the words for what is wrong, are those of `python -m broker verify` (docs/inspect.md). The directory
+must be where every worker sees it. Small partitions share a task; one that is larger than a task's share is cut between
+segments, and the large parts begin first.
 
 ```
-driver: list partitions ─► tasks: PartitionCheck of each ─► driver: the files beside the partitions ─► JSON
+driver                    tasks                               driver
+list parts ─► shares ─►   check the segments of each part ─►  join the parts of a partition ─► small files ─► JSON
+                          a whole partition:                    where a fault may cross from one part into the next:
+                          its small files, too                  one more task checks the partition from end to end
 ```
 """
 
@@ -13,41 +16,28 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.inspection.partition_check import PartitionCheck, PartitionFiles, partitions_of
+from broker.inspection.partition_check import PartitionFiles, partitions_of
 from broker.inspection.problem import Problem
 from broker.inspection.small_files_check import check_directory_files
 from broker.inspection.verification import Outcome
-from broker.storage.checkpoints import OffsetCheckpoint, Partition
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.names import LOG_START_OFFSETS, partition_directory
+from broker.storage.checkpoints import OffsetCheckpoint
+from broker.storage.names import LOG_START_OFFSETS
 from broker.storage.read_only_files import ReadOnlyFiles
 from pipeline.jobs import FAILED
 from pipeline.jobs.arguments import add_spark_arguments
+from pipeline.jobs.log_parts import MAX_PROBLEMS, Part, PartReport, check_parts, joined_report, parts_of
 from pipeline.jobs.shares import shared_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MAX_PROBLEMS = 10_000  # that are kept of a partition, and of all; the rest is counted
 _TASKS_PER_SLOT = 4  # so that one that is slow keeps nobody waiting for long
-
-
-class PartitionReport(msgspec.Struct):
-    """What one partition's task has found; `found` may be cut short, `problems` counts all."""
-
-    topic: str
-    partition: int
-    log_end_offset: int
-    segments: int
-    batches: int
-    bytes: int
-    problems: int
-    found: list[Problem]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,65 +58,60 @@ def run(arguments: argparse.Namespace) -> int:
     return FAILED if outcome.problems else 0
 
 
-def verify(spark: SparkSession, directory: str) -> tuple[Outcome, list[Problem]]:
-    """Check the log directory; the problems are in the order of its partitions. Raises `OSError` if it is none."""
+def verify(spark: SparkSession, directory: str, share_bytes: int | None = None) -> tuple[Outcome, list[Problem]]:
+    """Check the log directory; the problems are in the order of its partitions. Raises `OSError` if it is none.
+
+    A partition of more than `share_bytes`, by default an even share of each task, is cut between segments.
+    """
     files = ReadOnlyFiles()
     partitions = partitions_of(files, directory)
-    reports = _check_on_workers(spark, directory, partitions)
-    reports.sort(key=lambda each: (each.topic, each.partition))
+    if share_bytes is None:
+        share_bytes = sum(each.size for each in partitions) // _tasks(spark)
+    parts = [(size, part) for each in partitions for size, part in parts_of(each, share_bytes)]
+    reports = _of_partitions(spark, directory, partitions, _check_on_workers(spark, directory, parts))
     problems = [problem for report in reports for problem in report.found]
     before = len(problems)
-    ends = {(each.topic, each.partition): each.log_end_offset for each in reports}
+    ends = {each.part.key: each.outcome.next_offset for each in reports}
     check_directory_files(files, directory, ends, problems.append)
     outcome = Outcome(
         partitions=len(reports),
-        segments=sum(each.segments for each in reports),
-        batches=sum(each.batches for each in reports),
+        segments=sum(each.outcome.segments for each in reports),
+        batches=sum(each.outcome.batches for each in reports),
         bytes=sum(each.bytes for each in reports),
         problems=sum(each.problems for each in reports) + len(problems) - before,
     )
-    return outcome, problems[:_MAX_PROBLEMS]
+    return outcome, problems[:MAX_PROBLEMS]
 
 
-def _check_on_workers(
-    spark: SparkSession, directory: str, partitions: Sequence[PartitionFiles]
-) -> list[PartitionReport]:
-    if not partitions:
+def _tasks(spark: SparkSession) -> int:
+    return int(spark.sparkContext.defaultParallelism) * _TASKS_PER_SLOT
+
+
+def _check_on_workers(spark: SparkSession, directory: str, parts: Iterable[tuple[int, Part]]) -> list[PartReport]:
+    """The reports of these parts, which come with their sizes, in the order of partitions and offsets."""
+    shares = shared_out(parts, _tasks(spark))
+    if not shares:
         return []
-    context = spark.sparkContext
-    shares = shared_out([(each.size, each.key) for each in partitions], context.defaultParallelism * _TASKS_PER_SLOT)
     answers = (
-        context.parallelize(shares, len(shares))
-        .flatMap(lambda keys: [msgspec.json.encode(each) for each in check_partitions(directory, keys)])
+        spark.sparkContext.parallelize(shares, len(shares))
+        .flatMap(lambda share: [msgspec.json.encode(each) for each in check_parts(directory, share)])
         .collect()
     )
-    return [msgspec.json.decode(answer, type=PartitionReport) for answer in answers]
+    return sorted((msgspec.json.decode(each, type=PartReport) for each in answers), key=lambda report: report.part)
 
 
-def check_partitions(directory: str, keys: Sequence[Partition]) -> Iterator[PartitionReport]:
-    """On a worker: check these partitions. Raises `OSError` where the worker cannot read them."""
-    files = ReadOnlyFiles()
-    descriptors = DescriptorCache(files)
-    try:
-        starts = OffsetCheckpoint(files, directory, LOG_START_OFFSETS).read()
-        for key in keys:
-            partition = PartitionFiles(files, directory, partition_directory(*key), key)
-            yield _check_partition(descriptors, partition, starts.get(key, 0))
-    finally:
-        descriptors.close()
-
-
-def _check_partition(descriptors: DescriptorCache, partition: PartitionFiles, start: int) -> PartitionReport:
-    report = PartitionReport(*partition.key, 0, 0, 0, 0, 0, [])
-
-    def take(problem: Problem) -> None:
-        report.problems += 1
-        if len(report.found) < _MAX_PROBLEMS:
-            report.found.append(problem)
-
-    def note_progress(size: int) -> None:
-        report.bytes += size
-
-    found = PartitionCheck(descriptors, partition, start, take, note_progress).run()
-    report.log_end_offset, report.segments, report.batches = found
-    return report
+def _of_partitions(
+    spark: SparkSession, directory: str, partitions: list[PartitionFiles], reports: list[PartReport]
+) -> list[PartReport]:
+    """A report for each partition, in their order, made of those of its parts."""
+    files = {each.key: each for each in partitions}
+    starts = OffsetCheckpoint(ReadOnlyFiles(), directory, LOG_START_OFFSETS).read()
+    whole: list[PartReport] = []
+    again: list[tuple[int, Part]] = []
+    for key, parts in groupby(reports, key=lambda report: report.part.key):
+        report = joined_report(list(parts), files[key], starts.get(key, 0))
+        if report is None:
+            again.append((files[key].size, Part(*key)))
+        else:
+            whole.append(report)
+    return sorted(whole + _check_on_workers(spark, directory, again), key=lambda report: report.part.key)
