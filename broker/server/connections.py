@@ -31,8 +31,17 @@ from protocol.framing import ReceiveArena
 _LOG = EventLogger(__name__)
 
 
+HOLDING_CONNECTIONS = 4
+"""With so many open or fewer, answers are sent at once: to wait for others would cost more than it saves."""
+MOST_HELD = 16
+"""Connections whose answers are held at most, so that the first of them does not wait for long."""
+
+
 class Connections:
-    """The open connections. `on_room` is called when one of them was closed."""
+    """The open connections. `on_room` is called when one of them was closed.
+
+    `holds` says whether there are enough of them for `hold`.
+    """
 
     def __init__(
         self,
@@ -50,6 +59,8 @@ class Connections:
         self.run_in_thread = run_in_thread
         self.arena = ReceiveArena()
         self.on_room: list[Callable[[], None]] = []
+        self.holds = False
+        self._held: list[Connection] = []
         self._metrics = metrics
         self._connections: set[Connection] = set()
         self._by_host: Counter[str] = Counter()
@@ -82,6 +93,7 @@ class Connections:
         """Begin to serve a connection."""
         connection = Connection(self, transport, context)
         self._connections.add(connection)
+        self.holds = len(self._connections) > HOLDING_CONNECTIONS
         self._by_host[context.peer_address[0]] += 1
         self._metrics.listener(context.listener_name).created += 1
         connection.start()
@@ -90,6 +102,7 @@ class Connections:
     def remove(self, connection: Connection) -> None:
         """A connection has closed itself."""
         self._connections.remove(connection)
+        self.holds = len(self._connections) > HOLDING_CONNECTIONS
         context = connection.context
         host = context.peer_address[0]
         self._by_host[host] -= 1
@@ -101,6 +114,20 @@ class Connections:
             listener.software_closed(context.client_software_name, context.client_software_version)
         for tell in self.on_room:
             tell()
+
+    def hold(self, connection: Connection) -> None:
+        """Let a connection `send_held` soon: when all that were readable in this turn of the loop had their turns."""
+        self._held.append(connection)
+        if len(self._held) == 1:
+            self.loop.call_soon(self.send_held)
+        elif len(self._held) == MOST_HELD:
+            self.send_held()
+
+    def send_held(self) -> None:
+        """Let every connection send what it holds."""
+        held, self._held = self._held, []
+        for connection in held:
+            connection.send_held()
 
     def abandon(self, pending: Pending) -> None:
         """The connection of a parked request is closed: give a long poll up, let anything else end by itself."""
