@@ -155,17 +155,17 @@ class LogReader(ABC):
         """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None if there is none."""
         with self._disk("searching"):
             start = self.log_start_offset
-            return self._segmented.look(lambda segments: find_by_timestamp(segments, timestamp, start), start)
+            return self._segmented.look(lambda segments: find_by_timestamp(segments, timestamp, start))
 
     def max_timestamp_offset(self) -> RecordPosition | None:
         """The same of the first record with the largest timestamp of all; None if no record has one."""
         with self._disk("searching"):
-            return self._segmented.look(find_largest_timestamp, self.log_start_offset)
+            return self._segmented.look(lambda segments: find_largest_timestamp(segments, self.log_start_offset))
 
     def timestamp_at(self, offset: int) -> int | None:
         """The largest timestamp of the batch that holds `offset`, or of the next one; None without any."""
         with self._disk("searching"):
-            return self._segmented.look(lambda segments: find_timestamp_at(segments, offset), offset)
+            return self._segmented.look(lambda segments: find_timestamp_at(segments.from_offset(offset), offset))
 
     def epoch_for_offset(self, offset: int) -> int:
         """The leader epoch of the record at `offset`, or -1 if it is not known."""
@@ -180,9 +180,10 @@ class LogReader(ABC):
         with self._disk("reading the transaction index of"):
             return self._segmented.look(
                 lambda segments: aborted_transactions(
-                    (segment.transaction_index for segment in segments), start_offset, end_offset
-                ),
-                start_offset,
+                    (segment.transaction_index for segment in segments.with_aborted(start_offset)),
+                    start_offset,
+                    end_offset,
+                )
             )
 
     def aborted_transactions_of(self, offset: int, data: LogSlice) -> list[tuple[int, int]]:
@@ -215,11 +216,10 @@ class LogReader(ABC):
             return self._segmented.look(
                 lambda segments: [
                     entry
-                    for segment in segments
+                    for segment in segments.with_aborted(self.log_start_offset)
                     for entry in segment.transaction_index.entries()
                     if entry.first_offset < end_offset
-                ],
-                self.log_start_offset,
+                ]
             )
 
     def segments_to_delete(self) -> list[Segment]:

@@ -132,12 +132,12 @@ class SegmentedLog:
 
     # --------------------------------------------------------------------------------------------------------- reading
 
-    def look(self, look: Callable[[list[Segment]], T], from_offset: int) -> T:
-        """Return `look(segments)` of the segments from `from_offset` on; again if files changed meanwhile."""
+    def look(self, look: Callable[[Segments], T]) -> T:
+        """Return `look(segments)`; again if files changed meanwhile."""
         while True:
             changes = self._changes
             try:
-                found = look(self.segments.from_offset(from_offset))
+                found = look(self.segments)
                 if changes == self._changes:
                     return found
             except (FileNotFoundError, CorruptBatchError, CorruptIndexError):

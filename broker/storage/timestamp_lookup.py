@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from broker.storage.batch_scan import StoredBatch
 from broker.storage.segment import Segment
+from broker.storage.segments import Segments
 from broker.storage.time_index import NO_TIMESTAMP
 from protocol.message_set import iter_messages
 from protocol.records import Record, iter_records, read_batch_header
@@ -24,19 +25,21 @@ class RecordPosition(NamedTuple):
     leader_epoch: int
 
 
-def find_by_timestamp(segments: Iterable[Segment], timestamp: int, start_offset: int) -> RecordPosition | None:
+def find_by_timestamp(segments: Segments, timestamp: int, start_offset: int) -> RecordPosition | None:
     """The first record from `start_offset` on with at least this timestamp."""
-    for segment in segments:
-        if segment.largest_timestamp().timestamp >= timestamp:
-            found = _find_in_segment(segment, timestamp, start_offset)
-            if found is not None:
-                return found
+    for segment in segments.as_new_as(timestamp, start_offset):
+        found = _find_in_segment(segment, timestamp, start_offset)
+        if found is not None:
+            return found
     return None
 
 
-def find_largest_timestamp(segments: Iterable[Segment]) -> RecordPosition | None:
-    """The first record with the largest timestamp of all; None if no record has any."""
-    segment = max(segments, key=lambda candidate: candidate.largest_timestamp().timestamp)
+def find_largest_timestamp(segments: Segments, start_offset: int) -> RecordPosition | None:
+    """The first record with the largest timestamp in the segments from the one that may hold `start_offset` on.
+
+    None if no record has any.
+    """
+    segment = segments.newest(start_offset)
     timestamp, last_offset = segment.largest_timestamp()
     if timestamp == NO_TIMESTAMP:
         return None

@@ -129,7 +129,7 @@ def aborted_transactions(
 ) -> list[tuple[int, int]]:
     """Producer id and first offset of the aborted transactions with offsets in [start_offset, end_offset).
 
-    `indexes` are those of the segment that holds `start_offset` and of all later ones, in order.
+    `indexes` are those of the segment that holds `start_offset` and of all later ones, in order; empty ones may lack.
     """
     found: list[tuple[int, int]] = []
     for index in indexes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,31 @@ def test_offsets_by_timestamp_with_times_that_go_back(new_log: NewLog) -> None:
         assert log.offset_for_timestamp(wanted) == (times[first], first, 0)
     assert log.offset_for_timestamp(NOW + 61) is None
     assert log.max_timestamp_offset() == (NOW + 60, 9, 0)
+
+
+def test_offsets_by_timestamp_while_segments_come_and_go(new_log: NewLog) -> None:
+    log = new_log(segment_bytes=2 * len(batch(b"0")))
+    chance = random.Random(1)
+
+    def search_everywhere() -> None:
+        records = read_all(log)
+        for wanted in range(NOW, NOW + 102):
+            found = next((record for record in records if record.timestamp >= wanted), None)
+            assert log.offset_for_timestamp(wanted) == (found and (found.timestamp, found.offset, 0))
+        newest = max(records, key=lambda record: record.timestamp)
+        assert log.max_timestamp_offset() == (newest.timestamp, newest.offset, 0)
+
+    for step in range(30):
+        append(log, b"0", timestamp=NOW + chance.randrange(100))
+        log.advance_high_watermark(log.log_end_offset)
+        if step % 7 == 6:
+            log.truncate_to(log.log_end_offset - 2)
+        if step % 10 == 9:
+            oldest = log.segments.first
+            log.update_log_start_offset(log.end_of_segment(oldest))
+            search_everywhere()
+            log.delete_segments([oldest])
+        search_everywhere()
 
 
 def test_offsets_by_timestamp_within_a_batch(new_log: NewLog) -> None:

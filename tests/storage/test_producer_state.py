@@ -188,6 +188,24 @@ def test_a_transaction_over_several_segments(new_log: NewLog) -> None:
     assert log.aborted_transactions(3, 4) == [(1, 0)]
 
 
+def test_only_segments_with_aborted_transactions_are_looked_at_for_them(new_log: NewLog) -> None:
+    log = new_log(segment_bytes=100)
+    for index in range(4):
+        write(log, index, transactional=True)
+        end(log, commit=index != 1)
+        append(log, b"x")
+    assert log.segments_count == 12
+    assert [segment.base_offset for segment in log.segments.with_aborted(0)] == [4]
+    assert not list(log.segments.with_aborted(5))
+    write(log, 4, transactional=True)
+    end(log, commit=False)  # in the active segment
+    assert [segment.base_offset for segment in log.segments.with_aborted(5)] == [13]
+    append(log, b"x")
+    assert [segment.base_offset for segment in log.segments.with_aborted(5)] == [13], "which it was"
+    log.truncate_to(13)
+    assert not list(log.segments.with_aborted(5))
+
+
 def test_what_is_not_transactional_may_not_enter_a_transaction(new_log: NewLog) -> None:
     log = new_log()
     write(log, 0, transactional=True)
