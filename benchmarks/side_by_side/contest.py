@@ -13,7 +13,8 @@ is new in every round.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -124,6 +125,16 @@ class Contest:
         for side in self.sides:
             if hasattr(side.server, "process") and side.server.process.poll() is None:
                 side.server.kill()
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop both cleanly, and start them again: a Java machine that has to be warmed up again."""
+        for side in self.sides:
+            side.server.stop()
+        yield
+        for side in self.sides:
+            side.server.start()
+        self._is_warm = False
 
     def warm_up(self) -> None:
         """Small and large produces and fetches on both sides, once a run."""

@@ -1,59 +1,70 @@
 """What becomes of speed when something grows: partitions, connections, the size of the log, groups.
 
-Each series measures the same small work while one thing grows by powers of ten. A line that stays level is what is
-wanted: no cost may grow with the log, nor a request's with partitions that it does not name.
+| series | what grows | the work |
+|---|---|---|
+| partitions | other partitions of the broker | Produce of 100 B, 8×1 |
+| connections | idle connections | the same |
+| log-size | the log, in segments of 16 MiB | Produce of 100 B; Fetch of 16 KiB and ListOffsets, amid it |
+| groups | other groups | OffsetCommit, 8×1 |
+
+In each round the same work is done where nothing has grown, right before: by a broker that has nothing else
+(`_untouched`), without idle connections, on the smallest log. What it takes with size is divided by what it takes
+there, so a neighbour of the machine meets both. 1 is what is wanted: no cost may grow with the log, nor a request's
+with partitions that it does not name.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from benchmarks.side_by_side import load
+from benchmarks.side_by_side import load, sparse_log
 from benchmarks.side_by_side.contest import Contest, Side, with_cpu
 from benchmarks.side_by_side.results import Row, Sample
 
-PARTITIONS = (1, 10, 100, 1000, 5000)
-CONNECTIONS = (1, 10, 100, 1000)
-LOG_MB = (10, 100, 1000, 5000, 20_000)
-GROUPS = (1, 10, 100, 1000)
+PARTITIONS = (1, 100, 1000, 5000)
+CONNECTIONS = (1, 100, 1000)
+LOG_MB = (10, 1000, 5000, 20_000)
+GROUPS = (1, 100, 1000)
 SEGMENT_BYTES = 16 << 20
 PARTITIONS_A_TOPIC = 1000
+WORKED_ON = 8
 
 Measure = Callable[[Side], Sample]
 
 _RECORD = (1, 100)
 _BATCH = (16, 1000)
-_LARGE_BATCH = (900, 1000)
+_GROWTH = {"cpu_us": "cpu_growth", "p50_us": "p50_growth"}
 
 
 def _partitions(contest: Contest, *, quick: bool) -> Iterator[Row]:
     """Produce to eight partitions while the broker has more and more others."""
-    worked_on = contest.new_topic(8)
-    frames = [load.produce_frame(worked_on, [index], load.batch(*_RECORD)) for index in range(8)]
-    others: list[str] = []
-    count = 0
-    for size in PARTITIONS[:3] if quick else PARTITIONS:
-        while count < size:
-            more = min(size - count, PARTITIONS_A_TOPIC)
-            others.append(contest.new_topic(more))
-            count += more
-        yield contest.row(
-            "growth", f"produce 100 B, 8×1, with {size:,} other partitions", _small_load(contest, frames, 8), x=size
-        )
-    for topic in [worked_on, *others]:
-        contest.delete_topic(topic)
+    with _untouched(contest) as untouched:
+        here, there = (_produced(each, each.new_topic(WORKED_ON)) for each in (contest, untouched))
+        others: list[str] = []
+        count = 0
+        for size in _sizes(PARTITIONS, quick=quick):
+            while count < size:
+                more = min(size - count, PARTITIONS_A_TOPIC)
+                others.append(contest.new_topic(more))
+                count += more
+            measure = _beside(_at(untouched, there), here)
+            yield _row(contest, f"produce 100 B, 8×1, with {size:,} other partitions", measure, size)
+        for topic in others:
+            contest.delete_topic(topic)
 
 
 def _connections(contest: Contest, *, quick: bool) -> Iterator[Row]:
     """Produce on eight connections while more and more others are idle."""
-    topic = contest.new_topic(8)
-    frames = [load.produce_frame(topic, [index], load.batch(*_RECORD)) for index in range(8)]
-    for size in CONNECTIONS[:3] if quick else CONNECTIONS:
-        measure = partial(_with_idle_connections, _small_load(contest, frames, 8), size)
-        yield contest.row("growth", f"produce 100 B, 8×1, with {size:,} idle connections", measure, x=size)
+    topic = contest.new_topic(WORKED_ON)
+    produced = _produced(contest, topic)
+    for size in _sizes(CONNECTIONS, quick=quick):
+        measure = _beside(produced, partial(_with_idle_connections, produced, size))
+        yield _row(contest, f"produce 100 B, 8×1, with {size:,} idle connections", measure, size)
     contest.delete_topic(topic)
 
 
@@ -65,42 +76,62 @@ def _with_idle_connections(measure: Measure, count: int, side: Side) -> Sample:
 
 
 def _log_size(contest: Contest, *, quick: bool) -> Iterator[Row]:
-    """Produce to, and fetch from within, a log that grows; its segments are of 16 MiB."""
-    topic = contest.new_topic(1, {"segment.bytes": str(SEGMENT_BYTES)})
-    small = [load.produce_frame(topic, [0], load.batch(*_RECORD))]
-    size_before = 0
-    for size in LOG_MB[:3] if quick else LOG_MB:
-        fetches = {side.name: _grow(side, topic, size - size_before) for side in contest.sides}
-        size_before = size
-        yield contest.row("growth", f"produce 100 B, 1×1, behind {size:,} MB", _small_load(contest, small, 1), x=size)
-        yield contest.row("growth", f"fetch 16 KiB, 1×1, amid {size:,} MB", _fetch_load(contest, fetches), x=size)
-    contest.delete_topic(topic)
+    """Produce to, fetch from within, and search logs of all sizes; they are there at once."""
+    topics = {size: contest.new_topic(1, {"segment.bytes": str(SEGMENT_BYTES)}) for size in _sizes(LOG_MB, quick=quick)}
+    middles = _fill(contest, topics)
+    works: dict[str, Callable[[Side, str], bytes]] = {
+        "produce 100 B, 1×1, behind {:,} MB": lambda _, topic: load.produce_frame(topic, [0], load.batch(*_RECORD)),
+        "fetch 16 KiB, 1×1, amid {:,} MB": lambda side, topic: load.fetch_frame(
+            topic, [0], 16 << 10, middles[side.name][topic]
+        ),
+        "fetch 16 KiB, read_committed, 1×1, amid {:,} MB": lambda side, topic: load.fetch_frame(
+            topic, [0], 16 << 10, middles[side.name][topic], read_committed=True
+        ),
+        "ListOffsets by time, 1×1, amid {:,} MB": lambda _, topic: load.list_offsets_frame(topic, load.TIMESTAMP),
+    }
+    for work, frame in works.items():
+        smallest = _asked(contest, frame, topics[min(topics)])
+        for size, topic in topics.items():
+            yield _row(contest, work.format(size), _beside(smallest, _asked(contest, frame, topic)), size)
+    for topic in topics.values():
+        contest.delete_topic(topic)
 
 
-def _grow(side: Side, topic: str, megabytes: int) -> bytes:
-    """Append so much; returns a Fetch of the one batch of 16 KiB that is in the middle of it."""
-    large = load.produce_frame(topic, [0], load.batch(*_LARGE_BATCH))
-    times = megabytes * 1_000_000 // len(large) // 2
-    load.repeat(side.port, large, times)
-    with load.Asker(side.port) as asker:
-        _, answer = asker.accepted(load.produce_frame(topic, [0], load.batch(*_BATCH)))
-    load.repeat(side.port, large, times)
-    return load.fetch_frame(topic, [0], 16 << 10, answer.responses[0].partition_responses[0].base_offset)
+def _fill(contest: Contest, topics: dict[int, str]) -> dict[str, dict[str, int]]:
+    """Make the logs; returns for each side where the one batch of 16 KiB is that is in the middle of each."""
+    sizes = {topic: size for size, topic in topics.items()}
+    with contest.stopped():
+        return {
+            side.name: sparse_log.fill(side.server.log_dir, sizes, SEGMENT_BYTES, load.batch(*_BATCH))
+            for side in contest.sides
+        }
+
+
+def _asked(contest: Contest, frame: Callable[[Side, str], bytes], topic: str) -> Measure:
+    return lambda side: _small_load(contest, [frame(side, topic)], side)
 
 
 def _groups(contest: Contest, *, quick: bool) -> Iterator[Row]:
     """Commit offsets of eight groups while the broker has more and more others."""
-    topic = contest.new_topic(1)
-    frames = [load.offset_commit_frame(f"worked-on-{number}", topic) for number in range(8)]
-    count = 0
-    for size in GROUPS[:3] if quick else GROUPS:
-        for side in contest.sides:
-            _commit(side, topic, range(count, size))
-        count = size
-        yield contest.row(
-            "growth", f"OffsetCommit, 8×1, with {size:,} other groups", _small_load(contest, frames, 8), x=size
-        )
-    contest.delete_topic(topic)
+    with _untouched(contest) as untouched:
+        topic, topic_there = (each.new_topic(1) for each in (contest, untouched))
+        here = partial(_small_load, contest, _commits(topic))
+        there = partial(_small_load, untouched, _commits(topic_there))
+        count = 0
+        for side in untouched.sides:
+            _commit(side, topic_there, range(1))
+        for size in _sizes(GROUPS, quick=quick):
+            for side in contest.sides:
+                _commit(side, topic, range(count, size))
+            count = size
+            yield _row(
+                contest, f"OffsetCommit, 8×1, with {size:,} other groups", _beside(_at(untouched, there), here), size
+            )
+        contest.delete_topic(topic)
+
+
+def _commits(topic: str) -> list[bytes]:
+    return [load.offset_commit_frame(f"worked-on-{number}", topic) for number in range(WORKED_ON)]
 
 
 def _commit(side: Side, topic: str, numbers: range) -> None:
@@ -110,21 +141,56 @@ def _commit(side: Side, topic: str, numbers: range) -> None:
             asker.accepted(load.offset_commit_frame(f"other-{number}", topic))
 
 
-def _fetch_load(contest: Contest, fetches: dict[str, bytes]) -> Measure:
-    """The fetch of each side: its log has offsets of its own."""
-    return lambda side: _small_load(contest, [fetches[side.name]], 1)(side)
+def _sizes(sizes: Sequence[int], *, quick: bool) -> Sequence[int]:
+    return sizes[:2] if quick else sizes
 
 
-def _small_load(contest: Contest, frames: list[bytes], connections: int) -> Measure:
-    def measure(side: Side) -> Sample:
-        sample = with_cpu(
-            side,
-            lambda: load.run(side.port, frames, connections=connections, in_flight=1, seconds=contest.seconds / 2),
-        )
-        del sample["cpu_s"]
-        return sample
+@contextmanager
+def _untouched(contest: Contest) -> Iterator[Contest]:
+    """Two brokers more, in which nothing grows."""
+    with (
+        TemporaryDirectory(prefix="untouched-") as directory,
+        Contest(Path(directory), tree=contest.tree, rounds=contest.rounds, seconds=contest.seconds) as untouched,
+    ):
+        untouched.warm_up()
+        yield untouched
 
-    return measure
+
+def _at(contest: Contest, measure: Measure) -> Measure:
+    """Measure at the broker of that contest which has the side's name."""
+    twins = {side.name: side for side in contest.sides}
+    return lambda side: measure(twins[side.name])
+
+
+def _produced(contest: Contest, topic: str) -> Measure:
+    return partial(
+        _small_load, contest, [load.produce_frame(topic, [index], load.batch(*_RECORD)) for index in range(WORKED_ON)]
+    )
+
+
+def _small_load(contest: Contest, frames: list[bytes], side: Side) -> Sample:
+    """Each frame on a connection of its own."""
+    sending = partial(
+        load.run, side.port, frames,
+        connections=len(frames), in_flight=1, seconds=contest.seconds / 2,
+    )  # fmt: skip
+    sample = with_cpu(side, sending)
+    del sample["cpu_s"]
+    return sample
+
+
+def _beside(smallest: Measure, measure: Measure) -> Measure:
+    """Measure, and divide by what the smallest size takes in the same round."""
+
+    def both(side: Side) -> Sample:
+        small, sample = smallest(side), measure(side)
+        return sample | {growth: sample[figure] / small[figure] for figure, growth in _GROWTH.items()}
+
+    return both
+
+
+def _row(contest: Contest, work: str, measure: Measure, size: int) -> Row:
+    return contest.row("growth", work, measure, x=size)
 
 
 PARTS = {"partitions": _partitions, "connections": _connections, "log-size": _log_size, "groups": _groups}

@@ -26,6 +26,7 @@ from protocol.framing import SIZE_PREFIX
 from protocol.header import RequestHeader
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -40,20 +41,22 @@ PRODUCE_VERSION = 12  # the last that names topics: one request for both brokers
 FETCH_VERSION = 12
 OFFSET_COMMIT_VERSION = 9  # the same
 FIND_COORDINATOR_VERSION = 4
+LIST_OFFSETS_VERSION = 8
 _SOURCE = Path(__file__).with_name("load.c")
 _NOT_YET = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR,
 }  # fmt: skip
 _ATTEMPTS = 100
-_TIMESTAMP = 1_700_000_000_000
+TIMESTAMP = 1_700_000_000_000
+"""Of the first record of a batch; the others follow by a millisecond each."""
 
 
 def batch(records: int, value_bytes: int, codec: str = "none") -> bytes:
     """One batch of different values."""
     builder = BatchBuilder(Codec[codec.upper()])
     for number in range(records):
-        builder.append(_TIMESTAMP + number, None, number.to_bytes(4, "big") * (value_bytes // 4))
+        builder.append(TIMESTAMP + number, None, number.to_bytes(4, "big") * (value_bytes // 4))
     return bytes(builder.build())
 
 
@@ -63,10 +66,13 @@ def produce_frame(topic: str, partitions: Iterable[int], records: bytes, acks: i
     return frame(ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[data]), PRODUCE_VERSION)
 
 
-def fetch_frame(topic: str, partitions: Sequence[int], partition_bytes: int, offset: int = 0) -> bytes:
+def fetch_frame(
+    topic: str, partitions: Sequence[int], partition_bytes: int, offset: int = 0, *, read_committed: bool = False
+) -> bytes:
     """A Fetch of so many bytes of each partition from `offset` on, outside of any session."""
     wanted = [FetchPartition(index, fetch_offset=offset, partition_max_bytes=partition_bytes) for index in partitions]
-    request = FetchRequest(max_wait_ms=10_000, min_bytes=1, topics=[FetchTopic(topic, partitions=wanted)])
+    topics = [FetchTopic(topic, partitions=wanted)]
+    request = FetchRequest(max_wait_ms=10_000, min_bytes=1, isolation_level=int(read_committed), topics=topics)
     return frame(request, FETCH_VERSION)
 
 
@@ -75,6 +81,12 @@ def offset_commit_frame(group: str, topic: str) -> bytes:
     partition = OffsetCommitRequestPartition(0, committed_offset=1)
     request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions=[partition])])
     return frame(request, OFFSET_COMMIT_VERSION)
+
+
+def list_offsets_frame(topic: str, timestamp: int) -> bytes:
+    """A ListOffsets for the first record of the topic's partition 0 that is of this time (ms) or later."""
+    wanted = ListOffsetsTopic(topic, partitions=[ListOffsetsPartition(0, timestamp=timestamp)])
+    return frame(ListOffsetsRequest(-1, topics=[wanted]), LIST_OFFSETS_VERSION)
 
 
 def find_coordinator_frame(group: str) -> bytes:
@@ -130,7 +142,7 @@ class Asker:
 
 
 def _errors(answer: Any) -> set[int]:
-    """The errors of the partitions of a Produce, Fetch or OffsetCommit, or of the groups of a FindCoordinator."""
+    """The errors of the partitions of a Produce, Fetch, ListOffsets or OffsetCommit, or those of a FindCoordinator."""
     if hasattr(answer, "coordinators"):
         rows = answer.coordinators
     else:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.side_by_side.report import COMPILED
-from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups
+from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups, series
 
-_GROWTH_FIGURES = ("rate", "p50_us", "p99_us")
+_GROWTH_FIGURES = ("cpu_us", "rate", "p50_us", "p99_us")
 _COLOURS = {BASELINE: "#8a8a8a", ODRADEK: "#1f6feb"}
 
 
@@ -67,16 +67,14 @@ def _ratios(rows: list[Row], directory: Path, name: str) -> str:
 
 
 def _series(rows: list[Row], baseline: str, directory: Path, name: str) -> str:
-    """A column for each thing that grows: requests a second, and latencies, of both brokers."""
+    """A column for each thing that grows: CPU, requests a second, and latencies, of both brokers."""
     import matplotlib.pyplot as plt
 
-    series: dict[str, list[Row]] = {}
-    for row in rows:
-        series.setdefault(_kind(row), []).append(row)
+    grown = series(rows)
     figure, axes = plt.subplots(
-        len(_GROWTH_FIGURES), len(series), figsize=(3.8 * len(series), 2.4 * len(_GROWTH_FIGURES)), squeeze=False
+        len(_GROWTH_FIGURES), len(grown), figsize=(3.8 * len(grown), 2.4 * len(_GROWTH_FIGURES)), squeeze=False
     )
-    for column, (title, points) in enumerate(series.items()):
+    for column, (title, points) in enumerate(grown.items()):
         axes[0][column].set_title(title.replace(", ", ",\n"), fontsize="medium")
         for line, name_of_figure in enumerate(_GROWTH_FIGURES):
             axis = axes[line][column]
@@ -91,9 +89,3 @@ def _series(rows: list[Row], baseline: str, directory: Path, name: str) -> str:
     drawn = _save(figure, directory, name)
     plt.close(figure)
     return drawn
-
-
-def _kind(row: Row) -> str:
-    """The work without its number, which is what grows."""
-    before, number, after = row.work.rpartition(f"{row.x:,.0f}")
-    return f"{before}N{after}" if number else row.work

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups
+from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups, series
 from tests.peers.java import KAFKA_VERSION
 
 RESULTS = "RESULTS.md"
@@ -21,6 +21,7 @@ COMPILED = ", compiled"
 NUMBERS = "results.json"
 
 _CLIENTS = "clients"
+_GROWTH = "growth"
 _TITLES = {
     "raw": "The broker alone, under prepared requests",
     "official": "Official clients",
@@ -155,6 +156,9 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
         for picture in pictures.get(group, []):
             yield f"![{_title(group)}](plots/{picture})"
             yield ""
+        if group == _GROWTH:
+            yield from _growth_table(rows, run.baseline)
+            yield ""
         yield from _table(rows, run.baseline)
         if group == _CLIENTS:
             yield ""
@@ -201,6 +205,21 @@ def _table(rows: Iterable[Row], baseline: str) -> Iterator[str]:
                 f"| {row.ratio(figure):.2f} | {_goal(row, figure)} |"
             )
             work = ""
+
+
+def _growth_table(rows: Iterable[Row], baseline: str) -> Iterator[str]:
+    """For each series what a request takes at its largest size, divided by what it takes at its smallest."""
+    yield "What a request takes at the largest size, divided by what the same request took at the smallest right"
+    yield "before, in the same round. A cost that does not grow stays at 1:"
+    yield ""
+    yield f"| work | N | CPU: {baseline} | Odradek | median latency: {baseline} | Odradek |"
+    yield "|---|---|---|---|---|---|"
+    for work, points in series(rows).items():
+        largest = points[-1]
+        cells = (
+            _shown(largest, side, figure) for figure in ("cpu_growth", "p50_growth") for side in (BASELINE, ODRADEK)
+        )
+        yield f"| {work} | {points[0].x:,.0f} → {largest.x:,.0f} | {' | '.join(cells)} |"
 
 
 def _client_table(rows: Iterable[Row]) -> Iterator[str]:

@@ -34,6 +34,8 @@ FIGURES = {
     "p99_us": ("µs, 99 %", "less is better"),
     "p50_ms": ("ms, median", "less is better"),
     "p99_ms": ("ms, 99 %", "less is better"),
+    "cpu_growth": ("CPU ÷ that at the smallest size", "less is better"),
+    "p50_growth": ("median ÷ that at the smallest size", "less is better"),
 }
 """Every figure that a sample may have: its unit, and which way is good."""
 
@@ -130,6 +132,15 @@ class Run:
     def load(cls, path: Path) -> Run:
         read = json.loads(path.read_text())
         return cls(**{**read, "rows": [Row(**row) for row in read["rows"]]})
+
+
+def series(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of growth by what grows: the work with an N where its size is."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        before, size, after = row.work.rpartition(f"{row.x:,.0f}")
+        found.setdefault(f"{before}N{after}" if size else row.work, []).append(row)
+    return found
 
 
 def groups(rows: Iterable[Row]) -> dict[str, list[Row]]:
