@@ -22,6 +22,7 @@ import fcntl
 import os
 import shutil
 import stat
+import sys
 from typing import NamedTuple, Protocol
 
 BytesLike = bytes | bytearray | memoryview
@@ -75,6 +76,10 @@ class Files(Protocol):
         ...
 
     def fsync(self, descriptor: int) -> None: ...
+
+    def drop_cached(self, descriptor: int) -> None:
+        """Give up the memory that holds what is synced of a file: nobody will read it any more."""
+        ...
 
     def fsync_directory(self, path: str) -> None: ...
 
@@ -156,6 +161,10 @@ class OsFiles:
 
     def fsync(self, descriptor: int) -> None:
         os.fsync(descriptor)
+
+    def drop_cached(self, descriptor: int) -> None:
+        if sys.platform == "linux":
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def fsync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

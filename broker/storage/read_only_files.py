@@ -122,6 +122,9 @@ class ReadOnlyFiles:
     def fsync(self, descriptor: int) -> None:
         """Nothing: memory is as durable as it gets."""
 
+    def drop_cached(self, descriptor: int) -> None:
+        """Nothing: a look takes no memory from those who use the directory."""
+
     def fsync_directory(self, path: str) -> None:
         """Nothing, as `fsync`."""
 

@@ -198,6 +198,9 @@ class SimulatedFiles:
         self._step()
         self._open[descriptor].sync()
 
+    def drop_cached(self, descriptor: int) -> None:
+        """Nothing: what is in memory is all there is."""
+
     def fsync_directory(self, path: str) -> None:
         self._step()
         self._directory(path).sync()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from broker.server.page_cache import is_cached
 from broker.storage.cleaner import Clean, Cleaner, CleanerSettings, UncleanableLogError
 from broker.storage.cleaner_process import CleanerProcess
 from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
@@ -420,6 +421,35 @@ def test_the_process_runs_only_where_nobody_else_wants_to(compacted: Compacted, 
     assert compacted.compact(worker.clean)
     assert worker.pid is not None
     assert os.sched_getscheduler(worker.pid) == os.SCHED_IDLE
+
+
+def test_what_was_read_for_the_last_time_leaves_memory(
+    compacted: Compacted, worker: CleanerProcess, tmp_path: Path
+) -> None:
+    """Or the broker would free it, a gigabyte at a time, when it removes the segments."""
+    if is_in_memory(written_and_dropped(tmp_path)):
+        pytest.skip("this file system keeps its pages")
+    fill(compacted)
+    compacted.log.flush()
+    assert compacted.compact(worker.clean)
+    replaced = list(tmp_path.glob("t-0/*.log.deleted"))
+    assert replaced
+    assert not any(is_in_memory(path) for path in replaced)
+
+
+def is_in_memory(path: Path) -> bool:
+    with path.open("rb") as file:
+        return is_cached(file.fileno(), 0, path.stat().st_size)
+
+
+def written_and_dropped(directory: Path) -> Path:
+    path = directory / "dropped"
+    with path.open("wb") as file:
+        file.write(bytes(100_000))
+        file.flush()
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return path
 
 
 def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted, worker: CleanerProcess) -> None:
