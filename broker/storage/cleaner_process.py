@@ -6,6 +6,7 @@ however that ends.
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from broker.storage.cleaning_job import (
     receive_answer,
     send,
 )
+
+_log = logging.getLogger(__name__)
 
 _NICENESS = 19  # the lowest priority where there is none below all others
 
@@ -114,10 +117,16 @@ def _give_way(pid: int) -> None:
     Niceness alone does not: whoever wakes up may have to wait until a nice process has used up its slice of some
     milliseconds, which beside compaction was most of a producer's 99th percentile (`benchmarks.beside_compaction`).
     """
-    if sys.platform == "linux":
-        os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
-    else:
+    try:
+        if sys.platform == "linux":
+            os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+            return
+    except OSError as error:  # some sandboxes forbid it
+        _log.info("compaction is nice instead of idle: %s", error)
+    try:
         os.setpriority(os.PRIO_PROCESS, pid, _NICENESS)
+    except OSError as error:
+        _log.warning("compaction runs at the priority of the broker: %s", error)
 
 
 def _error_of(failed: CleaningFailed) -> Exception:

@@ -21,6 +21,7 @@ from protocol.records import BatchBuilder, Codec, TimestampType
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_resources, marker, names_in, open_log_dir, read_all
 
 DAY = 86_400_000
+OWN_NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
 SETTINGS = CleanerSettings(buffer_bytes=24_000)
 COMPACT = LogConfig(
     cleanup_policy=frozenset({"compact"}), segment_bytes=500, min_cleanable_dirty_ratio=0.01, file_delete_delay_ms=0
@@ -421,6 +422,23 @@ def test_the_process_runs_only_where_nobody_else_wants_to(compacted: Compacted, 
     assert compacted.compact(worker.clean)
     assert worker.pid is not None
     assert os.sched_getscheduler(worker.pid) == os.SCHED_IDLE
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "niceness"), [(["sched_setscheduler"], 19), (["sched_setscheduler", "setpriority"], OWN_NICENESS)]
+)
+def test_where_its_priority_may_not_be_changed_it_compacts_all_the_same(
+    compacted: Compacted, worker: CleanerProcess, monkeypatch: pytest.MonkeyPatch, forbidden: list[str], niceness: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("not in this sandbox")
+
+    for name in forbidden:
+        monkeypatch.setattr(os, name, refuse)
+    fill(compacted)
+    assert compacted.compact(worker.clean)
+    assert worker.pid is not None
+    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == niceness
 
 
 def test_what_was_read_for_the_last_time_leaves_memory(
