@@ -17,6 +17,7 @@ the wait. So a task holds the answer that it decodes, and of the next one what t
 | no whole batch | yielded too, for the decoder to say what is wrong with it |
 | nothing, at the end of the log, though there is more to read | asked again, then it is lost |
 | OFFSET_OUT_OF_RANGE | the records are lost |
+| the topic is unknown, and is not in new metadata either | raised: it was there when the read was planned |
 | another error that may pass, or no answer | asked again, for `request_timeout_ms` without a success |
 | any other error | raised |
 """
@@ -34,7 +35,7 @@ from client.cluster import Cluster as ClientCluster
 from client.config import ClientConfig, IsolationLevel, parse_bootstrap_servers
 from client.connection import Connection, TcpNetwork
 from client.connections import Purpose
-from client.errors import ClientError, broker_error
+from client.errors import ClientError, UnknownTopicError, broker_error
 from client.record import TopicPartition
 from pipeline.options import Cluster
 from pipeline.records import whole_batches
@@ -50,6 +51,7 @@ _LAST_VERSION_BY_NAME = 12
 _NEWEST_VERSION = 32767
 _MAX_WAIT_MS = 500
 _TRIED = "fetch"
+_TOPIC_KNOWN_WITHIN_MS = 2000
 
 
 class Fetched(NamedTuple):
@@ -109,7 +111,7 @@ class Wire:
                 if not row.records:
                     raise _nothing(partition, offset, end, row)
             except ClientError as error:
-                if not error.retriable or time.monotonic() - progress_at > self.config.request_timeout_ms / 1000:
+                if self._is_over(partition.topic, error, progress_at):
                     raise
                 self.run(_pause(self.cluster, pause.next()))
                 reading.ask(offset)
@@ -121,6 +123,11 @@ class Wire:
             yield Fetched(row.records, aborted)
             pause.reset()
             progress_at = time.monotonic()
+
+    def _is_over(self, topic: str, error: ClientError, progress_at: float) -> bool:
+        if isinstance(error, UnknownTopicError) and topic not in self.cluster.image.topics:
+            return True
+        return not error.retriable or time.monotonic() - progress_at > self.config.request_timeout_ms / 1000
 
 
 class _PartitionFetch:
@@ -161,7 +168,7 @@ class _PartitionFetch:
     async def _send(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
         cluster, config = self._wire.cluster, self._wire.config
         name, index = self._partition
-        topic = await cluster.topic(name, config.request_timeout_ms)
+        topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
         leader = cluster.leader(name, index)
         if leader is None:
             raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=name, partition=index)

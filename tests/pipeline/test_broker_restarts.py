@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from client.record import TopicPartition
 from pipeline.offsets import ClusterOffsets
 from pipeline.options import batch_read_options, write_options
-from pipeline.partition_reader import read_range
+from pipeline.partition_reader import DataLossError, read_range
 from pipeline.ranges import OffsetRange
 from pipeline.sink import write_rows
 from tests.peers import odradek
@@ -49,6 +50,24 @@ def test_tasks_go_on_after_a_broker_came_back(server: Server) -> None:
     found = [number for index in range(2) for number in read(server, index)]
     assert len(found) == COUNT
     assert sorted(found) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_topic_that_is_deleted_is_lost_at_once(server: Server, is_begun: bool) -> None:
+    options = {"kafka.bootstrap.servers": server.bootstrap, "topic": "t", "subscribe": "t"}
+    options |= {"kafka.max.partition.fetch.bytes": "10000"}
+    options |= {"kafka.request.timeout.ms": "600000"}  # waiting for it would take longer than this test may
+    write_rows(write_options(options), rows(server, restarts=0))
+    wanted = OffsetRange(TopicPartition("t", 0), 0, 5000)
+    batches = read_range(batch_read_options(options), ("value",), wanted)
+    if is_begun:
+        next(batches)
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    admin.delete_topics(["t"])["t"].result(30)
+    with pytest.raises(DataLossError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        list(batches)
+    not_minding = batch_read_options(options | {"failOnDataLoss": "false"})
+    assert list(read_range(not_minding, ("value",), wanted)) == []
 
 
 def read(server: Server, index: int) -> Iterator[int]:
