@@ -6,20 +6,14 @@ longer than the aim is cut at index entries, which stand where batches begin.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.segment import Segment
-from pipeline.segments import PartitionLog
-
-
-class FileIdentity(NamedTuple):
-    """Which file a name stood for: compaction puts another one under the same name."""
-
-    device: int
-    inode: int
+from pipeline.segments import FileIdentity, PartitionLog, file_identity
 
 
 class SegmentRange(NamedTuple):
@@ -34,7 +28,7 @@ class SegmentRange(NamedTuple):
 def segment_ranges(log: PartitionLog, start_offset: int, end_offset: int, aim: int) -> Iterator[SegmentRange]:
     """The bytes with the records of [start_offset, end_offset), in pieces of about `aim` bytes.
 
-    Raises FileNotFoundError for a segment that is gone by now.
+    Raises FileNotFoundError for a segment that is gone by now, or is another file than `log` was made of.
     """
     if start_offset >= end_offset:
         return
@@ -43,10 +37,12 @@ def segment_ranges(log: PartitionLog, start_offset: int, end_offset: int, aim: i
             return
         begin, end = _begin(segment, start_offset), _end(log, segment, end_offset)
         if begin < end:
-            path = segment.log.path
-            found = Path(path).stat()
-            identity = FileIdentity(found.st_dev, found.st_ino)
-            for first, last in _pieces(segment, begin, end, aim):
+            path, identity = segment.log.path, log.identities[segment.base_offset]
+            pieces = list(_pieces(segment, begin, end, aim))
+            # A swap renames the log before its indexes, so while it is the same file, those were its own.
+            if file_identity(Path(path).stat()) != identity:
+                raise FileNotFoundError(errno.ENOENT, "compaction has just put another file there", path)
+            for first, last in pieces:
                 yield SegmentRange(path, identity, first, last)
 
 

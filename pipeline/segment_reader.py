@@ -15,8 +15,8 @@ from broker.storage.index_file import CorruptIndexError
 from broker.storage.names import DELETED_SUFFIX, SWAP_SUFFIX
 from pipeline.damage import Damage
 from pipeline.records import whole_batches
-from pipeline.segment_ranges import FileIdentity, SegmentRange
-from pipeline.segments import offset_index
+from pipeline.segment_ranges import SegmentRange
+from pipeline.segments import FileIdentity, file_identity, offset_index
 
 CHUNK_BYTES: Final = 4 << 20
 
@@ -57,8 +57,7 @@ def _open(path: str, identity: FileIdentity) -> int:
             descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
-        found = os.fstat(descriptor)
-        if FileIdentity(found.st_dev, found.st_ino) == identity:
+        if file_identity(os.fstat(descriptor)) == identity:
             return descriptor
         os.close(descriptor)
     raise SegmentGoneError(

@@ -17,6 +17,7 @@ driver: tasks get byte ranges (`segment_ranges`).
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -62,6 +63,13 @@ class PartitionBounds(NamedTuple):
     end_offset: int
     last_stable_offset: int
     active_base_offset: int
+
+
+class FileIdentity(NamedTuple):
+    """Which file a name stood for: compaction puts another one under the same name."""
+
+    device: int
+    inode: int
 
 
 class NoLogDirError(Exception):
@@ -110,7 +118,7 @@ class PartitionLog:
 
     `readable_size`: the bytes of the last segment that should be whole batches; with `ends_by_offset` only those below
     `end_offset` are promised to be. `last_end`: the offset behind the last whole batch. `is_cut_short`: the log ends in
-    order, and below the high watermark, so the end of it was lost.
+    order, and below the high watermark, so the end of it was lost. `identities`: by base offset, the file of each log.
     """
 
     def __init__(
@@ -127,6 +135,7 @@ class PartitionLog:
         self._files = ReadOnlyFiles()
         self._descriptors = DescriptorCache(self._files)
         sizes = {entry.name: entry.size for entry in self._files.scan(directory) if not entry.is_directory}
+        self.identities: dict[int, FileIdentity] = {}
         segments = [self._segment(offset, sizes, ending) for offset, ending in _segments_in(sizes)]
         if not segments:
             raise FileNotFoundError(errno.ENOENT, "no segment is in it", directory)
@@ -185,10 +194,18 @@ class PartitionLog:
             name = file_name(base_offset, suffix) + ending
             if name in sizes:
                 path = f"{self.directory}/{name}"
+                if suffix == LOG_SUFFIX:
+                    status = Path(path).stat()  # one look for both, as it may be another file than the one listed
+                    self.identities[base_offset] = file_identity(status)
+                    sizes[name] = status.st_size
                 own[suffix] = _used_bytes(self._files, path, sizes[name], _ENTRY_SIZES.get(suffix))
         return Segment(
             self.directory, base_offset, self._descriptors, LogConfig(), sizes=own, created_ms=0, ending=ending
         )
+
+
+def file_identity(status: os.stat_result) -> FileIdentity:
+    return FileIdentity(status.st_dev, status.st_ino)
 
 
 def offset_index(log_path: str) -> OffsetIndex:
