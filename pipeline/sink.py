@@ -100,14 +100,21 @@ def _is_headers(given: DataType) -> bool:
     ]
 
 
-def write_rows(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-    """Write all rows and wait until they are acknowledged. Raises ClientError, ValueError."""
+def write_rows(
+    options: WriteOptions, batches: Iterator[pa.RecordBatch], *, at_once: bool = False
+) -> WriterCommitMessage:
+    """Write all rows and wait until they are acknowledged; `at_once`: those of each batch before the next is taken.
+
+    Raises ClientError, ValueError.
+    """
     delivery = Delivery(options)
     try:
         delivery.open()
         writing = _Writing(options, delivery)
         for batch in batches:
             writing.add(batch)
+            if at_once:
+                writing.finish()
         writing.finish()
     finally:
         delivery.close()
@@ -149,7 +156,7 @@ class _Writing:
             self._add(topic, of_topic, named)
 
     def finish(self) -> None:
-        """Send what is left, and wait for all acknowledgements."""
+        """Send what is left, and wait for all acknowledgements; more may follow."""
         for partition in list(self._gathered):
             self._send(partition)
         self._delivery.flush()

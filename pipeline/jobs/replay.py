@@ -5,7 +5,8 @@ a partition of the export ─► one task: sorted by offset, each record held ba
 ```
 What was in one partition stays in order: one task has it, and sends it with an idempotent producer. So records of a
 key are in order, and stay in the same partition if the sink chooses it by the key; `--keep-partitions` takes the number
-that they had. Each partition gets of `--rate` the share that it has of the records, so that all end together.
+that they had. Each partition gets of `--rate` the share that it has of the records, so that all end together. With a
+rate, the process that holds records back also sends them: on their way to a sink, Spark would gather ten thousand.
 
 Timestamps are those of the replay, as Spark's own sink for Kafka has it. A task that failed and is tried again sends
 again: at least once.
@@ -60,9 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.from_topic is not None:
             records = records.where(records.topic == arguments.from_topic)
         records, counts = counted(in_order(records, rate=arguments.rate, keep_partitions=arguments.keep_partitions))
-        options = {"kafka.bootstrap.servers": arguments.bootstrap_server, "topic": arguments.topic}
-        writer = records.write.format(arguments.connector).options(**options, **dict(arguments.option))
-        writer.mode("append").save()
+        _send(records, arguments)
         summary.tell(counts(), as_json=arguments.json)
     return 0
 
@@ -76,7 +75,10 @@ def exported(spark: SparkSession, directory: str) -> DataFrame:
 
 
 def in_order(records: DataFrame, *, rate: float | None = None, keep_partitions: bool = False) -> DataFrame:
-    """Key, value, headers (and partition) in the order of each partition; all together at most `rate` a second."""
+    """Key, value, headers (and partition) in the order of each partition.
+
+    With a `rate`, a last column has the seconds after the beginning at which each is due, to be `held_back` until then.
+    """
     columns = ["key", "value", "headers", *(["partition"] if keep_partitions else [])]
     sizes = {
         (row.topic, row.partition): row["count"] for row in records.groupBy("topic", "partition").count().collect()
@@ -86,8 +88,7 @@ def in_order(records: DataFrame, *, rate: float | None = None, keep_partitions: 
     if rate is None:
         return shared.sortWithinPartitions("topic", "partition", "offset").select(*columns)
     due = with_due_times(shared, sizes, rate)
-    schema = _SENT + (", partition int" if keep_partitions else "")
-    return due.sortWithinPartitions(_DUE, "topic", "partition").select(*columns, _DUE).mapInArrow(held_back, schema)
+    return due.sortWithinPartitions(_DUE, "topic", "partition").select(*columns, _DUE)
 
 
 def with_due_times(records: DataFrame, sizes: dict[tuple[str, int], int], rate: float) -> DataFrame:
@@ -119,6 +120,28 @@ def held_back(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             stop = max(stop, start + 1)
             yield records.slice(start, stop - start)
             start = stop
+
+
+def _send(records: DataFrame, arguments: argparse.Namespace) -> None:
+    """Send what `in_order` gives, as the flags say."""
+    options = {"kafka.bootstrap.servers": arguments.bootstrap_server, "topic": arguments.topic}
+    options |= dict(arguments.option)
+    if arguments.rate is not None and arguments.connector == "broker":
+        sent = records.mapInArrow(lambda batches: send_when_due(options, batches), "sent bigint")
+        sent.write.format("noop").mode("overwrite").save()
+        return
+    if arguments.rate is not None:
+        records = records.mapInArrow(held_back, records.drop(_DUE).schema)
+    records.write.format(arguments.connector).options(**options).mode("append").save()
+
+
+def send_when_due(options: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: write each record to the topic of `options` when its time has come."""
+    from pipeline.options import write_options
+    from pipeline.sink import write_rows
+
+    write_rows(write_options(options), held_back(batches), at_once=True)
+    return iter(())
 
 
 def _check_empty(arguments: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def test_export_adds_what_is_new_and_replay_keeps_the_order_of_keys(
     assert (output / "date=2025-03-04" / "zone=Z1").is_dir()
     assert run([*export[:-1], "topic"]) == 1
 
-    replay = ["replay", "--input", str(output), "--bootstrap-server", bootstrap, "--topic", again, "--rate", "400"]
+    replay = ["replay", "--input", str(output), "--bootstrap-server", bootstrap, "--topic", again, "--rate", "100"]
     assert run(replay) == 0
     assert run(replay) == 1  # it has records now
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": again}
@@ -62,6 +63,8 @@ def test_export_adds_what_is_new_and_replay_keeps_the_order_of_keys(
     for key in range(10):
         numbers_of_key = [json.loads(row.value)["number"] for row in sent if row.key == b"k%d" % key]
         assert numbers_of_key == list(range(key, 80, 10))
+    times = [row.timestamp for row in sent]
+    assert max(times) - min(times) > timedelta(milliseconds=500)  # held back one by one; all took 800 ms
 
 
 def test_export_of_a_log_directory_adds_what_is_new(
@@ -82,6 +85,31 @@ def test_export_of_a_log_directory_adds_what_is_new(
         assert run(export) == 0
         assert json.loads(capsys.readouterr().out)["records"] == len(numbers)
         assert numbers_in(spark, tmp_path / "out") == list(range(numbers.stop))
+
+
+def test_restore_makes_a_typed_table_of_the_state_at_a_time(
+    spark: SparkSession,
+    bootstrap: str,
+    make_topic: Callable[..., str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic = make_topic(2, cleanup_policy="compact")
+    produce(bootstrap, topic, range(25))
+    restore = ["restore", "--bootstrap-server", bootstrap, "--topic", topic, "--output", str(tmp_path / "state")]
+    restore += ["--value-schema", "number BIGINT, zone STRING", "--json"]
+    for as_of, last in ((["--as-of", "2025-03-03T14:59:59Z"], 14), ([], 24)):
+        assert run([*restore, *as_of, "--overwrite"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["records"], told["keys"]) == (25, 10)
+        table = spark.read.parquet(str(tmp_path / "state"))
+        assert [field.simpleString() for field in table.schema][:3] == ["key:string", "number:bigint", "zone:string"]
+        latest = {number % 10: number for number in range(last + 1)}
+        found = {(row.key, row.number, row.zone) for row in table.collect()}
+        assert found == {(f"k{key}", number, f"Z{number % 3}") for key, number in latest.items()}
+    for job in (restore, ["compact", "--bootstrap-server", bootstrap, "--topic", topic, "--output", restore[6]]):
+        assert run(job) == 1
+        assert "--overwrite replaces it" in capsys.readouterr().err
 
 
 def test_stats_of_files_and_of_brokers_count_the_same(

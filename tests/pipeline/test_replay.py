@@ -29,7 +29,9 @@ def test_partitions_keep_their_order_and_end_together(spark: SparkSession) -> No
     due = with_due_times(records, {("t", 0): 10, ("t", 1): 5}, rate=15).orderBy("partition", "offset").collect()
     assert [round(row.due, 6) for row in due] == [n / 10 for n in range(10)] + [n / 5 for n in range(5)]
     for rate in (None, 1000.0):
-        sent = in_order(records, rate=rate, keep_partitions=True).collect()
+        ordered = in_order(records, rate=rate, keep_partitions=True)
+        assert ordered.columns == ["key", "value", "headers", "partition", *(["due"] if rate else [])]
+        sent = ordered.collect()
         assert [int(row.value) for row in sent if row.key == b"a"] == list(range(10))
         assert [(int(row.value), row.partition) for row in sent if row.key == b"b"] == [(n, 1) for n in range(5)]
 
