@@ -67,11 +67,14 @@ class LogAppender:
         return info
 
     def run_between_appends(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Run on the writer thread what must not run beside an append: later appends queue behind it."""
+        """Run on the writer thread what must not run beside an append: later appends queue behind it.
+
+        So they do when who waits for it is cancelled: it runs on.
+        """
         self._queued += 1
         running = self._threads.write(function, *args, **kwargs)
         running.add_done_callback(self._ran_between_appends)
-        return running
+        return asyncio.shield(running)
 
     def flush_if_due(self) -> asyncio.Future[None] | None:
         """Begin to flush what flush.ms and rolled segments ask for by now, unless a flush is under way.

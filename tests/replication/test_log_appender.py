@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -95,6 +96,20 @@ async def test_what_comes_after_a_large_append_stays_after_it(log_dir: LogDir, t
     assert values_of(appending.log) == [LARGE, b"b", LARGE, b"d"]
     assert appending.told == [0, 1, 2, 3]
     assert isinstance(appending.append(b"e"), AppendInfo)
+
+
+async def test_appends_go_on_waiting_for_what_nobody_waits_for_any_more(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads)
+    go_on = Event()
+
+    given_up = appending.appender.run_between_appends(go_on.wait)
+    given_up.cancel()
+    await asyncio.wait({given_up})
+    future = appending.append(b"a")
+    go_on.set()
+
+    assert isinstance(future, asyncio.Future)
+    assert (await future).base_offset == 0
 
 
 async def test_a_refused_small_append_raises_and_tells_nothing(log_dir: LogDir, threads: DiskThreads) -> None:
