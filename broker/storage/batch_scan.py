@@ -79,22 +79,27 @@ def find_batch(
 
     Raises as `scan_batches`, which says the same more slowly: this is most of what a Fetch not at the tail costs.
     """
-    unpack = _SHORT_HEAD.unpack_from
-    position = start
-    while position + BATCH_HEADER_SIZE <= end:
-        window = _read(descriptors, path, position, min(_WINDOW, end - position))
-        at, last_head = 0, len(window) - BATCH_HEADER_SIZE
-        while at <= last_head:
-            base_offset, length, magic, delta = unpack(window, at)
-            size = length + LOG_OVERHEAD
-            if magic != MAGIC or length < _MIN_LENGTH[MAGIC] or delta < 0 or position + at + size > end:
-                break
-            if base_offset + delta >= offset:
-                return position + at, size, base_offset
-            at += size
-        position += at
-        if at <= last_head:
-            break  # an old message, or no batch at all
+    unpack, pread = _SHORT_HEAD.unpack_from, descriptors.files.pread
+    position, wanted = start, _WINDOW
+    descriptor = descriptors.pin(path)
+    try:
+        while position + BATCH_HEADER_SIZE <= end:
+            window = pread(descriptor.number, min(wanted, end - position), position)
+            at, last_head = 0, len(window) - BATCH_HEADER_SIZE
+            while at <= last_head:
+                base_offset, length, magic, delta = unpack(window, at)
+                size = length + LOG_OVERHEAD
+                if magic != MAGIC or length < _MIN_LENGTH[MAGIC] or delta < 0 or position + at + size > end:
+                    break
+                if base_offset + delta >= offset:
+                    return position + at, size, base_offset
+                at += size
+            position += at
+            if at <= last_head or not at:
+                break  # an old message, no batch at all, or the end of the file
+            wanted = BATCH_HEADER_SIZE if at >= _WINDOW else _WINDOW  # of large batches only the heads
+    finally:
+        descriptors.unpin(descriptor)
     for batch in scan_batches(descriptors, path, position, end):
         if batch.last_offset >= offset:
             return batch.position, batch.size, batch.base_offset

@@ -13,22 +13,36 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
+from typing import NamedTuple
 
 from broker.storage.files import Files
 
 DEFAULT_CAPACITY = 500  # half of the usual soft limit of 1,024 descriptors; sockets get the other half
 
 
-class Descriptor:
-    """One open file. `number` is valid while `pins` is above zero."""
+class Block(NamedTuple):
+    """The bytes of neighbouring entries of an index from slot `start` on, as they were in this `edition` of it."""
 
-    __slots__ = ("number", "path", "pins", "retained")
+    edition: object
+    start: int
+    data: bytes
+
+
+class Descriptor:
+    """One open file. `number` is valid while `pins` is above zero.
+
+    `block` is what an index keeps in memory of its file: for as long as that is open, so that there are not more blocks
+    than open files.
+    """
+
+    __slots__ = ("block", "number", "path", "pins", "retained")
 
     def __init__(self, number: int, path: str) -> None:
         self.number = number
         self.path = path
         self.pins = 0
         self.retained = True
+        self.block: Block | None = None
 
 
 class DescriptorCache:

@@ -12,15 +12,17 @@ An index is a hint that can always be made again from the log: its writes are ne
 that contradicts itself or its log raises `CorruptIndexError`, upon which the segment rebuilds it. Kafka checks neither
 since 4.0 and would follow a wrong position.
 
-Entries are read where they lie: a search takes a few small reads to narrow down to one block, and one for the block.
-There is one writer; readers beside it see `count`, which is raised after the entry is written.
+A search takes a few small reads to narrow down to one block of entries, and one for the block, which stays in memory
+while the file is open: a consumer that reads on finds most of its offsets there. There is one writer; readers beside it
+see `count`, which is raised after the entry is written. Where entries are dropped `count` falls first, then a new
+edition begins, which blocks of the one before are of no use to.
 """
 
 from __future__ import annotations
 
 import struct
 
-from broker.storage.descriptors import DescriptorCache
+from broker.storage.descriptors import Block, DescriptorCache
 
 _BLOCK_BYTES = 8192  # two pages: the read that ends a search; two steps of it would cost more than the second page
 
@@ -44,6 +46,7 @@ class IndexFile:
         self._file_size = file_size or 0
         self._max_bytes = max_bytes // self.entry_size * self.entry_size
         self._descriptors = descriptors
+        self._edition = object()
 
     @property
     def size(self) -> int:
@@ -68,6 +71,7 @@ class IndexFile:
             self.create()
             return
         self.count = 0
+        self._edition = object()
         self._resize(0)  # old bytes must not reappear behind a shorter list of entries
         self._resize(self._max_bytes)
 
@@ -108,40 +112,60 @@ class IndexFile:
         """Drop all entries from slot `count` on, and zero the room they took."""
         if count < self.count:
             self.count = count
+            self._edition = object()
             self._resize(self.size)
             self._resize(self._max_bytes)
 
-    def floor_slot(self, target: int, key: struct.Struct, key_position: int = 0) -> int:
-        """The last slot whose key is at most `target`, or -1; `key` is unpacked at `key_position` of each entry."""
-        return self.floor_entry(target, key, key_position)[0]
+    def floor_slot(self, target: int, key: struct.Struct, at: int = 0) -> int:
+        """The last slot whose key is at most `target`, or -1; `key` is unpacked `at` bytes into each entry."""
+        return self.floor_entry(target, key, at)[0]
 
-    def floor_entry(self, target: int, key: struct.Struct, key_position: int = 0) -> tuple[int, bytes]:
+    def floor_entry(self, target: int, key: struct.Struct, at: int = 0) -> tuple[int, bytes]:
         """The same slot and the entry in it, or -1 and nothing."""
-        low, high = 0, self.count  # the first slot with a greater key is in [low, high]
-        size, unpack, pread = self.entry_size, key.unpack_from, self._descriptors.files.pread
-        if not high:
+        edition = self._edition  # before `count`, which falls before another edition begins
+        count = self.count
+        if not count:
             return -1, b""
+        size, unpack = self.entry_size, key.unpack_from
         descriptor = self._descriptors.pin(self.path)
         try:
-            number = descriptor.number
-            while high - low > _BLOCK_BYTES // size:
-                middle = (low + high) // 2
-                if unpack(self._whole(pread(number, size, middle * size), middle, 1), key_position)[0] <= target:
-                    low = middle + 1
-                else:
-                    high = middle
-            start = max(low - 1, 0)  # the entry before may be the answer
-            data = self._whole(pread(number, (high - start) * size, start * size), start, high - start)
+            block = descriptor.block
+            if block is None or block.edition is not edition or not self._has_floor(block, count, target, key, at):
+                start, data = self._read_block(descriptor.number, count, target, key, at)
+                block = descriptor.block = Block(edition, start, data)
         finally:
             self._descriptors.unpin(descriptor)
+        _, start, data = block
+        low, high = 0, min(len(data) // size, count - start)  # the first entry with a greater key is in [low, high]
         while low < high:
             middle = (low + high) // 2
-            if unpack(data, (middle - start) * size + key_position)[0] <= target:
+            if unpack(data, middle * size + at)[0] <= target:
                 low = middle + 1
             else:
                 high = middle
-        at = (low - 1 - start) * size
-        return low - 1, data[at : at + size] if low else b""
+        return start + low - 1, data[(low - 1) * size : low * size] if low else b""
+
+    def _has_floor(self, block: Block, count: int, target: int, key: struct.Struct, at: int) -> bool:
+        """Whether the last of `count` entries whose key is at most `target` is in the block, or would be before it."""
+        _, start, data = block
+        if start >= count or (start and key.unpack_from(data, at)[0] > target):
+            return False
+        end = start + len(data) // self.entry_size
+        return end >= count or key.unpack_from(data, len(data) - self.entry_size + at)[0] > target
+
+    def _read_block(self, number: int, count: int, target: int, key: struct.Struct, at: int) -> tuple[int, bytes]:
+        """Entries among which is the last of `count` whose key is at most `target`, and the slot of their first."""
+        low, high = 0, count
+        size, pread = self.entry_size, self._descriptors.files.pread
+        while high - low > _BLOCK_BYTES // size:
+            middle = (low + high) // 2
+            entry = self._whole(pread(number, size, middle * size), middle, 1)
+            if key.unpack_from(entry, at)[0] <= target:
+                low = middle
+            else:
+                high = middle
+        high = min(low + _BLOCK_BYTES // size, count)  # what a consumer asks for next lies behind
+        return low, self._whole(pread(number, (high - low) * size, low * size), low, high - low)
 
     def _read(self, slot: int, count: int) -> bytes:
         descriptor = self._descriptors.pin(self.path)
