@@ -243,6 +243,28 @@ async def test_a_slow_reader_is_not_read_from_until_it_reads(serve: Serve) -> No
     assert connection.unsent == 0
 
 
+async def test_who_sends_on_instead_of_reading_a_large_answer_is_not_read_from(serve: Serve) -> None:
+    handlers = default_handlers()
+    partition = PartitionData(0, records=bytes(10_000_000))
+    response = FetchResponse(responses=[FetchableTopicResponse("t", partitions=[partition])])
+    handlers.on("Fetch", lambda context, request: response)
+    serving = await serve(handlers)
+    client = await serving.connect(receive_buffer=4096)
+    request = framed_request("Fetch", FETCH_VERSION, FetchRequest())
+    await client.send(request)
+    await serving.until(lambda: any(connection.unsent for connection in serving.connections))
+    (connection,) = serving.connections
+    assert connection.is_reading
+
+    await client.send(request)
+    await serving.until(lambda: not connection.is_reading)
+    assert connection.buffered == len(request)
+
+    for _ in range(2):
+        assert len(await client.receive_frame()) > 10_000_000
+    await serving.until(lambda: connection.is_reading)
+
+
 async def test_slices_of_files_arrive_inside_their_responses(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(bytes(range(256)) * 20_000)
