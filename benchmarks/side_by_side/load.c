@@ -4,11 +4,12 @@
  * Python or a Java client would be the bottleneck, and on two cores also the broker's rival. It knows nothing of Kafka but
  * the frame (an i32 length) and where the correlation id is; `load.py` makes the requests, starts it and reads its answer.
  *
- *   load PORT REQUESTS CONNECTIONS IN_FLIGHT SECONDS RATE RESPONSE_BYTES    a load
- *   load PORT REQUESTS wake ROUNDS OFFSET_AT NEXT_OFFSET                    end to end, see `wake`
+ *   load PORT REQUESTS CONNECTIONS IN_FLIGHT SECONDS RATE RESPONSE_BYTES WALKS    a load
+ *   load PORT REQUESTS wake ROUNDS OFFSET_AT NEXT_OFFSET                          end to end, see `wake`
  *
- * REQUESTS is a file of whole frames; connection i sends frame i mod n again and again. RATE is requests a second over
- * all connections, 0 for as many as IN_FLIGHT allows; with a rate a request's time starts when it was due, not when it could
+ * REQUESTS is a file of whole frames; connection i sends frame i mod n again and again, or, if WALKS is 1, all of them one
+ * after the other, from a place of its own on, as a consumer goes through a log. RATE is requests a second over all
+ * connections, 0 for as many as IN_FLIGHT allows; with a rate a request's time starts when it was due, not when it could
  * be sent, so that a stalled broker is charged for those that had to wait. A response that is not RESPONSE_BYTES long, length
  * included, is an error: a refusal must not pass for a fast answer. One line of JSON is printed; times are in nanoseconds.
  */
@@ -114,7 +115,7 @@ static int connect_to(int port) {
 
 struct connection {
     int fd;
-    struct frame request;
+    struct frame *request;
     size_t sent;                       /* of the request that is going out; 0 between two */
     uint32_t next_out, next_in;        /* correlation ids */
     uint64_t began[MOST_IN_FLIGHT];    /* by correlation id mod MOST_IN_FLIGHT: sent, or due */
@@ -124,7 +125,8 @@ struct connection {
     int waits_for_room;
 };
 
-static int in_flight, poller;
+static int in_flight, poller, frames, walks;
+static struct frame *found;
 static uint64_t interval, ends_at, response_bytes, finished;
 static uint8_t scratch[READ_BYTES];
 
@@ -140,17 +142,18 @@ static int may_begin(struct connection *c, uint64_t now) {
 static void send_some(struct connection *c, uint64_t now) {
     while (c->sent || may_begin(c, now)) {
         if (!c->sent) {
-            put_u32(c->request.bytes + CORRELATION, c->next_out);
+            if (walks) c->request = c->request == found + frames - 1 ? found : c->request + 1;
+            put_u32(c->request->bytes + CORRELATION, c->next_out);
             c->began[c->next_out % MOST_IN_FLIGHT] = interval ? c->due : now;
             c->next_out++;
             c->due += interval;
         } else {
-            put_u32(c->request.bytes + CORRELATION, c->next_out - 1); /* connections may share a frame */
+            put_u32(c->request->bytes + CORRELATION, c->next_out - 1); /* connections may share a frame */
         }
-        ssize_t n = send(c->fd, c->request.bytes + c->sent, c->request.size - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send(c->fd, c->request->bytes + c->sent, c->request->size - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno != EAGAIN) fail("send");
         if (n > 0) c->sent += (size_t)n;
-        if (c->sent < c->request.size) {
+        if (c->sent < c->request->size) {
             if (!c->waits_for_room) watch(c, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD), c->waits_for_room = 1;
             return;
         }
@@ -197,17 +200,18 @@ static uint64_t outstanding(struct connection *all, int connections) {
 }
 
 static void load(int port, const char *path, char **argument) {
-    int connections = atoi(argument[0]), frames;
+    int connections = atoi(argument[0]);
     in_flight = atoi(argument[1]);
     double seconds = atof(argument[2]), rate = atof(argument[3]);
     response_bytes = strtoull(argument[4], NULL, 10);
     if (in_flight < 1 || in_flight > MOST_IN_FLIGHT) errno = ERANGE, fail("requests in flight");
-    struct frame *found = read_frames(path, &frames);
+    walks = atoi(argument[5]);
+    found = read_frames(path, &frames);
     struct connection *all = calloc((size_t)connections, sizeof *all);
     poller = epoll_create1(0);
     for (int i = 0; i < connections; i++) {
         all[i].fd = connect_to(port);
-        all[i].request = found[i % frames];
+        all[i].request = found + (walks ? (size_t)frames * (size_t)i / (size_t)connections : (size_t)(i % frames));
         watch(&all[i], EPOLLIN, EPOLL_CTL_ADD);
     }
     if (rate > 0) interval = (uint64_t)(1e9 * connections / rate);
@@ -260,10 +264,9 @@ static void receive_response(int fd) {
  * grows by one a round. A round: the Fetch, half a millisecond in which it is parked, the Produce; the time from then until
  * the Fetch is answered is counted. A tenth of the rounds, the first, are not. */
 static void wake(int port, const char *path, char **argument) {
-    int frames;
     uint64_t rounds = strtoull(argument[0], NULL, 10), offset_at = strtoull(argument[1], NULL, 10);
     uint64_t offset = strtoull(argument[2], NULL, 10), began = 0, elapsed = 0;
-    struct frame *found = read_frames(path, &frames);
+    found = read_frames(path, &frames);
     int consumer = connect_to(port), producer = connect_to(port);
     struct timespec parked = {.tv_nsec = 500000};
     for (uint64_t round = 0; round < rounds; round++, offset++) {
@@ -283,7 +286,7 @@ static void wake(int port, const char *path, char **argument) {
 
 int main(int count_of, char **argument) {
     if (count_of == 7 && !strcmp(argument[3], "wake")) wake(atoi(argument[1]), argument[2], argument + 4);
-    else if (count_of == 8) load(atoi(argument[1]), argument[2], argument + 3);
+    else if (count_of == 9) load(atoi(argument[1]), argument[2], argument + 3);
     else return fputs("usage: see the top of load.c\n", stderr), 2;
     printf("\"p50\": %lu, \"p99\": %lu, \"p999\": %lu, \"max\": %lu}\n", quantile(.5), quantile(.99), quantile(.999), longest);
     return 0;

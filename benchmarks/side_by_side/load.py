@@ -200,9 +200,12 @@ def run(
     in_flight: int,
     seconds: float,
     rate: float = 0,
+    walk: bool = False,
 ) -> Sample:
     """Send `frames` for so long; with a rate, so many a second over all connections. Returns rate and latencies."""
-    with start(port, frames, connections=connections, in_flight=in_flight, seconds=seconds, rate=rate) as load:
+    with start(
+        port, frames, connections=connections, in_flight=in_flight, seconds=seconds, rate=rate, walk=walk
+    ) as load:
         measured = load.result(seconds + 60)
     return {"rate": measured["requests"] / seconds, "requests": measured["requests"], **_latencies(measured)}
 
@@ -215,12 +218,17 @@ def start(
     in_flight: int,
     seconds: float,
     rate: float = 0,
+    walk: bool = False,
 ) -> Load:
-    """Begin to send, and return while it goes on."""
-    sizes = {accepted_bytes(port, frame) for frame in frames}
+    """Begin to send, and return while it goes on: to each connection its frame, or, to `walk`, all one after the other.
+
+    All must have answers of one length, which the generator checks; of those to walk through only the first is asked
+    for before it begins.
+    """
+    sizes = {accepted_bytes(port, frame) for frame in (frames[:1] if walk else frames)}
     if len(sizes) != 1:
         raise RuntimeError("the requests of one load must have answers of one length")
-    return Load(port, frames, connections, in_flight, seconds, rate, sizes.pop())
+    return Load(port, frames, connections, in_flight, seconds, rate, sizes.pop(), int(walk))
 
 
 def repeat(port: int, frame: bytes, times: int) -> None:

@@ -1,7 +1,8 @@
 """The broker alone: prepared requests over raw sockets, from a generator that costs next to nothing.
 
-Each connection of a produce load writes to a partition of its own; fetches read the same bytes again and again, from
-the page cache. A goal is the ratio to Apache Kafka that a good implementation reaches: at least, of rates, or at most.
+Each connection of a produce load writes to a partition of its own; each of a fetch load goes through 64 MiB of the log
+again and again, which are in the page cache. A goal is the ratio to Apache Kafka that a good implementation reaches: at
+least, of rates, or at most.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from benchmarks.side_by_side.results import Row, Sample
 
 KIB = 1024
 FILL_BYTES = 64 * KIB * KIB
+FILL = (16, 1000)
+"""Records and bytes of a record's value, in each batch that is fetched: 16 KiB."""
 
 
 class Produce(NamedTuple):
@@ -55,7 +58,7 @@ PRODUCES = [
 
 
 class Fetch(NamedTuple):
-    """Requests for so many bytes of each of so many partitions, the same bytes again and again: the page cache's."""
+    """Requests for so many bytes of each of so many partitions, from one place after another, as a consumer asks."""
 
     work: str
     connections: int
@@ -113,22 +116,31 @@ def _produce(contest: Contest, case: Produce) -> Row:
 
 
 def _fetch(contest: Contest, case: Fetch, topic: str) -> Row:
-    frame = load.fetch_frame(topic, range(case.partitions), case.partition_bytes)
+    step = case.partition_bytes // len(load.batch(*FILL)) * FILL[0]
+    offsets = range(0, _fill_batches() * FILL[0] - 2 * step, step)  # each has as many bytes behind it as are asked for
+    frames = [load.fetch_frame(topic, range(case.partitions), case.partition_bytes, offset) for offset in offsets]
     size = case.partitions * case.partition_bytes
 
     def measure(side: Side) -> Sample:
-        return _loaded(contest, side, [frame], case.connections, 1, size)
+        return _loaded(contest, side, frames, case.connections, 1, size, walk=True)
 
     return contest.row("raw", case.work, measure, goals=case.goals)
 
 
 def _loaded(
-    contest: Contest, side: Side, frames: Sequence[bytes], connections: int, in_flight: int, request_bytes: int
+    contest: Contest,
+    side: Side,
+    frames: Sequence[bytes],
+    connections: int,
+    in_flight: int,
+    request_bytes: int,
+    *,
+    walk: bool = False,
 ) -> Sample:
     """A load; large requests are told by their bytes, small ones by their number."""
     send = partial(
         load.run, side.port, frames,
-        connections=connections, in_flight=in_flight, seconds=contest.seconds,
+        connections=connections, in_flight=in_flight, seconds=contest.seconds, walk=walk,
     )  # fmt: skip
     sample = with_cpu(side, send)
     if request_bytes >= 4 * KIB:
@@ -142,12 +154,15 @@ def _loaded(
 @contextmanager
 def _filled(contest: Contest, partitions: int) -> Iterator[str]:
     """A topic with the same batches of 16 KiB in each of its partitions."""
-    batch = load.batch(16, 1000)
     with _topic(contest, partitions) as topic:
         for side in contest.sides:
             for index in range(partitions):
-                load.repeat(side.port, load.produce_frame(topic, [index], batch), FILL_BYTES // len(batch))
+                load.repeat(side.port, load.produce_frame(topic, [index], load.batch(*FILL)), _fill_batches())
         yield topic
+
+
+def _fill_batches() -> int:
+    return FILL_BYTES // len(load.batch(*FILL))
 
 
 def _wake(contest: Contest, rounds: int) -> Row:

@@ -32,6 +32,16 @@ def test_a_parked_fetch_is_woken_once_for_each_record(server: Server, topic: str
     assert sample["p50_us"] > 0
 
 
+def test_a_walk_goes_through_the_log(server: Server, topic: str) -> None:
+    batch = load.batch(1, 100)
+    load.repeat(server.port, load.produce_frame(topic, [0], batch), 4)
+    within = [load.fetch_frame(topic, [0], len(batch), offset) for offset in range(4)]
+    load.run(server.port, within, connections=2, in_flight=1, seconds=0.1, walk=True)
+    beyond = [*within, load.fetch_frame(topic, [0], len(batch), 5)]
+    with pytest.raises(RuntimeError, match="another length"):
+        load.run(server.port, beyond, connections=2, in_flight=1, seconds=0.1, walk=True)
+
+
 def test_a_refusal_is_an_error(server: Server, topic: str) -> None:
     damaged = bytearray(load.batch(1, 100))
     damaged[-1] ^= 1
@@ -41,5 +51,8 @@ def test_a_refusal_is_an_error(server: Server, topic: str) -> None:
 
 def test_another_answer_than_the_first_is_an_error(server: Server, topic: str) -> None:
     frame = load.produce_frame(topic, [0], load.batch(1, 100))
-    with load.Load(server.port, [frame], 1, 1, 0.1, 0, 4) as wrong, pytest.raises(RuntimeError, match="another length"):
+    with (
+        load.Load(server.port, [frame], 1, 1, 0.1, 0, 4, 0) as wrong,
+        pytest.raises(RuntimeError, match="another length"),
+    ):
         wrong.result(30)
