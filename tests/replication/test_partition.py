@@ -26,35 +26,35 @@ def image(
     return PartitionImage(leader, epoch, replicas, dict.fromkeys(isr, 7), partition_epoch)
 
 
-class Replica(Partition):
-    """A partition that notes when its high watermark moves."""
+def partition(log_dir: LogDir, threads: DiskThreads, advances: list[int] | None = None, **properties: Any) -> Partition:
+    """One that notes in `advances` when its high watermark moves."""
 
-    def __init__(self, log_dir: LogDir, threads: DiskThreads, **properties: Any) -> None:
-        self.advances: list[int] = []
-        log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig(**properties))
-        super().__init__(
-            "t",
-            TOPIC_ID,
-            0,
-            log,
-            node_id=SELF,
-            metrics=TopicMetrics(),
-            threads=threads,
-            on_advance=lambda partition: self.advances.append(partition.high_watermark),
-        )
+    def note(advanced: Partition) -> None:
+        if advances is not None:
+            advances.append(advanced.high_watermark)
 
-    def produce(self, *values: bytes, acks: int = 1) -> AppendInfo | asyncio.Future[AppendInfo]:
-        return self.append_as_leader(batch(*values), acks, NOW, 13)
+    log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig(**properties))
+    return Partition("t", TOPIC_ID, 0, log, node_id=SELF, metrics=TopicMetrics(), threads=threads, on_advance=note)
 
-    def fetch(
-        self, offset: int, max_bytes: int = 1 << 20, *, read_committed: bool = False, **epochs: int
-    ) -> FetchedRecords:
-        return self.read_for_fetch(offset, max_bytes, True, read_committed, **epochs)
+
+def produce(replica: Partition, *values: bytes, acks: int = 1) -> AppendInfo | asyncio.Future[AppendInfo]:
+    return replica.append_as_leader(batch(*values), acks, NOW, 13)
+
+
+def fetch(
+    replica: Partition, offset: int, max_bytes: int = 1 << 20, *, read_committed: bool = False, **epochs: int
+) -> FetchedRecords:
+    return replica.read_for_fetch(offset, max_bytes, True, read_committed, **epochs)
 
 
 @pytest.fixture
-def replica(log_dir: LogDir, threads: DiskThreads) -> Replica:
-    made = Replica(log_dir, threads)
+def advances() -> list[int]:
+    return []
+
+
+@pytest.fixture
+def replica(log_dir: LogDir, threads: DiskThreads, advances: list[int]) -> Partition:
+    made = partition(log_dir, threads, advances)
     made.apply(image())
     return made
 
@@ -70,36 +70,36 @@ def refusal(code: ErrorCode) -> Any:
     return pytest.raises(KafkaError, match=code.name)
 
 
-async def test_a_lone_replicas_high_watermark_follows_at_once(replica: Replica) -> None:
-    info = replica.produce(b"a", b"b")
+async def test_a_lone_replicas_high_watermark_follows_at_once(replica: Partition, advances: list[int]) -> None:
+    info = produce(replica, b"a", b"b")
 
     assert isinstance(info, AppendInfo)
     assert replica.high_watermark == replica.log.high_watermark == 2
-    assert replica.advances == [2]
+    assert advances == [2]
     assert replica.acknowledgement(2, 0) is ErrorCode.NONE
 
 
-async def test_the_high_watermark_waits_for_the_other_in_sync_replicas(replica: Replica) -> None:
+async def test_the_high_watermark_waits_for_the_other_in_sync_replicas(replica: Partition, advances: list[int]) -> None:
     replica.apply(image(isr=(SELF, OTHER), partition_epoch=1))
 
-    replica.produce(b"a")
+    produce(replica, b"a")
 
     assert replica.high_watermark == 0
-    assert replica.advances == []
+    assert advances == []
     assert replica.acknowledgement(1, 0) is None
 
 
-async def test_it_moves_when_the_other_replica_leaves_the_in_sync_set(replica: Replica) -> None:
+async def test_it_moves_when_the_other_replica_leaves_the_in_sync_set(replica: Partition, advances: list[int]) -> None:
     replica.apply(image(isr=(SELF, OTHER), partition_epoch=1))
-    replica.produce(b"a")
+    produce(replica, b"a")
 
     replica.apply(PartitionImage(SELF, 0, [SELF, OTHER], {SELF: 7}, 2))
 
     assert replica.high_watermark == 1
-    assert replica.advances == [1]
+    assert advances == [1]
 
 
-async def test_an_older_image_changes_nothing(replica: Replica) -> None:
+async def test_an_older_image_changes_nothing(replica: Partition) -> None:
     replica.apply(image(epoch=3, partition_epoch=5))
 
     assert not replica.apply(image(leader=OTHER, epoch=2, partition_epoch=6))
@@ -108,122 +108,122 @@ async def test_an_older_image_changes_nothing(replica: Replica) -> None:
     assert replica.leader_epoch == 3
 
 
-async def test_only_the_leader_appends_and_reads(replica: Replica) -> None:
+async def test_only_the_leader_appends_and_reads(replica: Partition) -> None:
     assert replica.apply(image(leader=OTHER, epoch=1, isr=(SELF, OTHER), partition_epoch=1))
 
     with refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER):
-        replica.produce(b"a")
+        produce(replica, b"a")
     with refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER):
-        replica.fetch(0)
+        fetch(replica, 0)
 
 
-async def test_a_client_of_another_leader_epoch_is_told_so(replica: Replica) -> None:
+async def test_a_client_of_another_leader_epoch_is_told_so(replica: Partition) -> None:
     replica.apply(image(epoch=4, partition_epoch=1))
 
     with refusal(ErrorCode.FENCED_LEADER_EPOCH):
-        replica.fetch(0, current_leader_epoch=3)
+        fetch(replica, 0, current_leader_epoch=3)
     with refusal(ErrorCode.UNKNOWN_LEADER_EPOCH):
-        replica.fetch(0, current_leader_epoch=5)
-    assert values_in(replica.fetch(0, current_leader_epoch=4)) == []
+        fetch(replica, 0, current_leader_epoch=5)
+    assert values_in(fetch(replica, 0, current_leader_epoch=4)) == []
 
 
 async def test_acks_all_needs_enough_in_sync_replicas(log_dir: LogDir, threads: DiskThreads) -> None:
-    replica = Replica(log_dir, threads, min_insync_replicas=2)
+    replica = partition(log_dir, threads, min_insync_replicas=2)
     replica.apply(PartitionImage(SELF, 0, [SELF, OTHER], {SELF: 7}, 0))
 
     with refusal(ErrorCode.NOT_ENOUGH_REPLICAS):
-        replica.produce(b"a", acks=ACKS_ALL)
+        produce(replica, b"a", acks=ACKS_ALL)
     assert replica.log.log_end_offset == 0
-    assert isinstance(replica.produce(b"a", acks=1), AppendInfo)
+    assert isinstance(produce(replica, b"a", acks=1), AppendInfo)
     assert replica.acknowledgement(1, 0) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 async def test_more_replicas_than_there_are_cannot_be_asked_for(log_dir: LogDir, threads: DiskThreads) -> None:
-    replica = Replica(log_dir, threads, min_insync_replicas=2)
+    replica = partition(log_dir, threads, min_insync_replicas=2)
     replica.apply(image())
 
-    assert isinstance(replica.produce(b"a", acks=ACKS_ALL), AppendInfo)
+    assert isinstance(produce(replica, b"a", acks=ACKS_ALL), AppendInfo)
     assert replica.acknowledgement(1, 0) is ErrorCode.NONE
 
 
-async def test_a_producer_that_waits_learns_of_another_leader(replica: Replica) -> None:
+async def test_a_producer_that_waits_learns_of_another_leader(replica: Partition) -> None:
     replica.apply(image(isr=(SELF, OTHER), partition_epoch=1))
-    replica.produce(b"a")
+    produce(replica, b"a")
 
     replica.apply(image(leader=OTHER, epoch=1, isr=(SELF, OTHER), partition_epoch=2))
 
     assert replica.acknowledgement(1, 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_reading_starts_at_the_batch_that_holds_the_offset(replica: Replica) -> None:
-    replica.produce(b"a", b"b")
-    replica.produce(b"c")
+async def test_reading_starts_at_the_batch_that_holds_the_offset(replica: Partition) -> None:
+    produce(replica, b"a", b"b")
+    produce(replica, b"c")
 
-    assert values_in(replica.fetch(0)) == [b"a", b"b", b"c"]
-    assert values_in(replica.fetch(1)) == [b"a", b"b", b"c"]
-    assert values_in(replica.fetch(2)) == [b"c"]
-    assert values_in(replica.fetch(3)) == []
+    assert values_in(fetch(replica, 0)) == [b"a", b"b", b"c"]
+    assert values_in(fetch(replica, 1)) == [b"a", b"b", b"c"]
+    assert values_in(fetch(replica, 2)) == [b"c"]
+    assert values_in(fetch(replica, 3)) == []
 
 
-async def test_offsets_outside_the_log_are_refused(replica: Replica) -> None:
-    replica.produce(b"a", b"b")
+async def test_offsets_outside_the_log_are_refused(replica: Partition) -> None:
+    produce(replica, b"a", b"b")
     replica.log.update_log_start_offset(1)
 
     with refusal(ErrorCode.OFFSET_OUT_OF_RANGE):
-        replica.fetch(0)
+        fetch(replica, 0)
     with refusal(ErrorCode.OFFSET_OUT_OF_RANGE):
-        replica.fetch(3)
+        fetch(replica, 3)
     with refusal(ErrorCode.OFFSET_OUT_OF_RANGE):
-        replica.fetch(-1)
+        fetch(replica, -1)
 
 
-async def test_consumers_read_up_to_the_high_watermark(replica: Replica) -> None:
-    replica.produce(b"a")
+async def test_consumers_read_up_to_the_high_watermark(replica: Partition) -> None:
+    produce(replica, b"a")
     replica.apply(image(isr=(SELF, OTHER), partition_epoch=1))
-    replica.produce(b"b")
+    produce(replica, b"b")
 
-    assert values_in(replica.fetch(0)) == [b"a"]
-    assert values_in(replica.fetch(1)) == []
-    assert values_in(replica.fetch(2)) == []  # at the log end: not there for consumers yet, but not out of range
+    assert values_in(fetch(replica, 0)) == [b"a"]
+    assert values_in(fetch(replica, 1)) == []
+    assert values_in(fetch(replica, 2)) == []  # at the log end: not there for consumers yet, but not out of range
 
 
-async def test_a_fetch_tells_where_the_log_stands(replica: Replica) -> None:
-    replica.produce(b"a", b"b", b"c")
+async def test_a_fetch_tells_where_the_log_stands(replica: Partition) -> None:
+    produce(replica, b"a", b"b", b"c")
     replica.log.update_log_start_offset(1)
 
-    fetched = replica.fetch(3)
+    fetched = fetch(replica, 3)
 
     assert (fetched.log_start_offset, fetched.last_stable_offset, fetched.high_watermark) == (1, 3, 3)
 
 
-async def test_without_room_nothing_is_read_unless_one_batch_must_be(replica: Replica) -> None:
-    replica.produce(b"a")
-    replica.produce(b"b")
+async def test_without_room_nothing_is_read_unless_one_batch_must_be(replica: Partition) -> None:
+    produce(replica, b"a")
+    produce(replica, b"b")
 
     assert values_in(replica.read_for_fetch(0, 0, False, False)) == []
     assert values_in(replica.read_for_fetch(0, 0, True, False)) == [b"a"]
 
 
-async def test_read_committed_stops_before_an_open_transaction(replica: Replica) -> None:
-    replica.produce(b"a")
+async def test_read_committed_stops_before_an_open_transaction(replica: Partition) -> None:
+    produce(replica, b"a")
     append(replica.log, b"b", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
     replica._end_offsets[SELF] = 2
     replica.apply(image(partition_epoch=1))
 
-    assert values_in(replica.fetch(0)) == [b"a", b"b"]
-    assert values_in(replica.fetch(0, read_committed=True)) == [b"a"]
+    assert values_in(fetch(replica, 0)) == [b"a", b"b"]
+    assert values_in(fetch(replica, 0, read_committed=True)) == [b"a"]
     assert replica.readable_end_offset(read_committed=True) == 1
 
     replica.log.append_as_leader(marker(5, 0, commit=True), 0, NOW, from_client=False)
     replica._end_offsets[SELF] = 3
     replica.apply(image(partition_epoch=2))
-    assert values_in(replica.fetch(0, read_committed=True)) == [b"a", b"b"]
+    assert values_in(fetch(replica, 0, read_committed=True)) == [b"a", b"b"]
 
 
-async def test_the_end_of_an_epoch_is_where_the_next_one_began(replica: Replica) -> None:
-    replica.produce(b"a", b"b")
+async def test_the_end_of_an_epoch_is_where_the_next_one_began(replica: Partition) -> None:
+    produce(replica, b"a", b"b")
     replica.apply(image(epoch=2, partition_epoch=1))
-    replica.produce(b"c")
+    produce(replica, b"c")
 
     assert replica.end_offset_for_epoch(0) == (0, 2)
     assert replica.end_offset_for_epoch(1) == (0, 2)
@@ -231,26 +231,26 @@ async def test_the_end_of_an_epoch_is_where_the_next_one_began(replica: Replica)
     assert replica.end_offset_for_epoch(3) == (-1, -1)
 
 
-async def test_the_current_epoch_ends_at_the_log_end_before_its_first_batch_too(replica: Replica) -> None:
-    replica.produce(b"a")
+async def test_the_current_epoch_ends_at_the_log_end_before_its_first_batch_too(replica: Partition) -> None:
+    produce(replica, b"a")
     replica.apply(image(epoch=2, partition_epoch=1))
 
     assert replica.end_offset_for_epoch(2) == (2, 1)
 
 
-async def test_a_fetcher_whose_log_went_another_way_is_told_where(replica: Replica) -> None:
-    replica.produce(b"a", b"b")
+async def test_a_fetcher_whose_log_went_another_way_is_told_where(replica: Partition) -> None:
+    produce(replica, b"a", b"b")
     replica.apply(image(epoch=2, partition_epoch=1))
-    replica.produce(b"c")
+    produce(replica, b"c")
 
-    assert replica.fetch(3, last_fetched_epoch=0).diverging_epoch == (0, 2)
-    assert replica.fetch(3, last_fetched_epoch=1).diverging_epoch == (0, 2)
-    assert replica.fetch(2, last_fetched_epoch=0).diverging_epoch is None
+    assert fetch(replica, 3, last_fetched_epoch=0).diverging_epoch == (0, 2)
+    assert fetch(replica, 3, last_fetched_epoch=1).diverging_epoch == (0, 2)
+    assert fetch(replica, 2, last_fetched_epoch=0).diverging_epoch is None
     with refusal(ErrorCode.OFFSET_OUT_OF_RANGE):
-        replica.fetch(3, last_fetched_epoch=9)
+        fetch(replica, 3, last_fetched_epoch=9)
 
 
-async def test_only_replicas_may_follow(replica: Replica) -> None:
+async def test_only_replicas_may_follow(replica: Partition) -> None:
     with refusal(ErrorCode.UNKNOWN_LEADER_EPOCH):
         replica.check_follower(OTHER, 0)
     with refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER):
@@ -260,11 +260,11 @@ async def test_only_replicas_may_follow(replica: Replica) -> None:
     replica.check_follower(OTHER, 0)
 
 
-async def test_after_the_disk_failed_everything_is_refused(replica: Replica) -> None:
+async def test_after_the_disk_failed_everything_is_refused(replica: Partition) -> None:
     replica.offline = True
 
     with refusal(ErrorCode.KAFKA_STORAGE_ERROR):
-        replica.produce(b"a")
+        produce(replica, b"a")
     with refusal(ErrorCode.KAFKA_STORAGE_ERROR):
-        replica.fetch(0)
+        fetch(replica, 0)
     assert replica.acknowledgement(0, 0) is ErrorCode.KAFKA_STORAGE_ERROR
