@@ -210,11 +210,8 @@ class _Reading:
         """Look them up. If that fails, the records are let go of: nobody will send them."""
         if not isinstance(found.records, LogSlice):
             return []
-        log = partition.log
         try:
-            aborted = log.aborted_transactions(request.fetch_offset, found.last_stable_offset)
-            if aborted:  # which is rare: only then look up where exactly the slice ends
-                aborted = log.aborted_transactions_of(request.fetch_offset, found.records)
+            aborted = partition.log.aborted_transactions_of(request.fetch_offset, found.records)
         except BaseException:
             found.records.release()
             raise

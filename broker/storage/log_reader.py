@@ -188,6 +188,8 @@ class LogReader(ABC):
 
     def aborted_transactions_of(self, offset: int, data: LogSlice) -> list[tuple[int, int]]:
         """The same for what a Fetch from `offset` read into `data`."""
+        if not any(self.segments.with_aborted(offset)):
+            return []
         with self._disk("reading the index of"):
             end_offset = self._segmented.end_of(offset, data)
         return self.aborted_transactions(offset, end_offset)
