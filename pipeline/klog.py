@@ -25,6 +25,7 @@ from pipeline.log_filters import LogFilter, log_filter
 from pipeline.records import decode, report
 from pipeline.schema import ARROW_TYPES, column_names, spark_schema
 from pipeline.segment_reader import Chunk, SegmentGoneError, read_range
+from pipeline.worker_process import spare_collections
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,11 +41,13 @@ class KlogDataSource(DataSource):
         return "klog"
 
     def schema(self) -> StructType:
+        spare_collections()
         options = klog_options(self.options)
         include_corrupt = options.mode is Mode.PERMISSIVE
         return spark_schema(column_names(include_headers=options.include_headers, include_corrupt=include_corrupt))
 
     def reader(self, schema: StructType) -> KlogReader:
+        spare_collections()
         return KlogReader(klog_options(self.options), _columns(schema))
 
 
@@ -66,6 +69,7 @@ class KlogReader(DataSourceReader):
 
     def read(self, partition: KlogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The records of a task. Raises CorruptRecordsError under FAILFAST, SegmentGoneError, OSError."""
+        spare_collections()
         if partition.damage is not None:
             yield from self._report(partition, partition.damage)
         if partition.range is None:

@@ -17,6 +17,7 @@ from pipeline.options import ReadOptions
 from pipeline.ranges import OffsetRange
 from pipeline.records import decode
 from pipeline.wire import EndOfLogError, Wire
+from pipeline.worker_process import spare_collections
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +43,7 @@ def report_data_loss(options: ReadOptions, what: str) -> None:
 
 def read_range(options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
     """Yield the records of a range, megabytes at a time. Raises ClientError, CorruptRecordsError, DataLossError."""
+    spare_collections()
     try:
         with Wire(options.cluster) as wire:
             start = wanted.start

@@ -34,6 +34,7 @@ from pipeline.encode import encode_batch
 from pipeline.options import WriteOptions, write_options
 from pipeline.partitioning import StickyPartitions, partitions_of_keys
 from pipeline.schema import HEADERS, HEADERS_TYPE, spark_schema
+from pipeline.worker_process import spare_collections
 from protocol.compression import Codec
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def write_rows(
 
     Raises ClientError, ValueError.
     """
+    spare_collections()
     delivery = Delivery(options)
     try:
         delivery.open()

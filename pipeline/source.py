@@ -17,6 +17,7 @@ from pipeline.options import ReadOptions, batch_read_options
 from pipeline.partition_reader import read_range, report_data_loss
 from pipeline.ranges import OffsetRange, cut
 from pipeline.schema import column_names, spark_schema
+from pipeline.worker_process import spare_collections
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,9 +34,11 @@ class BrokerDataSource(DataSource):
         return "broker"
 
     def schema(self) -> StructType:
+        spare_collections()
         return spark_schema(column_names(include_headers=self.options.get("includeheaders", "").lower() == "true"))
 
     def reader(self, schema: StructType) -> BrokerReader:
+        spare_collections()
         return BrokerReader(batch_read_options(self.options), columns_of(schema))
 
     def streamReader(self, schema: StructType) -> BrokerStreamReader:  # noqa: N802 - Spark's name
