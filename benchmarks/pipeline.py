@@ -1,27 +1,32 @@
 """The pipeline beside Spark's own connector for Kafka, tuned, in one session, in turns, on one broker and its data.
 
     python -m benchmarks.pipeline [--works noop aggregate parquet write stream] [--codecs none lz4 zstd]
-                                  [--values 100 1024] [--records 1000000] [--rounds 5]
+                                  [--values 100 1024] [--records 1000000] [--rounds 3] [--output benchmarks/pipeline.md]
 
 | contender | what |
 |---|---|
-| official | `format("kafka")`, with `max.poll.records` and fetches raised |
+| official | `format("kafka")`, with `max.poll.records` and fetches raised, and `fetch.max.wait.ms` lowered |
 | broker | `format("broker")` |
 | klog | `format("klog")` on the broker's directory: no broker takes part |
 
-Prints medians in seconds, and how many times as fast as the connector that is. After a round that warms up, all
-contenders take turns. The peak of the memory that a Python worker occupied is printed at the end.
+All contenders take turns; the first topic has a round more, which warms up and does not count. A topic of 1,000 records
+comes before all others: what its queries take is the part of the time that does not depend on the number of records.
+Prints a table of medians in seconds, of how many times as fast as the connector that is, and of the peak of the memory
+that a Python worker occupied. With `--output` it goes into that file too, which is written after each line.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import os
+import platform
 import random
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -36,7 +41,13 @@ from tests.peers import connector, odradek
 from tests.peers.server import Server
 
 PARTITIONS = 4
-TUNED = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(4 << 20)}
+# Without the last, a consumer that was at the end of its partition waits there for half a second of the next query.
+TUNED = {
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+    "kafka.fetch.max.wait.ms": "20",
+}
+FEW = 1000  # records of the topic that shows the constant part
 NOW = 1_700_000_000_000
 READERS = ("official", "broker", "klog")
 WRITERS = ("official", "broker")
@@ -45,12 +56,12 @@ WORKS = (*READS, "write", "stream")
 
 
 class Bench:
-    """One session and one broker; `directory` is for what they write."""
+    """One session and one broker; `directory` is for what they write, `records` how many the topic has now."""
 
-    def __init__(self, spark: SparkSession, server: Server, directory: Path, records: int) -> None:
+    def __init__(self, spark: SparkSession, server: Server, directory: Path) -> None:
         self.spark = spark
         self.server = server
-        self.records = records
+        self.records = 0
         self._directory = directory
         self._numbers = itertools.count()
         self._admin = AdminClient({"bootstrap.servers": server.bootstrap})
@@ -60,8 +71,9 @@ class Bench:
         self._admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
         return topic
 
-    def fill(self, codec: str, value: int) -> str:
+    def fill(self, records: int, codec: str, value: int) -> str:
         """A topic of records with keys of 8 bytes and half random values, complete also for who reads its files."""
+        self.records = records
         topic = self.new_topic()
         producer = Producer(
             {"bootstrap.servers": self.server.bootstrap, "compression.type": codec, "batch.size": 65536,
@@ -117,32 +129,38 @@ class Bench:
         return str(self._directory / f"out-{next(self._numbers)}")
 
 
-def in_turns(rounds: int, works: dict[str, Callable[[], None]]) -> dict[str, float]:
-    """The median seconds of each, after a round that does not count."""
+def in_turns(rounds: int, works: dict[str, Callable[[], None]], *, warms_up: bool) -> dict[str, float]:
+    """The median seconds of each, perhaps after a round that does not count."""
     times: dict[str, list[float]] = {name: [] for name in works}
-    for round_ in range(rounds + 1):
+    for round_ in range(-1 if warms_up else 0, rounds):
         for name, work in works.items():
             start = time.perf_counter()
             work()
-            if round_:
+            if round_ >= 0:
                 times[name].append(time.perf_counter() - start)
     return {name: median(each) for name, each in times.items()}
 
 
 def cases(bench: Bench, chosen: argparse.Namespace) -> Iterator[tuple[str, dict[str, float]]]:
-    for value, codec in itertools.product(chosen.values, chosen.codecs):
-        topic = bench.fill(codec, value)
+    """What was measured, and the seconds of each contender."""
+    topics = [(chosen.records, value, codec) for value, codec in itertools.product(chosen.values, chosen.codecs)]
+    for number, (records, value, codec) in enumerate([(FEW, *topics[0][1:]), *topics]):
+        topic = bench.fill(records, codec, value)
         source = bench.table("klog", topic).select("key", "value").cache()
         for work in chosen.works:
-            if work in READS:
-                works = {name: partial(bench.read, work, name, topic) for name in READERS}
-            elif work == "write":
-                source.count()  # now it is in memory
-                works = {name: partial(bench.write, name, source, codec) for name in WRITERS}
-            else:
-                works = {name: partial(bench.stream, name, topic) for name in WRITERS}
-            yield f"{work}, {value} B, {codec}", in_turns(chosen.rounds, works)
+            works = works_of(bench, work, topic, source, codec)
+            yield f"{work}, {records:,} × {value} B, {codec}", in_turns(chosen.rounds, works, warms_up=number <= 1)
         source.unpersist()
+
+
+def works_of(bench: Bench, work: str, topic: str, source: DataFrame, codec: str) -> dict[str, Callable[[], None]]:
+    """What each contender does."""
+    if work in READS:
+        return {name: partial(bench.read, work, name, topic) for name in READERS}
+    if work == "stream":
+        return {name: partial(bench.stream, name, topic) for name in WRITERS}
+    source.count()  # now it is in memory
+    return {name: partial(bench.write, name, source, codec) for name in WRITERS}
 
 
 def worker_peak_mb() -> float:
@@ -158,29 +176,60 @@ def worker_peak_mb() -> float:
     return max(peaks)
 
 
+def line(name: str, seconds: dict[str, float]) -> str:
+    """A line of the table."""
+    told = [f"{seconds['official']:.2f}"]
+    for contender in READERS[1:]:
+        found = seconds.get(contender)
+        told.append(f"{found:.2f} ({seconds['official'] / found:.2f}×)" if found else "")
+    return f"| {name} | {' | '.join(told)} |"
+
+
+def report(chosen: argparse.Namespace, lines: list[str]) -> str:
+    """The text of the results."""
+    settings = ", ".join(f"`{name.removeprefix('kafka.')}={value}`" for name, value in TUNED.items())
+    head = f"""# The pipeline beside Spark's connector for Kafka
+
+`python -m benchmarks.pipeline --rounds {chosen.rounds}`, {datetime.now(UTC):%Y-%m-%d}: one Spark session with
+`local[2]` and one broker of this project on {os.cpu_count()} processors, Python {platform.python_version()}. {PARTITIONS} partitions, keys of 8 bytes,
+half of each value random. Medians of {chosen.rounds} rounds in seconds, all in turns; in brackets how many times as fast as the
+connector (4.2.0, tuned: {settings}).
+`stream` copies a topic to Parquet in three micro-batches; `write` is keyed, idempotent, with acks=all. The lines of
+{FEW:,} records are what a query takes whatever it reads.
+
+| work | official, s | broker, s | klog, s |
+|---|---|---|---|
+"""  # noqa: E501 - the lines of the result
+    return head + "".join(f"{each}\n" for each in lines)
+
+
+def peak_line() -> str:
+    return f"\nPeak of the memory of a Python worker: {worker_peak_mb():.0f} MB."
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--works", nargs="+", choices=WORKS, default=list(READS))
+    arguments.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
     arguments.add_argument("--codecs", nargs="+", default=["none", "lz4", "zstd"])
     arguments.add_argument("--values", nargs="+", type=int, default=[100, 1024])
     arguments.add_argument("--records", type=int, default=1_000_000)
-    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--output", type=Path)
     chosen = arguments.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
-        config = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2", "spark.local.dir": temporary}
+        config = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "2", "spark.local.dir": temporary}
         spark = session("benchmark", master="local[2]", jars=connector.jars().split(","), config=config)
         spark.sparkContext.setLogLevel("ERROR")
         server = odradek.prepare(directory / "server").start()
+        lines: list[str] = []
         try:
-            print("| work | official, s | broker, s | klog, s |\n|---|---|---|---|", flush=True)
-            for name, seconds in cases(Bench(spark, server, directory, chosen.records), chosen):
-                told = [f"{seconds['official']:.2f}"]
-                for contender in READERS[1:]:
-                    found = seconds.get(contender)
-                    told.append(f"{found:.2f} ({seconds['official'] / found:.2f}×)" if found else "")
-                print(f"| {name} | {' | '.join(told)} |", flush=True)
-            print(f"\nPeak of a Python worker: {worker_peak_mb():.0f} MB")
+            for name, seconds in cases(Bench(spark, server, directory), chosen):
+                lines.append(line(name, seconds))
+                print(lines[-1], flush=True)
+                if chosen.output is not None:
+                    chosen.output.write_text(report(chosen, [*lines, peak_line()]))
+            print(peak_line())
         finally:
             spark.stop()
             server.stop()
