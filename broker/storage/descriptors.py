@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker.storage.files import Files
 
@@ -23,7 +23,7 @@ DEFAULT_CAPACITY = 500  # half of the usual soft limit of 1,024 descriptors; soc
 class Block(NamedTuple):
     """The bytes of neighbouring entries of an index from slot `start` on, as they were in this `edition` of it."""
 
-    edition: object
+    edition: Any  # an object of its own; mypyc makes no field of type `object`
     start: int
     data: bytes
 
