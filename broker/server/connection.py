@@ -304,7 +304,8 @@ class Connection:
         while self._sending and self._sending[0].end <= sent:
             metrics, received, started, handled, ready = self._sending.pop(0).answered
             metrics.record(received, started, handled, ready, now)
-        self._turn()
+        if self._outbox.unsent <= UNSENT_LIMIT:  # else nothing can be executed, and nothing read
+            self._turn()
 
     def _continue_or_wait(self) -> None:
         """At the end of a turn that has left something to do: decide whether to read on, or to close."""

@@ -180,18 +180,22 @@ class Outbox:
             while queue and budget > 0:
                 part = queue[0]
                 if isinstance(part, _FilePart):
-                    sent = self._send_file(part, budget)
+                    offered = min(part.end - part.position, budget)
+                    sent = self._send_file(part, offered)
                     if not sent:  # it is being loaded
                         self._unwatch()
                         return
                 else:
+                    offered = len(part)
                     sent = self._transport.send_more(part) if len(queue) > 1 else self._send(part)
-                    if sent == len(part):
+                    if sent == offered:
                         queue.popleft()
                     else:
                         queue[0] = memoryview(part)[sent:]
                 self.unsent -= sent
                 budget -= sent
+                if sent < offered:  # to try again at once fails: 5 calls of sendfile for 1 MiB instead of 2.8
+                    break
         except BlockingIOError:
             pass
         if queue:
@@ -199,10 +203,9 @@ class Outbox:
         else:
             self._unwatch()
 
-    def _send_file(self, part: _FilePart, budget: int) -> int:
-        """Send some of a file part; 0 when it must be loaded first, which is then under way. Raises OSError."""
+    def _send_file(self, part: _FilePart, count: int) -> int:
+        """Send up to `count` bytes of a file part; 0 when it is now being loaded first. Raises OSError."""
         file = part.slice.fileno()
-        count = min(part.end - part.position, budget)
         if part.position >= part.cached_until:
             if not page_cache.is_cached(file, part.position, count):
                 self._load(part, file, count)
