@@ -32,6 +32,8 @@ from broker.tasks import BackgroundTasks
 _FLUSH_CHECK_MS = 1_000
 _DELETION_CHECK_MS = 1_000
 _PRODUCER_CHECK_MS = 600_000
+_SLICE = 200
+"""Partitions that are looked at in one turn of the loop: half a millisecond."""
 
 
 class Upkeep:
@@ -84,10 +86,18 @@ class Upkeep:
         tasks.every("file deletion", _DELETION_CHECK_MS, self.delete_due)
         tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.forget_producers)
 
-    def flush_due(self) -> Awaitable[object] | None:
-        """Begin to flush the logs that should be by now; what is returned ends with them and raises what they do."""
-        flushes = [flush for partition in self._partitions if (flush := partition.flush_if_due()) is not None]
-        return asyncio.gather(*map(asyncio.shield, flushes)) if flushes else None  # a flush ends, whoever waits
+    async def flush_due(self) -> None:
+        """Flush the logs that should be by now; raises what a flush does.
+
+        Looking at thousands of partitions takes milliseconds, so requests have their turns between slices of them.
+        """
+        flushes = []
+        for number, partition in enumerate(tuple(self._partitions), 1):
+            if (flush := partition.flush_if_due()) is not None:
+                flushes.append(asyncio.shield(flush))  # a flush ends, whoever waits
+            if not number % _SLICE:
+                await asyncio.sleep(0)
+        await asyncio.gather(*flushes)
 
     async def flush_all(self) -> None:
         """Flush everything; raises KafkaError if the disk fails."""
