@@ -84,11 +84,11 @@ crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer,
 fuzz: $(VENV)/.everything ## Throw spoiled requests at a broker, and check that nothing comes of it (SECONDS=600)
 	$(BIN)/python -m tests.fuzz.listener --seconds $(SECONDS)
 
-crash-streams: $(VENV)/.everything ## Kill a streaming query and its workers again and again, and count what it has copied (KILLS=10)
+crash-streams: $(VENV)/.everything ## Kill a streaming query's driver, executors and workers, and count what it has copied (KILLS=10)
 	$(BIN)/python -m tests.pipeline.kill_streams --kills $(KILLS)
 
 pipeline-cluster: $(VENV)/.everything ## Jobs of the pipeline on a Spark master with two workers, packaged as for a cluster
-	$(BIN)/python -m tests.pipeline.cluster
+	$(BIN)/python -m pytest tests/pipeline/cluster.py
 
 coverage: $(VENV)/.everything ## The suite without processes, under coverage
 	$(BIN)/coverage run -m pytest -m 'not interop and not crash and not fuzz and not spark'

@@ -1,37 +1,41 @@
-"""Jobs on a Spark standalone master with two workers on loopback: `make pipeline-cluster`.
+"""Jobs and a stream on a Spark standalone master with two workers on loopback: `make pipeline-cluster`.
+
+Every job here starts a driver and two executors, a minute and more in all on two processors, so the suite goes without.
 
 ```
 master ◄── worker, worker          each a process, one core, ended by its pid
    ▲
-   ├── python -m pipeline verify DIR --master spark://…               the job sends its packages itself
-   └── spark-submit --py-files odradek.zip pipeline/__main__.py …     the packaged project
+   ├── python -m pipeline JOB … --master spark://…                     the job sends its packages itself
+   ├── spark-submit --py-files odradek.zip pipeline/__main__.py JOB …  the packaged project
+   └── a streaming query, whose executors and driver are killed (`kill_streams`)
 ```
-Both must print what `python -m broker verify` finds, and the workers must have imported the project from the archive.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
-import pyspark
+import pytest
+from pyspark.sql import SparkSession
 
-from tests.peers.server import free_port
+from client import Producer
+from pipeline.session import RequirementMissingError, check_requirements
+from tests.peers.availability import unavailable
+from tests.peers.server import Server
+from tests.pipeline import kill_streams
+from tests.pipeline.spark_cluster import SparkCluster, environment, spark_cluster, spark_submit
+from tests.pipeline.tables import table
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests" / "storage" / "golden_dirs"
-SPARK = Path(pyspark.__file__).parent
-
-_REGISTERED_WITHIN_S = 120
-_ENDED_WITHIN_S = 30
-_JOB_WITHIN_S = 300
+COUNT = 600
 
 _WHERE = """
 from pyspark.sql import SparkSession
@@ -45,84 +49,104 @@ print(*sorted(set(spark.sparkContext.parallelize(range(4), 4).mapPartitions(wher
 """
 
 
-def main() -> int:
-    expected = json.loads(_output([sys.executable, "-m", "broker", "verify", str(GOLDEN), "--json"]))
-    with tempfile.TemporaryDirectory() as scratch, _cluster(Path(scratch)) as master:
-        print(f"{master} has two workers")
-        job = ["verify", str(GOLDEN)]
-        assert json.loads(_output([sys.executable, "-m", "pipeline", *job, "--master", master])) == expected
-        print("python -m pipeline: as expected")
-        archive = f"{scratch}/odradek.zip"
-        _output([sys.executable, "-m", "pipeline", "package", archive])
-        submit = [str(SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", archive]
-        submit += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
-        assert _object_in(_output([*submit, str(ROOT / "pipeline" / "__main__.py"), *job])) == expected
-        print("spark-submit: as expected")
-        script = Path(scratch, "where.py")
-        script.write_text(_WHERE)
-        places = _output([*submit, str(script)]).split()
-        assert places, "no worker answered"
-        assert all("odradek.zip" in place for place in places), places
-        print("the workers import the project from the archive")
-    return 0
-
-
-@contextmanager
-def _cluster(scratch: Path) -> Iterator[str]:
-    """The URL of a master that has both workers; all three are gone when the `with` ends."""
-    port = free_port()
-    master = f"spark://127.0.0.1:{port}"
-    with ExitStack() as processes:
-        log = scratch / "master.log"
-        place = ["--host", "127.0.0.1", "--webui-port", "0"]
-        master_class = "org.apache.spark.deploy.master.Master"
-        processes.enter_context(_spark_class(log, master_class, *place, "--port", str(port)))
-        for number in range(2):
-            resources = ["--cores", "1", "--memory", "1g", "--work-dir", str(scratch / f"worker-{number}")]
-            worker = ("org.apache.spark.deploy.worker.Worker", *place, *resources, master)
-            processes.enter_context(_spark_class(scratch / f"worker-{number}.log", *worker))
-        deadline = time.monotonic() + _REGISTERED_WITHIN_S
-        while log.read_text().count("Registering worker") < 2:
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
-        yield master
-
-
-@contextmanager
-def _spark_class(log: Path, *arguments: str) -> Iterator[None]:
-    with log.open("wb") as output:
-        command = [str(SPARK / "bin" / "spark-class"), *arguments]
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=_environment(), cwd=log.parent)
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(_ENDED_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        check_requirements()
+    except RequirementMissingError as error:
+        unavailable(str(error))
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
 
 
-def _output(command: list[str]) -> str:
+@pytest.fixture
+def run_job(cluster: SparkCluster) -> Callable[..., object]:
+    """Run a job on the cluster by `python -m pipeline`, and return the object that it prints."""
+
+    def run(*job: str) -> object:
+        return json.loads(output([sys.executable, "-m", "pipeline", *job, "--master", cluster.master]))
+
+    return run
+
+
+@pytest.fixture
+def submit(cluster: SparkCluster, tmp_path: Path) -> Callable[..., str]:
+    """Run a program by spark-submit with the packaged project, and return what it prints."""
+    archive = tmp_path / "odradek.zip"
+    output([sys.executable, "-m", "pipeline", "package", str(archive)])
+
+    def run(program: Path, *arguments: str) -> str:
+        return output(spark_submit(cluster.master, "--py-files", str(archive), str(program), *arguments))
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["odradek"])
+def test_jobs_find_the_same_however_they_are_sent(
+    spark: SparkSession,
+    bootstrap: str,
+    servers: Callable[[str], Server],
+    make_topic: Callable[..., str],
+    run_job: Callable[..., object],
+    submit: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    topic, again = make_topic(3), make_topic(3)
+    asyncio.run(produce(bootstrap, topic))
+    job = ROOT / "pipeline" / "__main__.py"
+    export = ["export", "--bootstrap-server", bootstrap, "--topic", topic, "--output", str(tmp_path / "out"), "--json"]
+    told = object_in(submit(job, *export))
+    assert told["records"] == COUNT
+    replay = ["replay", "--input", str(tmp_path / "out"), "--bootstrap-server", bootstrap, "--topic", again, "--json"]
+    told = run_job(*replay, "--keep-partitions")
+    assert told["records"] == COUNT
+    first, second = (
+        table(spark, "broker", bootstrap, subscribe=name).select("key", "value", "partition", "offset")
+        for name in (topic, again)
+    )
+    assert first.exceptAll(second).count() == second.exceptAll(first).count() == 0
+    assert second.count() == COUNT
+    log_dir = str(servers("odradek").log_dir)
+    found = run_job("stats", "--log-dir", log_dir, "--topic", again, "--window", "365d", "--json")
+    assert sum(row["records"] for row in found["windows"]) == COUNT
+    expected = json.loads(output([sys.executable, "-m", "broker", "verify", log_dir, "--json"]))
+    assert object_in(submit(job, "verify", log_dir)) == expected
+
+
+def test_workers_import_the_project_from_the_archive(submit: Callable[..., str], tmp_path: Path) -> None:
+    script = tmp_path / "where.py"
+    script.write_text(_WHERE)
+    places = submit(script).split()
+    assert places, "no worker answered"
+    assert all("odradek.zip" in place for place in places), places
+
+
+def test_a_stream_loses_executors_and_its_driver_and_no_record(
+    spark: SparkSession, cluster: SparkCluster, tmp_path: Path
+) -> None:
+    directory = tmp_path / "query"
+    directory.mkdir()
+    with kill_streams.broker(tmp_path / "broker") as bootstrap:
+        sent = kill_streams.run(bootstrap, directory, ["an executor", "a Python worker"], Random(1), cluster)
+    assert kill_streams.numbers(spark, directory) == list(range(sent))
+
+
+async def produce(bootstrap: str, topic: str) -> None:
+    async with Producer(bootstrap, compression_type="lz4") as producer:
+        for number in range(COUNT):
+            await producer.send(topic, b"%d" % number, b"k%d" % (number % 10))
+
+
+def output(command: list[str]) -> str:
     """What a command printed; `verify` may end with 1. What it says on the way goes to our standard error."""
     finished = subprocess.run(
-        command, env=_environment(), cwd=ROOT, stdout=subprocess.PIPE, timeout=_JOB_WITHIN_S, text=True, check=False
+        command, env=environment(), cwd=ROOT, stdout=subprocess.PIPE, timeout=300, text=True, check=False
     )
     assert finished.returncode in (0, 1), command
     return finished.stdout
 
 
-def _object_in(output: str) -> object:
+def object_in(printed: str) -> dict[str, object]:
     """The JSON object of a job under spark-submit, which mixes standard error into the output."""
-    found, _ = json.JSONDecoder().raw_decode(output[output.index("{") :])
+    found: dict[str, object] = json.JSONDecoder().raw_decode(printed[printed.index("{") :])[0]
     return found
-
-
-def _environment() -> dict[str, str]:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return environment | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(SPARK)}
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,10 +3,17 @@
 ```sh
 python -m tests.pipeline.kill_streams --kills 10 --seed 1     # or: make crash-streams
 ```
-While records are sent to a topic, a query in a process of its own copies it into files (`streaming_job`). At random
-moments, at least a batch after the last, something is killed with SIGKILL: the driver, Java and all, which is then
-started again on the same checkpoint; or a Python worker, whose task Spark gives to another. In the end the files must
-hold what was sent: nothing lost, nothing twice.
+While records are sent to a topic, a query in a process of its own copies it into files (`streaming_job`), its tasks
+running in the executors of a standalone cluster. At random moments, at least a batch after the last, something is
+killed with SIGKILL:
+
+| victim | then |
+|---|---|
+| the driver, Java and all | it is started again on the same checkpoint; its executors may still be writing |
+| an executor, Java and its Python workers | the master starts another, and its tasks are tried again |
+| a Python worker | its task is tried again |
+
+In the end the files must hold what was sent: nothing lost, nothing twice.
 """
 
 from __future__ import annotations
@@ -17,29 +24,34 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
 
+from pipeline import session
 from tests.peers import odradek
+from tests.pipeline.spark_cluster import SparkCluster, environment, spark_cluster
 
 TOPIC = "numbers"
 PARTITIONS = 3
 A_ROUND = 3000
 """Records that are sent at once: six batches."""
-_WORKER = b"pyspark.daemon"
+VICTIMS = ("a driver", "an executor", "a Python worker")
 _PATIENCE = 300  # seconds that a batch may take, with the start of Java before it
 
 
 class Query:
-    """The process under test."""
+    """The process under test, and what it runs in the cluster."""
 
-    def __init__(self, bootstrap: str, directory: Path) -> None:
+    def __init__(self, bootstrap: str, directory: Path, cluster: SparkCluster) -> None:
+        self._cluster = cluster
         self._command = [sys.executable, "-m", "tests.pipeline.streaming_job", bootstrap, TOPIC, str(directory)]
+        self._command += ["--master", cluster.master]
         self._commits = directory / "checkpoint" / "commits"
         self._output = directory / "output.log"
 
@@ -48,6 +60,7 @@ class Query:
             self.process = subprocess.Popen(
                 [*self._command, *arguments],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+                env=environment(),
             )  # fmt: skip
 
     def drain(self) -> None:
@@ -74,59 +87,42 @@ class Query:
             return
         raise AssertionError(f"the query ended with {status}\n{self._output.read_text(errors='replace')[-4000:]}")
 
+    def kill(self, victim: str) -> None:
+        """Kill a driver and start the next; or, as soon as there is one, an executor or a Python worker."""
+        if victim == "a driver":
+            self.kill_driver()
+            self.start()
+            return
+        find = self._cluster.executors if victim == "an executor" else self._cluster.python_workers
+        while not (found := find()):
+            self.pause(0.05)
+        os.kill(found[-1], signal.SIGKILL)
+
     def kill_driver(self) -> None:
-        """Python, Java and the workers: all of the session that `start` has begun."""
+        """Python and Java: all of the session that `start` has begun."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def kill_worker(self) -> bool:
-        """A Python worker, the youngest: False if there is none at the moment."""
-        workers = sorted(self._workers())
-        if workers:
-            os.kill(workers[-1], signal.SIGKILL)
-        return bool(workers)
 
-    def _workers(self) -> Iterator[int]:
-        """Workers are forks of a daemon, which is a child of Java; they have its command line."""
-        for path in Path("/proc").glob("[0-9]*"):
-            try:
-                command, status = (path / "cmdline").read_bytes(), (path / "stat").read_text()
-            except OSError:
-                continue  # it has ended meanwhile
-            session = int(status.rpartition(")")[2].split()[3])
-            if session == self.process.pid and _WORKER in command:
-                yield int(path.name)
-
-
-def run(bootstrap: str, directory: Path, kills: int, chance: Random) -> int:
-    """Send, kill, and read the rest; returns how many records were sent."""
-    query = Query(bootstrap, directory)
+def run(bootstrap: str, directory: Path, victims: Sequence[str], chance: Random, cluster: SparkCluster) -> int:
+    """Send, kill each of `victims` in turn, then the driver, and read the rest; returns how many records were sent."""
+    query = Query(bootstrap, directory, cluster)
     query.start()
     try:
-        return _kill(query, bootstrap, kills, chance)
+        return _kill(query, bootstrap, victims, chance)
     finally:
         if query.process.poll() is None:
             query.kill_driver()
 
 
-def _kill(query: Query, bootstrap: str, kills: int, chance: Random) -> int:
+def _kill(query: Query, bootstrap: str, victims: Sequence[str], chance: Random) -> int:
     sent = 0
-    for kill in range(kills):
+    for number, victim in enumerate(victims, 1):
         sent = send(bootstrap, sent)
         query.wait_for_batches(query.batches() + 1)
         query.pause(chance.uniform(0, 1))
-        print(
-            f"kill {kill + 1} of {kills}, after {query.batches()} batches: {'a driver' if kill % 2 else 'a worker'}",
-            flush=True,
-        )
-        if kill % 2 == 0:
-            while not query.kill_worker():
-                query.pause(0.05)
-            sent = send(bootstrap, sent)
-            query.wait_for_batches(query.batches() + 1)
-        else:
-            query.kill_driver()
-            query.start()
+        print(f"kill {number} of {len(victims)}, after {query.batches()} batches: {victim}", flush=True)
+        query.kill(victim)
     sent = send(bootstrap, sent)
     query.wait_for_batches(query.batches() + 1)
     query.kill_driver()
@@ -154,11 +150,9 @@ def broker(directory: Path) -> Iterator[str]:
         server.stop()
 
 
-def numbers(directory: Path) -> list[int]:
+def numbers(spark: SparkSession, directory: Path) -> list[int]:
     """What the files hold, as the sink's own log of its batches names them; in order."""
-    from pipeline import session
-
-    frame = session("kill streams", master="local[2]").read.parquet(str(directory / "out"))
+    frame = spark.read.parquet(str(directory / "out"))
     rows = frame.selectExpr("cast(cast(value as string) as int) as number").collect()
     return sorted(row.number for row in rows)
 
@@ -168,11 +162,16 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, broker(Path(name) / "broker") as bootstrap:
-        directory = Path(name) / "query"
+    chance = Random(arguments.seed)
+    victims = [victim for _ in range(arguments.kills) for victim in chance.sample(VICTIMS, len(VICTIMS))]
+    with ExitStack() as ending:
+        scratch = Path(ending.enter_context(tempfile.TemporaryDirectory()))
+        directory = scratch / "query"
         directory.mkdir()
-        sent = run(bootstrap, directory, arguments.kills, Random(arguments.seed))
-        found = numbers(directory)
+        bootstrap = ending.enter_context(broker(scratch / "broker"))
+        cluster = ending.enter_context(spark_cluster(scratch))
+        sent = run(bootstrap, directory, victims[: arguments.kills], chance, cluster)
+        found = numbers(session("kill streams", master="local[2]"), directory)
     lost, twice = set(range(sent)) - set(found), len(found) - len(set(found))
     print(f"{arguments.kills + 1} kills; {sent} records sent, {len(found)} in files; {len(lost)} lost, {twice} twice")
     sys.exit(1 if lost or twice or len(found) != sent else 0)

@@ -1,5 +1,8 @@
-"""A streaming query as a process of its own, to be killed: `python -m tests.pipeline.streaming_job BROKER TOPIC DIR`.
+"""A streaming query as a process of its own, to be killed.
 
+```sh
+python -m tests.pipeline.streaming_job BROKER TOPIC DIR --master URL
+```
 It copies a topic into Parquet files under DIR, in small batches, until it is killed; with `--drain`, until it has read
 what is there. A task that fails is tried again three times, for its worker may be what is killed.
 """
@@ -12,6 +15,13 @@ from pathlib import Path
 from pipeline import session
 from tests.pipeline.tables import stream
 
+_CONFIG = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "512m",
+    "spark.ui.enabled": "false",
+}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
@@ -19,9 +29,9 @@ def main() -> None:
     parser.add_argument("topic")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--drain", action="store_true")
+    parser.add_argument("--master", required=True)
     arguments = parser.parse_args()
-    config = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
-    spark = session("streaming job", master="local[2,4]", config=config)
+    spark = session("streaming job", master=arguments.master, config=_CONFIG)
     options = {"subscribe": arguments.topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 500}
     writer = stream(spark, "broker", arguments.bootstrap, **options).writeStream.format("parquet")
     writer = writer.option("path", str(arguments.directory / "out"))

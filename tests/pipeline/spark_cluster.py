@@ -1,0 +1,118 @@
+"""A Spark standalone cluster on loopback: a master and two workers, each a process of its own, ended by its pid.
+
+```
+test ── master
+     ├─ worker ── executor of an application ── daemon of Python workers ── Python worker
+     └─ worker ── executor …
+```
+What an application runs in the cluster are descendants of the workers, so they can be told from its driver, and killed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+from tests.peers.server import free_port
+
+WORKERS = 2
+
+_SPARK = Path(pyspark.__file__).parent
+_EXECUTOR = b"CoarseGrainedExecutorBackend"
+_PYTHON = b"pyspark.daemon"
+_REGISTERED_WITHIN_S = 120
+_ENDED_WITHIN_S = 30
+
+
+class SparkCluster:
+    """`master`: the URL that a session or spark-submit is given."""
+
+    def __init__(self, master: str, workers: list[int]) -> None:
+        self.master = master
+        self._workers = workers
+
+    def executors(self) -> list[int]:
+        """The pids of the executors' JVMs, the youngest last."""
+        return [pid for pid, command in self._descendants() if _EXECUTOR in command]
+
+    def python_workers(self) -> list[int]:
+        """The pids of the Python processes that run tasks, and of the daemons that fork them; the youngest last."""
+        return [pid for pid, command in self._descendants() if _PYTHON in command]
+
+    def _descendants(self) -> list[tuple[int, bytes]]:
+        """The pids and command lines of all that the workers have started."""
+        parents, commands = {}, {}
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                commands[int(path.name)] = (path / "cmdline").read_bytes()
+                parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue  # it has ended meanwhile
+        found = set(self._workers)
+        while grown := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
+            found |= grown
+        return [(pid, commands[pid]) for pid in sorted(found - set(self._workers))]
+
+
+@contextmanager
+def spark_cluster(scratch: Path) -> Iterator[SparkCluster]:
+    """A cluster to which both workers belong; its processes are gone when the `with` ends."""
+    port = free_port()
+    master = f"spark://127.0.0.1:{port}"
+    with ExitStack() as processes:
+        log = scratch / "master.log"
+        place = ["--host", "127.0.0.1", "--webui-port", "0"]
+        master_class = "org.apache.spark.deploy.master.Master"
+        processes.enter_context(_spark_class(log, master_class, *place, "--port", str(port)))
+        workers = []
+        for number in range(WORKERS):
+            resources = ["--cores", "1", "--memory", "1g", "--work-dir", str(scratch / f"worker-{number}")]
+            worker = ("org.apache.spark.deploy.worker.Worker", *place, *resources, master)
+            workers.append(processes.enter_context(_spark_class(scratch / f"worker-{number}.log", *worker)))
+        deadline = time.monotonic() + _REGISTERED_WITHIN_S
+        while log.read_text().count("Registering worker") < WORKERS:
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        yield SparkCluster(master, workers)
+
+
+@contextmanager
+def _spark_class(log: Path, *arguments: str) -> Iterator[int]:
+    """The pid of a JVM of Spark's."""
+    with log.open("wb") as output:
+        command = [str(_SPARK / "bin" / "spark-class"), *arguments]
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment(), cwd=log.parent)
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
+        try:
+            process.wait(_ENDED_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def spark_submit(master: str, *arguments: str) -> list[str]:
+    """The command line of spark-submit, whose driver is on loopback."""
+    bound = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
+    return [str(_SPARK / "bin" / "spark-submit"), "--master", master, *bound, *arguments]
+
+
+def environment() -> dict[str, str]:
+    """That of the cluster, and of drivers: on loopback, and without an import path of this process's."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return kept | {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(_SPARK),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they live for a minute
+    }
