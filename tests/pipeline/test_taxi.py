@@ -16,6 +16,8 @@ from tests.pipeline.frames import frame, record
 
 pytestmark = pytest.mark.spark
 
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # of Java machines that live for seconds
+
 
 def test_the_batch_has_the_generator_s_totals(spark: SparkSession) -> None:
     trips = Trips(300, seed=5)
@@ -28,7 +30,8 @@ def test_the_stream_is_killed_and_the_totals_are_the_generator_s(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     line = ["run", "taxi", "--output", str(tmp_path), "--trips", "2000", "--kill-after", "1", "--master", "local[2]"]
-    status = run([*line, "--conf", "spark.sql.shuffle.partitions=2", "--json"])
+    line += ["--conf", "spark.sql.shuffle.partitions=2", "--conf", f"spark.driver.extraJavaOptions={QUICK_START}"]
+    status = run([*line, "--json"])
     printed = capfd.readouterr()
     assert status == 0, printed.err
     assert "  killed" in printed.err
