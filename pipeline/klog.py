@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from pipeline.damage import Damage, Mode
@@ -67,9 +67,11 @@ class KlogReader(DataSourceReader):
     def partitions(self) -> list[KlogPartition]:
         return plan(self._options, self._filter)
 
-    def read(self, partition: KlogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of a task. Raises CorruptRecordsError under FAILFAST, SegmentGoneError, OSError."""
         spare_collections()
+        if not isinstance(partition, KlogPartition):
+            return  # of no partitions at all, Spark makes one of its own
         if partition.damage is not None:
             yield from self._report(partition, partition.damage)
         if partition.range is None:

@@ -96,6 +96,19 @@ def test_filters_of_a_query_are_pushed_down_and_obeyed(spark: SparkSession) -> N
     assert later.count() == len(in_spark) > 0
 
 
+def test_a_range_without_records_is_an_empty_table(spark: SparkSession) -> None:
+    every = spark.read.format("klog").load(str(GOLDEN))
+    assert every.where("topic = 'rolled' and partition = 9").count() == 0
+    assert (
+        spark.read.format("klog")
+        .option("startingOffsets", '{"rolled": {"0": 5}}')
+        .options(subscribe="rolled", endingOffsets='{"rolled": {"0": 5}}')
+        .load(str(GOLDEN))
+        .collect()
+        == []
+    )
+
+
 def test_columns_can_be_chosen_by_schema(spark: SparkSession) -> None:
     found = spark.read.format("klog").schema("value binary, offset bigint").option("subscribe", "codec-lz4")
     assert found.load(str(GOLDEN)).columns == ["value", "offset"]
