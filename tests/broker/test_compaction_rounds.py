@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from broker.broker import Broker
-from tests.broker.test_upkeep import until
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.wire import Wire
 
@@ -26,6 +25,11 @@ async def fill(broker: Broker, name: str = "t", count: int = 8) -> None:
         await create(wire, name, **TOPIC)
         for index in range(count):
             await produce(wire, name, batch(b"%d" % index))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - a turn of the loop, not a pause
+        await asyncio.sleep(0)
 
 
 async def test_a_compacted_topic_is_compacted_while_the_broker_runs(
