@@ -1,7 +1,9 @@
 """Where a job's result goes: a directory that is empty, or that `--overwrite` gives up, in one of three formats.
 
 Parquet is Spark's own. Delta and Iceberg are packages, each release of which is made for one Spark; none that fits
-PySpark 4.3 was there when this was written, so a session that lacks them is told before the job begins.
+PySpark 4.3 was there when this was written, so a session that lacks them is told before the job begins. The newest of
+Delta fits PySpark 4.2, under which the pipeline runs, too; that of Iceberg PySpark 4.1, which has not all that our
+streams need.
 """
 
 from __future__ import annotations
@@ -17,8 +19,12 @@ if TYPE_CHECKING:
 FORMATS = ("parquet", "delta", "iceberg")
 
 _SOURCES = {
-    "delta": ("io.delta.sql.DeltaSparkSessionExtension", "io.delta:delta-spark_4.1_2.13:4.4.0"),
-    "iceberg": ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"),
+    "delta": ("io.delta.sql.DeltaSparkSessionExtension", "io.delta:delta-spark_4.2_2.13:4.4.0", "4.2"),
+    "iceberg": (
+        "org.apache.iceberg.spark.SparkCatalog",
+        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        "4.1",
+    ),
 }
 
 
@@ -36,7 +42,7 @@ def check_format(spark: SparkSession, name: str) -> None:
     """Raise `JobError` where the session has no package for the format."""
     if name not in _SOURCES:
         return
-    class_name, package = _SOURCES[name]
+    class_name, package, made_for = _SOURCES[name]
     from py4j.protocol import Py4JJavaError
 
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - only the JVM knows its classes
@@ -44,6 +50,6 @@ def check_format(spark: SparkSession, name: str) -> None:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(class_name)
     except Py4JJavaError:
         raise JobError(
-            f"this session has no package for {name}: with PySpark 4.1 give --conf spark.jars.packages={package};"
-            f" no release of it fits PySpark {spark.version} unless a newer one says so (docs/pipeline.md)"
+            f"this session has no package for {name}. The newest that we know of is {package}, for Spark {made_for},"
+            f" and this is Spark {spark.version}. docs/pipeline.md says what fits, and how to give it to a session"
         ) from None
