@@ -64,7 +64,7 @@ def _compared(
         name = f"{client}: {work} {record_bytes} B, {codec}"
         return name, lambda side: run_client(side, client, work, topic, record_bytes, codec, records)
 
-    yield from contest.rows("clients", dict(map(of, clients)))
+    yield from contest.rows("clients", dict(map(of, clients)), uncounted=False)  # each run is a new process anyway
     contest.delete_topic(topic)
 
 
