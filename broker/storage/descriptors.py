@@ -31,18 +31,18 @@ class Block(NamedTuple):
 class Descriptor:
     """One open file. `number` is valid while `pins` is above zero.
 
-    `block` is what an index keeps in memory of its file: for as long as that is open, so that there are not more blocks
-    than open files.
+    `blocks` are what an index keeps in memory of its file, a few, for as long as that is open: so the open files bound
+    them.
     """
 
-    __slots__ = ("block", "number", "path", "pins", "retained")
+    __slots__ = ("blocks", "number", "path", "pins", "retained")
 
     def __init__(self, number: int, path: str) -> None:
         self.number = number
         self.path = path
         self.pins = 0
         self.retained = True
-        self.block: Block | None = None
+        self.blocks: tuple[Block, ...] = ()
 
 
 class DescriptorCache:

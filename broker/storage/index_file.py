@@ -12,10 +12,10 @@ An index is a hint that can always be made again from the log: its writes are ne
 that contradicts itself or its log raises `CorruptIndexError`, upon which the segment rebuilds it. Kafka checks neither
 since 4.0 and would follow a wrong position.
 
-A search takes a few small reads to narrow down to one block of entries, and one for the block, which stays in memory
-while the file is open: a consumer that reads on finds most of its offsets there. There is one writer; readers beside it
-see `count`, which is raised after the entry is written. Where entries are dropped `count` falls first, then a new
-edition begins, which blocks of the one before are of no use to.
+A search takes a few small reads to narrow down to one block of entries, and one for the block. The last four stay in
+memory while the file is open: a consumer that reads on finds most of its offsets there. There is one writer; readers
+beside it see `count`, which is raised after the entry is written. Where entries are dropped `count` falls first, then a
+new edition begins, which blocks of the one before are of no use to.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import struct
 from broker.storage.descriptors import Block, DescriptorCache
 
 _BLOCK_BYTES = 8192  # two pages: the read that ends a search; two steps of it would cost more than the second page
+_BLOCKS = 4  # of an open file that are kept: for consumers that are at different places of a segment
 
 
 class CorruptIndexError(Exception):
@@ -129,10 +130,13 @@ class IndexFile:
         size, unpack = self.entry_size, key.unpack_from
         descriptor = self._descriptors.pin(self.path)
         try:
-            block = descriptor.block
-            if block is None or block.edition is not edition or not self._has_floor(block, count, target, key, at):
+            for block in descriptor.blocks:
+                if block.edition is edition and self._has_floor(block, count, target, key, at):
+                    break
+            else:
                 start, data = self._read_block(descriptor.number, count, target, key, at)
-                block = descriptor.block = Block(edition, start, data)
+                block = Block(edition, start, data)
+                descriptor.blocks = (block, *descriptor.blocks[: _BLOCKS - 1])
         finally:
             self._descriptors.unpin(descriptor)
         _, start, data = block

@@ -58,6 +58,14 @@ def test_who_reads_on_finds_most_offsets_in_memory(index: OffsetIndex, files: Co
     assert files.reads < 40
 
 
+def test_so_do_readers_at_different_places(index: OffsetIndex, files: CountedFiles) -> None:
+    quarter = 10 * ENTRIES // 4
+    for offset in range(BASE_OFFSET, BASE_OFFSET + quarter, 10):
+        for reader in range(4):
+            assert index.lookup(offset + reader * quarter) == entry_for(offset + reader * quarter)
+    assert files.reads < 80
+
+
 def test_an_entry_that_was_added_since_is_found(index: OffsetIndex) -> None:
     end = BASE_OFFSET + 10 * ENTRIES
     assert index.lookup(end + 9) == entry_for(end - 1)
