@@ -22,10 +22,10 @@ CHUNK_BYTES: Final = 4 << 20
 
 
 class Chunk(NamedTuple):
-    """Whole batches that lie at `position` of the file."""
+    """Whole batches that lie at `position` of the file; `data` is a view of what was read, so nothing is copied."""
 
     position: int
-    data: bytes
+    data: memoryview
 
 
 class SegmentGoneError(Exception):
@@ -73,7 +73,7 @@ def _read(descriptor: int, range_: SegmentRange, position: int) -> tuple[Chunk |
     if not found.size and found.needed and length < found.needed <= range_.end - position:
         data = _pread(descriptor, found.needed, position)
         found = whole_batches(data)
-    chunk = Chunk(position, data[: found.size]) if found.size else None
+    chunk = Chunk(position, memoryview(data)[: found.size]) if found.size else None
     behind = position + found.size
     if found.flaw is not None:
         end = _next_entry(range_, behind)
