@@ -15,6 +15,7 @@ from broker.storage.log_config import LogConfig
 from client import Producer
 from pipeline.jobs import run
 from tests.peers.server import Server
+from tests.pipeline.tables import assert_same, table
 from tests.storage.logs import TOPIC_ID, append, open_log_dir
 
 pytestmark = [pytest.mark.spark, pytest.mark.parametrize("kind", ["odradek"])]
@@ -65,6 +66,22 @@ def test_export_adds_what_is_new_and_replay_keeps_the_order_of_keys(
         assert numbers_of_key == list(range(key, 80, 10))
     times = [row.timestamp for row in sent]
     assert max(times) - min(times) > timedelta(milliseconds=500)  # held back one by one; all took 800 ms
+
+
+def test_jobs_go_by_spark_s_own_connector_as_well(
+    spark: SparkSession, bootstrap: str, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic, again = make_topic(2, retention_ms=-1), make_topic(2)
+    produce(bootstrap, topic, range(30))
+    connector = ["--bootstrap-server", bootstrap, "--connector", "kafka"]
+    output = str(tmp_path / "out")
+    assert run(["export", *connector, "--topic", topic, "--output", output]) == 0
+    assert numbers_in(spark, output) == list(range(30))
+    assert run(["replay", *connector, "--topic", again, "--input", output, "--keep-partitions", "--rate", "300"]) == 0
+    sent, came = (
+        table(spark, "kafka", bootstrap, subscribe=name).drop("topic", "timestamp") for name in (topic, again)
+    )
+    assert assert_same(came, sent) == 30
 
 
 def test_export_of_a_log_directory_adds_what_is_new(
