@@ -84,6 +84,19 @@ def test_jobs_go_by_spark_s_own_connector_as_well(
     assert assert_same(came, sent) == 30
 
 
+def test_a_format_without_its_package_is_told(
+    spark: SparkSession, bootstrap: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["--bootstrap-server", bootstrap, "--topic", "t", "--output", str(tmp_path / "out")]
+    for job in ("export", "restore"):
+        for name, package in (("delta", "delta-spark_4.2_2.13"), ("iceberg", "iceberg-spark-runtime-4.1_2.13")):
+            assert run([job, *line, "--format", name]) == 1
+            told = capsys.readouterr().err
+            assert f"this session has no package for {name}" in told
+            assert package in told
+    assert not (tmp_path / "out").exists()
+
+
 def test_export_of_a_log_directory_adds_what_is_new(
     spark: SparkSession, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
