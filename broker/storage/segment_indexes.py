@@ -200,8 +200,11 @@ class SegmentIndexes:
             self._check_time_entry(self._times.last())
             return
         first = self._log_file.batch_at(0)
-        if first is not None and first.max_timestamp != NO_TIMESTAMP:
+        if first is None or first.max_timestamp == NO_TIMESTAMP:
+            return
+        if self._offsets.count or self._log_file.size > max(first.size, self._interval):
             raise CorruptIndexError(f"{self._times.path} has no entries")
+        self._rebuild()  # nothing is wrong: no entry was due when it was left, or whoever has it open writes on
 
     def _check_time_entry(self, entry: TimestampOffset) -> None:
         """Raise `CorruptIndexError` unless the batch that holds the entry's offset has its timestamp as the largest."""
@@ -212,6 +215,9 @@ class SegmentIndexes:
 
     def _rebuild_because_of(self, error: Exception) -> None:
         _log.warning("making the indexes of %s again: %s", self._log_file, error)
+        self._rebuild()
+
+    def _rebuild(self) -> None:
         self.reset()
         for batch in self._log_file.batches():
             self.note(batch.last_offset, batch.max_timestamp, batch.position, batch.size)

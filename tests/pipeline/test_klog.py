@@ -252,6 +252,15 @@ def test_a_running_broker_is_read_up_to_its_checkpoint(writing: Writing) -> None
     assert reading.offsets() == list(range(10_000))
 
 
+def test_a_young_segment_without_index_entries_is_nothing_to_warn_of(
+    writing: Writing, caplog: pytest.LogCaptureFixture
+) -> None:
+    writing.append(2)
+    writing.append(2)
+    assert Reading(writing.path, startingOffsets='{"orders":{"0":1}}').offsets() == [1, 2, 3]
+    assert not caplog.records
+
+
 def test_read_committed_stops_where_a_transaction_is_open(writing: Writing) -> None:
     path = writing.path
     writing.append(10)
