@@ -102,6 +102,12 @@ class Wire:
         Raises OffsetOutOfRangeError, and EndOfLogError if the log ends before `end`.
         """
         reading = _PartitionFetch(self, partition, isolation_level, fetch_bytes)
+        try:
+            yield from self._fetch(reading, start, end)
+        finally:
+            reading.forget()
+
+    def _fetch(self, reading: _PartitionFetch, start: int, end: int) -> Iterator[Fetched]:
         pause = Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000)
         offset, progress_at = start, time.monotonic()
         reading.ask(offset)
@@ -109,9 +115,9 @@ class Wire:
             try:
                 row = reading.answer()
                 if not row.records:
-                    raise _nothing(partition, offset, end, row)
+                    raise _nothing(reading.partition, offset, end, row)
             except ClientError as error:
-                if self._is_over(partition.topic, error, progress_at):
+                if self._is_over(reading.partition.topic, error, progress_at):
                     raise
                 self.run(_pause(self.cluster, pause.next()))
                 reading.ask(offset)
@@ -131,11 +137,11 @@ class Wire:
 
 
 class _PartitionFetch:
-    """The requests for one partition: `ask`, then `answer`."""
+    """The requests for one partition: `ask`, then `answer`; `forget` at the end."""
 
     def __init__(self, wire: Wire, partition: TopicPartition, isolation_level: IsolationLevel, size: int) -> None:
         self._wire = wire
-        self._partition = partition
+        self.partition = partition
         self._isolation = int(isolation_level == "read_committed")
         self._size = size
         self._sent: tuple[Connection, asyncio.Future[FetchResponse]] | None = None
@@ -157,7 +163,7 @@ class _PartitionFetch:
         answer = self._wire.run(_wait(future))
         if answer.error_code:
             raise broker_error(answer.error_code, _TRIED, broker=connection.name)
-        topic, index = self._partition
+        topic, index = self.partition
         for told in answer.responses:
             for row in told.partitions:
                 if row.error_code:
@@ -165,9 +171,15 @@ class _PartitionFetch:
                 return row
         raise ClientError(_TRIED, "the answer does not name the partition", broker=connection.name)
 
+    def forget(self) -> None:
+        """Nobody wants the answer to the last request, if there was none yet: whoever reads may stop early."""
+        if self._sent is not None:
+            _, future = self._sent
+            future.cancel()
+
     async def _send(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
         cluster, config = self._wire.cluster, self._wire.config
-        name, index = self._partition
+        name, index = self.partition
         topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
         leader = cluster.leader(name, index)
         if leader is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,6 +69,17 @@ def test_a_topic_that_is_deleted_is_lost_at_once(server: Server, is_begun: bool)
         list(batches)
     not_minding = batch_read_options(options | {"failOnDataLoss": "false"})
     assert list(read_range(not_minding, ("value",), wanted)) == []
+
+
+def test_who_stops_early_leaves_nothing_behind(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    options = {"kafka.bootstrap.servers": server.bootstrap, "topic": "t", "subscribe": "t"}
+    options |= {"kafka.max.partition.fetch.bytes": "10000"}
+    write_rows(write_options(options), rows(server, restarts=0))
+    batches = read_range(batch_read_options(options), ("value",), OffsetRange(TopicPartition("t", 0), 0, 5000))
+    next(batches)
+    del batches
+    gc.collect()  # asyncio tells of an error that nobody asked for when it is thrown away
+    assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 def read(server: Server, index: int) -> Iterator[int]:
