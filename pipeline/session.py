@@ -90,11 +90,16 @@ def session(
 
 def check_requirements() -> None:
     """Raise RequirementMissingError unless the packages and, where this process is to start it, a Java are there."""
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
-    if missing:
-        raise RequirementMissingError(f"the pipeline needs {', '.join(missing)}: pip install 'odradek[pipeline]'")
+    check_packages(_PACKAGES)
     if not is_submitted():
         check_java()
+
+
+def check_packages(names: Sequence[str]) -> None:
+    """Raise RequirementMissingError unless all of these packages of the pipeline's are there."""
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        raise RequirementMissingError(f"the pipeline needs {', '.join(missing)}: pip install 'odradek[pipeline]'")
 
 
 def check_java() -> None:

@@ -21,6 +21,7 @@ from client.cli.tables import print_json, print_rows
 from client.cli.times import duration_ms, iso
 from pipeline.jobs import JobError, UsageError
 from pipeline.jobs.arguments import add_source_arguments, add_spark_arguments
+from pipeline.session import check_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,9 +92,11 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--log-dir goes with --topic, or with all topics")
     if arguments.window == 0:
         raise UsageError("--window is above 0")
-    written = [] if arguments.output is None else [*arguments.output.glob("*.csv"), *arguments.output.glob("*.png")]
-    if written and not arguments.overwrite:
-        raise JobError(f"{arguments.output} has {written[0].name}; --overwrite replaces it")
+    if arguments.output is not None:
+        check_packages(["matplotlib"])  # before hours of counting
+        written = [*arguments.output.glob("*.csv"), *arguments.output.glob("*.png")]
+        if written and not arguments.overwrite:
+            raise JobError(f"{arguments.output} has {written[0].name}; --overwrite replaces it")
 
 
 def _measure(spark: SparkSession, arguments: argparse.Namespace) -> tuple[DataFrame, DataFrame]:

@@ -151,3 +151,11 @@ def test_a_job_that_cannot_run_says_what_to_install(
     assert run(line.split()) == 1
     assert "the pipeline needs pyspark: pip install 'odradek[pipeline]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_pictures_want_a_package_before_anything_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run(["stats", "--log-dir", str(tmp_path), "--output", str(tmp_path / "o")]) == 1
+    assert "the pipeline needs matplotlib: pip install 'odradek[pipeline]'" in capsys.readouterr().err
