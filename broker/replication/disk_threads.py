@@ -24,7 +24,7 @@ T = TypeVar("T")
 # They wait for the disk, and a journaling file system syncs those that wait together at once. With flush.messages=1 and
 # 16 partitions, 16 threads acknowledge a fifth more than 4 do where an fsync takes 0.2 ms, and twice as much where it
 # takes 5 (`benchmarks.durability`).
-_DISK_THREADS = 16
+DISK_THREADS = 16
 
 
 class DiskThreads:
@@ -33,7 +33,7 @@ class DiskThreads:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
-        self._disk = ThreadPoolExecutor(_DISK_THREADS, thread_name_prefix="disk")
+        self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
 
     def create_future(self) -> asyncio.Future[T]:
         """Make a future of the loop that the threads report to."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.handlers.busy_threads import busy_disk_threads
 from tests.handlers.cluster import OTHER, SELF, publish
 from tests.handlers.group_members import GroupMember, find_coordinator
 from tests.handlers.requests import NOW, create
@@ -182,19 +182,14 @@ async def test_a_group_that_comes_back_is_loaded_again(running: tuple[Broker, Wi
     broker, wire = running
     member = await a_member(wire)
     publish(broker, "__consumer_offsets", leader=OTHER)
-    blocked = threading.Event()
-    threads = broker.services.partitions._threads
-    blocking = [threads.run(blocked.wait) for _ in range(4)]
+    async with busy_disk_threads(broker):
+        publish(broker, "__consumer_offsets", leader=SELF)
+        while (code := await member.commit("t", 4)) == ErrorCode.NOT_COORDINATOR:
+            pass  # the partition is not told of its new leader yet
 
-    publish(broker, "__consumer_offsets", leader=SELF)
-    while (code := await member.commit("t", 4)) == ErrorCode.NOT_COORDINATOR:
-        pass  # the partition is not told of its new leader yet
-
-    assert code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    assert await member.heartbeat() == ErrorCode.NONE  # nobody can say otherwise
-    assert (await wire.ask(ListGroupsRequest(), 4)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    blocked.set()
-    await asyncio.gather(*blocking)
+        assert code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert await member.heartbeat() == ErrorCode.NONE  # nobody can say otherwise
+        assert (await wire.ask(ListGroupsRequest(), 4)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     while (code := await member.commit("t", 4)) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         pass
     assert code == ErrorCode.NONE
@@ -205,17 +200,14 @@ async def test_a_group_that_goes_while_it_is_loaded_is_not_waited_for(running: t
     broker, wire = running
     member = await a_member(wire)
     publish(broker, "__consumer_offsets", leader=OTHER)
-    blocked = threading.Event()
-    blocking = [broker.services.partitions._threads.run(blocked.wait) for _ in range(4)]
-    publish(broker, "__consumer_offsets", leader=SELF)
-    while await member.commit("t", 4) != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        pass  # the partition is not told of its new leader yet
+    async with busy_disk_threads(broker):
+        publish(broker, "__consumer_offsets", leader=SELF)
+        while await member.commit("t", 4) != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            pass  # the partition is not told of its new leader yet
 
-    publish(broker, "__consumer_offsets", leader=OTHER)
+        publish(broker, "__consumer_offsets", leader=OTHER)
 
-    assert await member.commit("t", 4) == ErrorCode.NOT_COORDINATOR
-    blocked.set()
-    await asyncio.gather(*blocking)
+        assert await member.commit("t", 4) == ErrorCode.NOT_COORDINATOR
 
 
 async def test_a_partition_that_cannot_be_loaded_does_not_take_the_broker_along(

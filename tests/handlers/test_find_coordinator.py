@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
 
@@ -10,6 +9,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.handlers.busy_threads import busy_disk_threads
 from tests.wire import Wire
 
 
@@ -34,18 +34,16 @@ async def test_several_groups_are_found_at_once(wire: Wire, version: int) -> Non
 
 @pytest.mark.usefixtures("only_here")  # Apache Kafka answers before groups can be coordinated
 async def test_whoever_is_told_of_the_coordinator_finds_it_at_work(broker: Broker, wire: Wire) -> None:
-    blocked = threading.Event()
-    blocking = [broker.services.partitions._threads.run(blocked.wait) for _ in range(4)]
     async with Wire(wire.host, wire.port) as first, Wire(wire.host, wire.port) as second:
-        asking = [asyncio.create_task(first.ask(FindCoordinatorRequest(key="g"), 3))]
-        while not any(topic.is_internal for topic in (await wire.ask(MetadataRequest(None), 9)).topics):
-            pass
-        asking.append(asyncio.create_task(second.ask(FindCoordinatorRequest(key="g"), 3)))
-        for _ in range(10):
-            await wire.ask(MetadataRequest(None), 9)
-        too_early = [task for task in asking if task.done()]  # the partitions have no logs yet
-        blocked.set()
-        await asyncio.gather(*asking, *blocking)
+        async with busy_disk_threads(broker):
+            asking = [asyncio.create_task(first.ask(FindCoordinatorRequest(key="g"), 3))]
+            while not any(topic.is_internal for topic in (await wire.ask(MetadataRequest(None), 9)).topics):
+                pass
+            asking.append(asyncio.create_task(second.ask(FindCoordinatorRequest(key="g"), 3)))
+            for _ in range(10):
+                await wire.ask(MetadataRequest(None), 9)
+            too_early = [task for task in asking if task.done()]  # the partitions have no logs yet
+        await asyncio.gather(*asking)
     assert too_early == []
 
     [group] = (await wire.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)]), 8)).groups

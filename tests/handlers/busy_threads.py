@@ -1,0 +1,23 @@
+"""A broker whose disk does not get round to new work: for tests of what is answered meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from broker.broker import Broker
+from broker.replication.disk_threads import DISK_THREADS
+
+
+@asynccontextmanager
+async def busy_disk_threads(broker: Broker) -> AsyncIterator[None]:
+    """Every disk thread is busy until the block ends, however it ends; what is handed over meanwhile begins then."""
+    ended = threading.Event()
+    busy = [broker.services.partitions._threads.run(ended.wait) for _ in range(DISK_THREADS)]
+    try:
+        yield
+    finally:
+        ended.set()
+        await asyncio.gather(*busy)
