@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from client.cli import fail
@@ -69,8 +70,15 @@ def as_records(totals: DataFrame) -> DataFrame:
     )
 
 
-def start_queries(spark: SparkSession, bootstrap_server: str, directory: str, per_trigger: int) -> list[StreamingQuery]:
-    """Start both queries; they end when all trips that are there have been read, `per_trigger` records at a time."""
+def start_queries(
+    spark: SparkSession, bootstrap_server: str, directory: str, per_trigger: int
+) -> Iterator[StreamingQuery]:
+    """Start both queries; they end when all trips that are there have been read, `per_trigger` records at a time.
+
+    The second starts when it is asked for. To be asked for when the first has ended: of two queries over a source in
+    Python that start at once, Spark 4.3 may send one's tasks out while it changes what both share, and they cannot be
+    read (`java.io.OptionalDataException`).
+    """
     from pyspark.sql import functions as f
 
     options = {"kafka.bootstrap.servers": bootstrap_server}
@@ -85,7 +93,8 @@ def start_queries(spark: SparkSession, bootstrap_server: str, directory: str, pe
     # Spark lets a sink that is written in Python only append, so changed sums go out batch by batch.
     state = totals.writeStream.foreachBatch(send).outputMode("update")
     state = state.option("checkpointLocation", f"{directory}/checkpoints/state")
-    return [each.trigger(availableNow=True).start() for each in (files.queryName("files"), state.queryName("state"))]
+    for each in (files.queryName("files"), state.queryName("state")):
+        yield each.trigger(availableNow=True).start()
 
 
 def close_hours(spark: SparkSession, bootstrap_server: str) -> None:
@@ -99,7 +108,7 @@ def _sum_up(spark: SparkSession, options: argparse.Namespace) -> list[Any]:
     """Run both queries to the end of the topic, and return what Spark tells of their batches."""
     from pipeline.jobs.stream_progress import follow
 
-    queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)
+    queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)  # one after the other
     return [batch for query in queries for batch in follow(query)]
 
 
