@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from client.errors import OffsetOutOfRangeError, UnknownTopicError
@@ -79,11 +80,8 @@ def _read(wire: Wire, options: ReadOptions, columns: Sequence[str], wanted: Offs
 
 def _skip(options: ReadOptions, wanted: OffsetRange) -> int:
     """Where to go on after `wanted.start` was refused: at the earliest offset, or the end. Raises DataLossError."""
-    offsets = ClusterOffsets(options.cluster, options.isolation_level)
-    try:
+    with closing(ClusterOffsets(options.cluster, options.isolation_level)) as offsets:
         earliest = offsets.earliest([wanted.partition])[wanted.partition]
-    finally:
-        offsets.close()
     start = min(earliest, wanted.end) if earliest > wanted.start else wanted.end
     topic, index = wanted.partition
     report_data_loss(options, f"The offsets from {wanted.start} to {start} of {topic}-{index} are gone.")

@@ -7,6 +7,7 @@ checkpoints and what happens when data are lost are the connector's. Workers mus
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -74,13 +75,10 @@ class BrokerReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
-        offsets = ClusterOffsets(options.cluster, options.isolation_level)
-        try:
+        with closing(ClusterOffsets(options.cluster, options.isolation_level)) as offsets:
             partitions = offsets.partitions(options.subscription)
             starts = starting_offsets(offsets, options, partitions)
             ends = ending_offsets(offsets, options, partitions)
-        finally:
-            offsets.close()
         return plan(options, [OffsetRange(one, starts[one], ends[one]) for one in partitions])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

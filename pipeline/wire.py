@@ -15,7 +15,8 @@ the wait. So a task holds the answer that it decodes, and of the next one what t
 |---|---|
 | batches | yielded, with the transactions that were aborted among them |
 | no whole batch | yielded too, for the decoder to say what is wrong with it |
-| nothing, at the end of the log, though there is more to read | asked again, then it is lost |
+| nothing, though there is more to read | the leader is asked for the end of the log: what lies behind it is lost |
+| nothing, though the log has more by now | asked again, as for errors that may pass |
 | OFFSET_OUT_OF_RANGE | the records are lost |
 | the topic is unknown, and is not in new metadata either | raised: it was there when the read was planned |
 | another error that may pass, or no answer | asked again, for `request_timeout_ms` without a success |
@@ -27,6 +28,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Iterator
+from contextlib import closing
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -37,6 +39,7 @@ from client.connection import Connection, TcpNetwork
 from client.connections import Purpose
 from client.errors import ClientError, UnknownTopicError, broker_error
 from client.record import TopicPartition
+from pipeline.offsets import ClusterOffsets
 from pipeline.options import Cluster
 from pipeline.records import whole_batches
 from protocol.errors import ErrorCode
@@ -73,6 +76,7 @@ class Wire:
 
     def __init__(self, cluster: Cluster) -> None:
         self.config = client_config(cluster)
+        self._options = cluster
         self._runner = asyncio.Runner()
         self.cluster: ClientCluster
 
@@ -117,7 +121,7 @@ class Wire:
                 if not row.records:
                     raise _nothing(reading.partition, offset, end, row)
             except ClientError as error:
-                if self._is_over(reading.partition.topic, error, progress_at):
+                if self._is_over(error, progress_at) or self._has_ended(error, reading, offset):
                     raise
                 self.run(_pause(self.cluster, pause.next()))
                 reading.ask(offset)
@@ -130,10 +134,18 @@ class Wire:
             pause.reset()
             progress_at = time.monotonic()
 
-    def _is_over(self, topic: str, error: ClientError, progress_at: float) -> bool:
-        if isinstance(error, UnknownTopicError) and topic not in self.cluster.image.topics:
+    def _is_over(self, error: ClientError, progress_at: float) -> bool:
+        """Whether to ask again has no sense: the topic is gone, or the error stays."""
+        if isinstance(error, UnknownTopicError) and error.topic not in self.cluster.image.topics:
             return True
         return not error.retriable or time.monotonic() - progress_at > self.config.request_timeout_ms / 1000
+
+    def _has_ended(self, error: ClientError, reading: _PartitionFetch, offset: int) -> bool:
+        """Whether nothing came because there is nothing: a new leader, which may lack records yet, tells no end."""
+        if not isinstance(error, EndOfLogError):
+            return False
+        with closing(ClusterOffsets(self._options, reading.isolation_level)) as offsets:
+            return offsets.latest([reading.partition])[reading.partition] <= offset
 
 
 class _PartitionFetch:
@@ -142,7 +154,7 @@ class _PartitionFetch:
     def __init__(self, wire: Wire, partition: TopicPartition, isolation_level: IsolationLevel, size: int) -> None:
         self._wire = wire
         self.partition = partition
-        self._isolation = int(isolation_level == "read_committed")
+        self.isolation_level = isolation_level
         self._size = size
         self._sent: tuple[Connection, asyncio.Future[FetchResponse]] | None = None
         self._failure: ClientError | None = None
@@ -197,7 +209,7 @@ class _PartitionFetch:
             max_wait_ms=_MAX_WAIT_MS,
             min_bytes=1,
             max_bytes=self._size,
-            isolation_level=self._isolation,
+            isolation_level=int(self.isolation_level == "read_committed"),
             topics=[FetchTopic(name, topic.topic_id, [wanted])],
         )
         return connection, connection.send(request, FetchResponse, version=version)
@@ -239,5 +251,5 @@ def _nothing(partition: TopicPartition, offset: int, end: int, row: PartitionDat
         topic=partition.topic,
         partition=partition.partition,
     )
-    error.retriable = True  # it may be a leader that has not caught up
+    error.retriable = True  # it may be a new leader that has not caught up
     return error

@@ -71,6 +71,24 @@ def test_a_topic_that_is_deleted_is_lost_at_once(server: Server, is_begun: bool)
     assert list(read_range(not_minding, ("value",), wanted)) == []
 
 
+@pytest.mark.parametrize("isolation_level", ["read_uncommitted", "read_committed"])
+def test_a_topic_that_is_made_again_with_fewer_records_is_lost_at_once(server: Server, isolation_level: str) -> None:
+    options = {"kafka.bootstrap.servers": server.bootstrap, "topic": "t", "subscribe": "t"}
+    options |= {"kafka.request.timeout.ms": "600000", "isolation.level": isolation_level}
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    write_rows(write_options(options), rows(server, restarts=0))
+    admin.delete_topics(["t"])["t"].result(30)
+    fewer = {"value": [b"new"] * 100, "partition": pa.array([0] * 100, pa.int32())}
+    write_rows(write_options(options), [pa.RecordBatch.from_pydict(fewer)])
+    wanted = OffsetRange(TopicPartition("t", 0), 0, 5000)
+    batches = read_range(batch_read_options(options), ("value",), wanted)
+    assert next(batches).num_rows == 100
+    with pytest.raises(DataLossError, match="was to be read from 100 to 5000"):
+        next(batches)
+    not_minding = batch_read_options(options | {"failOnDataLoss": "false"})
+    assert sum(batch.num_rows for batch in read_range(not_minding, ("value",), wanted)) == 100
+
+
 def test_who_stops_early_leaves_nothing_behind(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     options = {"kafka.bootstrap.servers": server.bootstrap, "topic": "t", "subscribe": "t"}
     options |= {"kafka.max.partition.fetch.bytes": "10000"}
