@@ -81,6 +81,7 @@ DIFFERENT = {
     "node.id",
     "listener.security.protocol.map",
     "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
     "log.retention.minutes",
     "log.cleaner.threads",
 }

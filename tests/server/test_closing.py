@@ -253,10 +253,10 @@ async def test_a_client_that_dribbles_bytes_is_idle(serve: Serve) -> None:
 async def test_a_client_that_never_reads_its_answers_is_idle(serve: Serve) -> None:
     handlers = default_handlers()
     handlers.on("Metadata", lambda context, request: MetadataResponse(cluster_id="x" * 30_000))
-    serving = await serve(handlers, connections_max_idle_ms="60000")
+    serving = await serve(handlers, connections_max_idle_ms="60000", socket_send_buffer_bytes="102400")
     client = await serving.connect(receive_buffer=4096)
     await client.send(A_REQUEST * 500)
-    await serving.until(lambda: any(not connection.is_reading for connection in serving.connections))
+    await serving.until(lambda: any(not (found.is_reading or found.is_busy) for found in serving.connections))
     serving.clock.advance(60_000)
     serving.server.tick()
     assert len(serving.connections) == 0
