@@ -23,6 +23,7 @@ COMPILED = [
     "broker/server/dispatch.py",
     "broker/server/flow_control.py",
     "broker/storage/descriptors.py",
+    "broker/storage/known_positions.py",
     "broker/storage/log.py",
     "broker/storage/log_file.py",
     "broker/storage/log_reader.py",

@@ -40,6 +40,7 @@ _MIN_LENGTH = (14, 22, 49)  # by magic: the fields after the length, and no key,
 
 _WINDOW = 8192  # two index intervals: most look-ups end in the first read
 _CHUNK = 1 << 20
+_FEW = 8  # heads, each of which takes 0.4 µs
 
 
 class CorruptBatchError(Exception):
@@ -103,6 +104,28 @@ def find_batch(
     for batch in scan_batches(descriptors, path, position, end):
         if batch.last_offset >= offset:
             return batch.position, batch.size, batch.base_offset
+    return None
+
+
+def find_cut_off_batch(data: bytes) -> tuple[int, int, int] | None:
+    """The offset behind the last whole batch of `data`, which begins with one; position in it and size of what follows.
+
+    None where nothing follows, too little of it to tell, a message of an old format, or more batches than are worth
+    looking at: a search of the index is as fast.
+    """
+    unpack, end = _SHORT_HEAD.unpack_from, len(data) - _SHORT_HEAD.size
+    at = next_offset = 0
+    for _ in range(_FEW):
+        if at > end:
+            break
+        base_offset, length, magic, delta = unpack(data, at)
+        if magic != MAGIC or length < _MIN_LENGTH[MAGIC] or delta < 0 or base_offset < next_offset:
+            break
+        size = length + LOG_OVERHEAD
+        if at + size > len(data):
+            return (next_offset, at, size) if at else None
+        at += size
+        next_offset = base_offset + delta + 1
     return None
 
 

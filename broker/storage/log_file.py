@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from broker.storage.batch_scan import StoredBatch, find_batch, read_whole_batches, scan_batches, scan_headers
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.files import BytesLike
+from broker.storage.known_positions import KnownPositions
 from broker.storage.log_slice import LogSlice
 from protocol.records import BatchHeader
 
@@ -88,8 +89,9 @@ class LogFile:
         finally:
             self.descriptors.unpin(descriptor)
 
-    def slice(self, position: int, length: int) -> LogSlice:
-        return LogSlice(self.descriptors, self.descriptors.pin(self.path), position, length, self.base_offset)
+    def slice(self, position: int, length: int, known: KnownPositions | None = None) -> LogSlice:
+        """So many bytes from `position` on; what is read of them is told `known`."""
+        return LogSlice(self.descriptors, self.descriptors.pin(self.path), position, length, self.base_offset, known)
 
     def read(self, batch: StoredBatch) -> bytes:
         """All bytes of a batch."""

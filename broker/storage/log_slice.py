@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from broker.storage.descriptors import Descriptor, DescriptorCache
+from broker.storage.known_positions import KnownPositions
 
 
 class LogSlice:
@@ -16,7 +17,7 @@ class LogSlice:
     `len` and `fileno` are what the transport needs to send the slice with `sendfile`.
     """
 
-    __slots__ = ("_descriptor", "_descriptors", "length", "position", "segment_base_offset")
+    __slots__ = ("_descriptor", "_descriptors", "_known", "length", "position", "segment_base_offset")
 
     def __init__(
         self,
@@ -25,12 +26,14 @@ class LogSlice:
         position: int,
         length: int,
         segment_base_offset: int = -1,
+        known: KnownPositions | None = None,
     ) -> None:
         self.position = position
         self.length = length
         self.segment_base_offset = segment_base_offset
         self._descriptors = descriptors
         self._descriptor = descriptor
+        self._known = known
 
     def __len__(self) -> int:
         return self.length
@@ -49,7 +52,10 @@ class LogSlice:
         """All bytes of the slice; `OSError` if the disk fails."""
         if not self.length or self._descriptors is None:
             return b""
-        return self._descriptors.files.pread(self.fileno(), self.length, self.position)
+        data = self._descriptors.files.pread(self.fileno(), self.length, self.position)
+        if self._known is not None:
+            self._known.put_next(data, self.position)
+        return data
 
     def release(self) -> None:
         """Let the file go. The slice can not be read any more."""

@@ -18,8 +18,10 @@ segment which was deleted or replaced goes on reading it under its new name, unt
 from __future__ import annotations
 
 from broker.storage.descriptors import DescriptorCache
+from broker.storage.known_positions import KnownPositions
 from broker.storage.log_config import LogConfig
 from broker.storage.log_file import LogFile
+from broker.storage.log_slice import LogSlice
 from broker.storage.names import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
@@ -34,7 +36,6 @@ from broker.storage.transaction_index import TransactionIndex
 
 MAX_RELATIVE_OFFSET = 0x7FFF_FFFF
 _RECENT = 16  # batches whose positions are remembered, once or twice over: consumers at the tail ask for these
-_LOOKED_UP = 16  # positions that were asked for, behind the tail: the next consumer asks for the same
 
 
 class Segment:
@@ -44,7 +45,7 @@ class Segment:
     """
 
     __slots__ = (
-        "_created_ms", "_first_timestamp", "_less_recent", "_looked_up", "_prefix", "_recent", "base_offset", "indexes",
+        "_created_ms", "_first_timestamp", "_known", "_less_recent", "_prefix", "_recent", "base_offset", "indexes",
         "jitter_ms", "log", "transaction_index",
     )  # fmt: skip
 
@@ -75,7 +76,7 @@ class Segment:
         self._first_timestamp: int | None = None
         self._recent: dict[int, tuple[int, int]] = {}  # base offset → position and size of the last batches appended,
         self._less_recent: dict[int, tuple[int, int]] = {}  # and of those before them
-        self._looked_up: dict[int, tuple[int, int]] = {}  # offset → what `locate` found by the index
+        self._known = KnownPositions(self.log)
 
     def __repr__(self) -> str:
         return f"Segment({self.log})"
@@ -147,7 +148,7 @@ class Segment:
             self._recent, self._less_recent = {}, {}
             if location is not None:
                 self.log.truncate(location[0])
-            self._looked_up = {}  # last: who looked into what has gone puts it into the old one
+            self._known = KnownPositions(self.log)  # last: who looked into what has gone puts it into the old one
             if not self.log.size:
                 self._created_ms = now_ms
                 self._first_timestamp = None
@@ -187,6 +188,10 @@ class Segment:
         """Position and size of the first batch whose last offset is at least `offset`; None if the segment has none."""
         return self._recent.get(offset) or self._less_recent.get(offset) or self._look_up(offset)
 
+    def slice(self, position: int, length: int) -> LogSlice:
+        """The bytes of batches that begin at `position`; where they end is remembered when they are read."""
+        return self.log.slice(position, length, self._known)
+
     def next_offset(self) -> int:
         """The offset after the segment's last batch, found from the last index entry on."""
         next_offset = self.base_offset
@@ -213,12 +218,10 @@ class Segment:
         return largest if largest > 0 else self.log.modified_ms()
 
     def _look_up(self, offset: int) -> tuple[int, int] | None:
-        looked_up = self._looked_up  # before anything is read: a cut replaces it, and what was read before is of no use
-        found = looked_up.get(offset)
+        known = self._known  # before anything is read: a cut replaces it, and what was read before is of no use
+        found = known.get(offset)
         if found is None:
             found = self.indexes.locate(offset)  # 6 µs, two reads of the heads of batches among them
             if found is not None:
-                if len(looked_up) >= _LOOKED_UP:
-                    looked_up.clear()
-                looked_up[offset] = found
+                known.put(offset, *found)
         return found
