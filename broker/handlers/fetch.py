@@ -14,7 +14,8 @@ what happens to its partitions.
 - From version 16 on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH carry the leader that we know of (KIP-951).
 - Up to version 5 KAFKA_STORAGE_ERROR is told as NOT_LEADER_OR_FOLLOWER, which those clients know how to retry.
 
-Records are slices of segment files: nothing is read here, the transport sends them from the file.
+Records are slices of segment files, which the transport sends from the file; less than 32 KiB of a partition are read
+here, since to send them apart costs more than the copy.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from protocol.messages.fetch import (
 )
 
 _READ_COMMITTED = 1
+_READ_LIMIT = 32 * 1024  # bytes; 100 partitions of 170 B: 604 µs read, 1,400 µs by sendfile
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _FIRST_VERSION_WITH_REPLICA_STATE = 15
 _FIRST_VERSION_WITH_LEADERS = 16
@@ -183,8 +185,12 @@ class _Reading:
             request.last_fetched_epoch,
         )
         aborted = self._aborted_transactions(partition, request, found) if self.read_committed else None
-        self.sizes[partition] = len(found.records)
-        self.size += self.sizes[partition]
+        records = found.records
+        size = len(records)
+        if size < _READ_LIMIT and isinstance(records, LogSlice):
+            records = partition.log.bytes_of(records)
+        self.sizes[partition] = size
+        self.size += size
         diverging = _NO_EPOCH
         if found.diverging_epoch is not None:
             self.must_answer = True
@@ -200,7 +206,7 @@ class _Reading:
             _NO_SNAPSHOT,
             aborted,
             -1,
-            found.records,
+            records,
         )
 
     @staticmethod

@@ -151,6 +151,20 @@ class LogReader(ABC):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is below {self.log_start_offset}")
         return data
 
+    def bytes_of(self, data: LogSlice) -> bytes:
+        """Read a slice of this log, and release it. Raises KafkaError."""
+        try:
+            found = data.read()
+        except OSError as error:
+            raise self._failed("reading", error) from error
+        finally:
+            data.release()
+        if len(found) < len(data):  # cut from outside: the file is at fault, not the disk
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"{self} ends at {data.position + len(found)} of a file, inside a slice"
+            )
+        return found
+
     def offset_for_timestamp(self, timestamp: int) -> RecordPosition | None:
         """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None if there is none."""
         with self._disk("searching"):

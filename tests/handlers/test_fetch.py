@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 
 import pytest
 
 from broker.broker import Broker
+from broker.storage.files import OsFiles
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import (
@@ -390,3 +393,29 @@ async def test_only_errors_that_nobody_expects_are_failed_requests(broker: Broke
 
     assert (await fetch(wire, "t", offset=1)).error_code == ErrorCode.CORRUPT_MESSAGE
     assert (counted.fetch_requests, counted.failed_fetch_requests) == (3, 1)
+
+
+async def test_a_file_that_has_lost_its_end_fails_its_partition_alone(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t", partitions=2)
+    for index in range(2):
+        await produce(wire, "t", batch(b"a"), partition=index)
+    os.truncate(broker.services.partitions.get("t", 0).log.active_segment.log.path, 10)
+
+    cut, whole = await fetch(wire, "t"), await fetch(wire, "t", partition=1)
+
+    assert (cut.error_code, bytes(cut.records)) == (ErrorCode.CORRUPT_MESSAGE, b"")
+    assert values_in(whole) == [b"a"]
+
+
+async def test_records_that_the_disk_does_not_give_are_a_storage_error(
+    broker: Broker, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(wire, "t")
+    await produce(wire, "t", batch(b"a"))
+
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(OsFiles, "pread", fail)
+
+    assert (await fetch(wire, "t")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
