@@ -21,7 +21,6 @@ from broker.storage.descriptors import DescriptorCache
 from broker.storage.known_positions import KnownPositions
 from broker.storage.log_config import LogConfig
 from broker.storage.log_file import LogFile
-from broker.storage.log_slice import LogSlice
 from broker.storage.names import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
@@ -41,12 +40,13 @@ _RECENT = 16  # batches whose positions are remembered, once or twice over: cons
 class Segment:
     """The batches from `base_offset` up to the next segment.
 
-    `sizes` are the segment's files that exist, by suffix; their names have `ending` behind it.
+    `sizes` are the segment's files that exist, by suffix; their names have `ending` behind it. `known` wants to be told
+    what is read of the log.
     """
 
     __slots__ = (
-        "_created_ms", "_first_timestamp", "_known", "_less_recent", "_prefix", "_recent", "base_offset", "indexes",
-        "jitter_ms", "log", "transaction_index",
+        "_created_ms", "_first_timestamp", "_less_recent", "_prefix", "_recent", "base_offset", "indexes",
+        "jitter_ms", "known", "log", "transaction_index",
     )  # fmt: skip
 
     def __init__(
@@ -76,7 +76,7 @@ class Segment:
         self._first_timestamp: int | None = None
         self._recent: dict[int, tuple[int, int]] = {}  # base offset → position and size of the last batches appended,
         self._less_recent: dict[int, tuple[int, int]] = {}  # and of those before them
-        self._known = KnownPositions(self.log)
+        self.known = KnownPositions(self.log)
 
     def __repr__(self) -> str:
         return f"Segment({self.log})"
@@ -148,7 +148,7 @@ class Segment:
             self._recent, self._less_recent = {}, {}
             if location is not None:
                 self.log.truncate(location[0])
-            self._known = KnownPositions(self.log)  # last: who looked into what has gone puts it into the old one
+            self.known = KnownPositions(self.log)  # last: who looked into what has gone puts it into the old one
             if not self.log.size:
                 self._created_ms = now_ms
                 self._first_timestamp = None
@@ -186,11 +186,9 @@ class Segment:
 
     def locate(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch whose last offset is at least `offset`; None if the segment has none."""
-        return self._recent.get(offset) or self._less_recent.get(offset) or self._look_up(offset)
-
-    def slice(self, position: int, length: int) -> LogSlice:
-        """The bytes of batches that begin at `position`; where they end is remembered when they are read."""
-        return self.log.slice(position, length, self._known)
+        return (
+            self._recent.get(offset) or self._less_recent.get(offset) or self.known.get(offset) or self._look_up(offset)
+        )
 
     def next_offset(self) -> int:
         """The offset after the segment's last batch, found from the last index entry on."""
@@ -218,10 +216,8 @@ class Segment:
         return largest if largest > 0 else self.log.modified_ms()
 
     def _look_up(self, offset: int) -> tuple[int, int] | None:
-        known = self._known  # before anything is read: a cut replaces it, and what was read before is of no use
-        found = known.get(offset)
-        if found is None:
-            found = self.indexes.locate(offset)  # 6 µs, two reads of the heads of batches among them
-            if found is not None:
-                known.put(offset, *found)
+        known = self.known  # before anything is read: a cut replaces it, and what was read before is of no use
+        found = self.indexes.locate(offset)  # 6 µs, two reads of the heads of batches among them
+        if found is not None:
+            known.put(offset, *found)
         return found
