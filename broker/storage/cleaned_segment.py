@@ -21,8 +21,8 @@ from broker.storage.names import (
 from broker.storage.segment import Segment
 from broker.storage.transaction_index import AbortedTransaction
 
-_GATHERED_BYTES = 1 << 20
-_SYNCED_BYTES = 16 << 20
+_GATHERED_BYTES = 256 << 10
+_SYNCED_BYTES = 4 << 20
 
 
 class _Gathered(NamedTuple):

@@ -9,8 +9,9 @@ groups, and the next one is asked for when the last one has taken its place. So 
 appended to; it is its lock alone that a swap takes, for a few renames.
 
 A log that cannot be compacted, because a batch in it is damaged or nobody knows what is wrong, is left alone from then
-on and counted as uncleanable, as in Kafka; the others go on. A log that is deleted, cut or closed meanwhile gives no
-error: the round ends.
+on and counted as uncleanable, as in Kafka; the others go on. So is one over which the worker has died `_DEATHS` times
+in a row: once may be the doing of whoever kills processes when memory is short, and says nothing of the log. A log that
+is deleted, cut or closed meanwhile gives no error: the round ends.
 
 Several threads may run rounds side by side; a log is in one of them at a time. Kafka's `LogCleaner` and
 `LogCleanerManager`.
@@ -19,6 +20,7 @@ Several threads may run rounds side by side; a log is in one of them at a time. 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import NamedTuple
@@ -37,6 +39,8 @@ from protocol.errors import KafkaError, RemoteProtocolError
 
 _log = logging.getLogger(__name__)
 
+_DEATHS = 3  # a log that does it kills the worker each time
+
 
 class CleanerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What one worker may use: bytes of memory for keys, how full they may make it, bytes read and written a second."""
@@ -50,6 +54,10 @@ class UncleanableLogError(Exception):
     """The worker could not make sense of a log."""
 
 
+class CleanerDiedError(Exception):
+    """The worker ended by itself, or was killed by a stranger."""
+
+
 class CleaningStoppedError(Exception):
     """The worker was stopped: nothing is wrong with the log."""
 
@@ -57,7 +65,7 @@ class CleaningStoppedError(Exception):
 Clean = Callable[[CleaningJob], Iterator[CleanedGroup | CleaningDone]]
 """Compacts a log: yields groups, and the report at the end.
 
-Raises `OSError`, `UncleanableLogError` and `CleaningStoppedError`.
+Raises `OSError`, `UncleanableLogError`, `CleanerDiedError` and `CleaningStoppedError`.
 """
 
 
@@ -77,6 +85,7 @@ class Cleaner:
         self._lock = Lock()
         self._in_progress: set[Log] = set()
         self._uncleanable: set[Log] = set()
+        self._deaths: Counter[Log] = Counter()  # of workers in a row, by the log that they were at
 
     def has_work(self) -> bool:
         """Whether there is any compacted log at all."""
@@ -92,14 +101,24 @@ class Cleaner:
             return self._compact(log_dir, log, part, clean, settings)
         except KafkaError as error:  # the directory has failed, or was found to have: its logs are offline
             _log.error("%s was not compacted: %s", log, error)
+        except CleanerDiedError as error:
+            self._deaths[log] += 1
+            if self._deaths[log] < _DEATHS:
+                _log.warning("%s was not compacted and will be tried again: %s", log, error)
+                log.discard_cleaned()
+            else:
+                self._leave_alone(log, error)
         except (UncleanableLogError, CorruptBatchError, RemoteProtocolError) as error:
-            _log.error("%s cannot be compacted and is left alone from now on: %s", log, error)
-            log.discard_cleaned()
-            self._uncleanable.add(log)
+            self._leave_alone(log, error)
         finally:
             with self._lock:
                 self._in_progress.discard(log)
         return False
+
+    def _leave_alone(self, log: Log, error: Exception) -> None:
+        _log.error("%s cannot be compacted and is left alone from now on: %s", log, error)
+        log.discard_cleaned()
+        self._uncleanable.add(log)
 
     def uncleanable(self, log_dir: LogDir) -> tuple[int, int]:
         """How many logs of a directory are left alone, and how many bytes compaction would have to look at there."""
@@ -133,9 +152,11 @@ class Cleaner:
                         self._uncleanable.add(log)
 
     def _forget_deleted(self) -> None:
-        if self._uncleanable:
+        if self._uncleanable or self._deaths:
             present = {log for log_dir in self._log_dirs for log in list(log_dir.logs.values())}
             self._uncleanable &= present
+            for log in self._deaths.keys() - present:
+                self._deaths.pop(log, None)
 
     # ------------------------------------------------------------------------------------------------------- compacting
 
@@ -159,6 +180,7 @@ class Cleaner:
         if done is None:
             log.discard_cleaned()
             return False
+        self._deaths.pop(log, None)
         log.cleaned_offset = done.end_offset
         log_dir.checkpoint_cleaned_offsets()
         self.report.compacted(done)
@@ -197,6 +219,7 @@ def _job(log: Log, part: Cleanable, segments: Sequence[Segment], now_ms: int, se
         buffer_bytes=settings.buffer_bytes,
         load_factor=settings.load_factor,
         bytes_per_second=settings.bytes_per_second,
+        is_overdue=part.delay_ms > 0,
     )
 
 

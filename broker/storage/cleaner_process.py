@@ -1,7 +1,8 @@
 """The broker's end of the pipe to the process that compacts (`cleaner_worker`).
 
-Started with the first job, ended by `stop`. It ends with its standard input as well, so it never outlives the broker,
-however that ends.
+Started with the first job, ended by `stop`, and by the end of the broker, however that comes. Its priority is the
+lowest, but for a log that is overdue by max.compaction.lag.ms: that one is compacted as urgently as requests are
+answered. As a process may lower its priority and not raise it again, there is a new one when the other kind is needed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from threading import Lock
 
-from broker.storage.cleaner import CleaningStoppedError, UncleanableLogError
+from broker.storage.cleaner import CleanerDiedError, CleaningStoppedError, UncleanableLogError
 from broker.storage.cleaning_job import (
     Answer,
     CleanedGroup,
@@ -36,6 +37,7 @@ class CleanerProcess:
     def __init__(self) -> None:
         self.deaths = 0  # how often it ended without being told to
         self._process: subprocess.Popen[bytes] | None = None
+        self._gives_way = True
         self._lock = Lock()
         self._is_stopped = False
 
@@ -46,7 +48,7 @@ class CleanerProcess:
 
     def clean(self, job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
         """Compact a log: a `cleaner.Clean`. A group counts as swapped in when the next is asked for."""
-        process = self._running()
+        process = self._running(gives_way=not job.is_overdue)
         message: CleaningJob | GoOn = job
         is_done = False
         try:
@@ -75,19 +77,24 @@ class CleanerProcess:
         if self._process is not None:
             self._end(self._process)
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self, *, gives_way: bool) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._is_stopped:
                 raise CleaningStoppedError
+            if self._process is not None and self._gives_way != gives_way:
+                self._end(self._process)
             if self._process is None:
                 paths = os.pathsep.join(path for path in sys.path if path)
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "broker.storage.cleaner_worker"],
+                command = [sys.executable, "-P", "-m", "broker.storage.cleaner_worker", str(os.getpid())]
+                self._process = subprocess.Popen(  # noqa: S603 - our own command
+                    command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     env={**os.environ, "PYTHONPATH": paths},
                 )
-                _give_way(self._process.pid)
+                self._gives_way = gives_way
+                if gives_way:
+                    _give_way(self._process.pid)
             return self._process
 
     def _ask(self, process: subprocess.Popen[bytes], message: CleaningJob | GoOn) -> Answer:
@@ -102,7 +109,7 @@ class CleanerProcess:
             return answer
         if not self._is_stopped:
             self.deaths += 1
-            raise UncleanableLogError("the process that compacted it has ended")
+            raise CleanerDiedError("the process that compacted it has ended")
         raise CleaningStoppedError
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:

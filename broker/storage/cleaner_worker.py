@@ -1,15 +1,21 @@
-"""The process that compacts: `python -m broker.storage.cleaner_worker`, started by `cleaner_process`.
+"""The process that compacts: `python -m broker.storage.cleaner_worker BROKER_PID`, started by `cleaner_process`.
 
 The work of compaction is arithmetic on every record: in the broker's own process it would hold the interpreter that
-requests wait for. So it is done here, at the lowest priority (which `cleaner_process` gives it): jobs and files in,
-files and answers out. It logs nothing; what it finds wrong it answers.
+requests wait for. So it is done here, at the lowest priority (which `cleaner_process` gives it) and giving way to the
+broker (`pace`): jobs and files in, files and answers out. It logs nothing; what it finds wrong it answers.
+
+It must not outlive a broker that was killed: the next one removes `.cleaned` files when it starts, and none may be made
+after that. Where the system offers it (Linux), it kills this process together with the broker; elsewhere the end of
+standard input ends it, a moment later.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 
@@ -20,20 +26,32 @@ from broker.storage.descriptors import DescriptorCache
 from broker.storage.files import OsFiles
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.log_cleaning import LogCleaning
+from broker.storage.pace import Pace, at_once, turns_of
 from protocol.errors import RemoteProtocolError
 
 _OPEN_FILES = 16
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 def main() -> None:
     """Do one job after the other, until the broker is gone."""
+    broker_pid = int(sys.argv[1])
+    _end_with(broker_pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker gets it as well, and decides
     messages: SimpleQueue[CleaningJob | GoOn] = SimpleQueue()
     Thread(target=_listen, args=(messages,), daemon=True).start()
     while True:
         job = messages.get()
         assert isinstance(job, CleaningJob)
-        _work(job, messages)
+        _work(job, messages, broker_pid)
+
+
+def _end_with(broker_pid: int) -> None:
+    """Let the system kill this process when the broker ends, however that does."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != broker_pid:  # it has ended already
+        sys.exit()
 
 
 def _listen(messages: SimpleQueue[CleaningJob | GoOn]) -> None:
@@ -42,11 +60,13 @@ def _listen(messages: SimpleQueue[CleaningJob | GoOn]) -> None:
     os._exit(0)
 
 
-def _work(job: CleaningJob, messages: SimpleQueue[CleaningJob | GoOn]) -> None:
+def _work(job: CleaningJob, messages: SimpleQueue[CleaningJob | GoOn], broker_pid: int) -> None:
     descriptors = DescriptorCache(OsFiles(), _OPEN_FILES)
+    clock = SystemClock()
+    step = at_once if job.is_overdue else Pace(clock, partial(turns_of, broker_pid)).step
     answer: Answer
     try:
-        cleaning = LogCleaning(job, descriptors, SystemClock())
+        cleaning = LogCleaning(job, descriptors, clock, step)
         for group in cleaning:
             send(sys.stdout.buffer, group)
             messages.get()

@@ -37,7 +37,8 @@ class SegmentToClean(msgspec.Struct, frozen=True):
 class CleaningJob(msgspec.Struct, frozen=True, tag=True):
     """One log. `segments` are all up to the first uncleanable offset.
 
-    `last_batches` are, by producer id, the last offset of its last batch of data (-1: none) and its epoch.
+    `last_batches` are, by producer id, the last offset of its last batch of data (-1: none) and its epoch. A log that
+    `is_overdue` is compacted without giving way to anybody.
     """
 
     directory: str
@@ -54,6 +55,7 @@ class CleaningJob(msgspec.Struct, frozen=True, tag=True):
     buffer_bytes: int
     load_factor: float
     bytes_per_second: float
+    is_overdue: bool
 
 
 class GoOn(msgspec.Struct, frozen=True, tag=True):

@@ -77,8 +77,8 @@ class Files(Protocol):
 
     def fsync(self, descriptor: int) -> None: ...
 
-    def drop_cached(self, descriptor: int) -> None:
-        """Give up the memory that holds what is synced of a file: nobody will read it any more."""
+    def drop_cached(self, descriptor: int, position: int, length: int) -> None:
+        """Give up the memory that holds what is synced of these bytes: nobody will read them any more."""
         ...
 
     def fsync_directory(self, path: str) -> None: ...
@@ -162,9 +162,9 @@ class OsFiles:
     def fsync(self, descriptor: int) -> None:
         os.fsync(descriptor)
 
-    def drop_cached(self, descriptor: int) -> None:
+    def drop_cached(self, descriptor: int, position: int, length: int) -> None:
         if sys.platform == "linux":
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_DONTNEED)
 
     def fsync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -14,7 +14,7 @@ left of the group at hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from broker.clock import Clock
 from broker.storage.batch_cleaning import BatchCleaning, CleanedBatch, LastBatch
@@ -28,24 +28,32 @@ from broker.storage.dirty_offsets import KEYLESS, SUPERSEDED, TOMBSTONE, DirtyOf
 from broker.storage.key_offsets import KeyOffsets
 from broker.storage.log_config import LogConfig
 from broker.storage.names import LOG_SUFFIX, file_name
+from broker.storage.pace import at_once
 from broker.storage.throttle import Throttle
 from protocol.message_set import iter_messages
 from protocol.record_iterator import records_section
 from protocol.record_scan import ScannedRecord, scan_records
 from protocol.records import read_batch_header
 
+_DROPPED_BYTES = 8 << 20  # of memory, at a time
 _DIRTY_SHARE = 8  # of the memory: 16 MiB by default, for as many offsets; Kafka gives all of it to the table
 
 
 class LogCleaning:
-    """One job. Iterate over it once: it yields each group when its files are complete; `done` is then the report."""
+    """One job. Iterate over it once: it yields each group when its files are complete; `done` is then the report.
 
-    def __init__(self, job: CleaningJob, descriptors: DescriptorCache, clock: Clock) -> None:
+    Between two batches, or as much other work, it calls `step`.
+    """
+
+    def __init__(
+        self, job: CleaningJob, descriptors: DescriptorCache, clock: Clock, step: Callable[[], None] = at_once
+    ) -> None:
         self.done = CleaningDone()
         self._job = job
         self._descriptors = descriptors
         self._clock = clock
         self._throttle = Throttle(job.bytes_per_second, clock)
+        self._step = step
         dirty_bytes = min(job.buffer_bytes // _DIRTY_SHARE, job.first_uncleanable_offset - job.first_dirty_offset)
         self._keys = KeyOffsets(job.buffer_bytes - dirty_bytes, job.load_factor)
         self._keys.latest_offset = job.first_dirty_offset - 1
@@ -154,7 +162,9 @@ class LogCleaning:
         path = self._path(segment)
         descriptor = self._descriptors.pin(path)
         try:
-            self._descriptors.files.drop_cached(descriptor.number)
+            for position in range(0, segment.size, _DROPPED_BYTES):
+                self._descriptors.files.drop_cached(descriptor.number, position, _DROPPED_BYTES)
+                self._step()
         finally:
             self._descriptors.unpin(descriptor)
         self._descriptors.forget(path)
@@ -183,6 +193,7 @@ class LogCleaning:
         path = self._path(segment)
         for batch, data in read_whole_batches(self._descriptors, path, 0, segment.size):
             self._throttle.spend(batch.size)
+            self._step()
             yield batch, data
         self._descriptors.forget(path)
 

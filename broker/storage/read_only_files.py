@@ -122,7 +122,7 @@ class ReadOnlyFiles:
     def fsync(self, descriptor: int) -> None:
         """Nothing: memory is as durable as it gets."""
 
-    def drop_cached(self, descriptor: int) -> None:
+    def drop_cached(self, descriptor: int, position: int, length: int) -> None:
         """Nothing: a look takes no memory from those who use the directory."""
 
     def fsync_directory(self, path: str) -> None:

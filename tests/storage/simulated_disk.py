@@ -198,7 +198,7 @@ class SimulatedFiles:
         self._step()
         self._open[descriptor].sync()
 
-    def drop_cached(self, descriptor: int) -> None:
+    def drop_cached(self, descriptor: int, position: int, length: int) -> None:
         """Nothing: what is in memory is all there is."""
 
     def fsync_directory(self, path: str) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -484,18 +488,86 @@ def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted, work
     assert compacted.compact()
 
 
-def test_a_worker_that_dies_leaves_one_log_alone_and_is_started_again(
-    compacted: Compacted, worker: CleanerProcess
-) -> None:
-    fill(compacted)
+def killing(worker: CleanerProcess) -> Clean:
+    """Compaction whose worker a stranger kills after the first group."""
 
     def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
         for answer in worker.clean(job):
-            assert worker._process is not None
-            worker._process.kill()
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
             yield answer
 
-    assert not compacted.compact(cleaning)
-    assert (worker.deaths, compacted.cleaner.uncleanable(compacted.log_dir)[0]) == (1, 1)
-    compacted.cleaner = Cleaner([compacted.log_dir], compacted.clock)
+    return cleaning
+
+
+def test_a_log_whose_worker_was_killed_is_tried_again(compacted: Compacted, worker: CleanerProcess) -> None:
+    fill(compacted)
+    for _ in range(2):
+        assert not compacted.compact(killing(worker))
+        assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
+        assert not list(compacted.path.glob("t-0/*.cleaned"))
     assert compacted.compact(worker.clean)
+    assert worker.deaths == 2
+    assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
+
+
+def test_a_log_that_was_compacted_in_between_starts_to_count_anew(compacted: Compacted, worker: CleanerProcess) -> None:
+    for clean in (killing(worker), killing(worker), worker.clean, killing(worker), killing(worker)):
+        fill(compacted)
+        compacted.compact(clean)
+    assert worker.deaths == 4
+    assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
+
+
+def test_a_log_that_its_worker_died_over_three_times_is_left_alone(
+    compacted: Compacted, worker: CleanerProcess
+) -> None:
+    fill(compacted)
+    for _ in range(3):
+        assert not compacted.compact(killing(worker))
+    assert (worker.deaths, compacted.cleaner.uncleanable(compacted.log_dir)[0]) == (3, 1)
+    assert not compacted.compact(worker.clean)
+
+
+def test_an_overdue_log_is_compacted_at_the_priority_of_the_broker(
+    compacted: Compacted, worker: CleanerProcess
+) -> None:
+    fill(compacted)
+    assert compacted.compact(worker.clean)
+    first = worker.pid
+    fill(compacted)
+    compacted.log.configure(replace(compacted.log.config, max_compaction_lag_ms=1))
+    compacted.clock.advance(10)
+    assert compacted.compact(worker.clean)
+    assert worker.pid is not None
+    assert worker.pid != first
+    assert os.sched_getscheduler(worker.pid) == os.SCHED_OTHER
+    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == OWN_NICENESS
+
+
+_BROKER = """
+import os, signal, sys
+from broker.storage.cleaner_process import CleanerProcess
+from broker.storage.cleaning_job import CleaningJob, SegmentToClean
+worker = CleanerProcess()
+empty = SegmentToClean(0, 0, 0, 0, 0)
+list(worker.clean(CleaningJob("", [empty], 0, 0, [], {}, 0, 0, 1, 1, 1, 65536, 0.9, float("inf"), False)))
+os.kill(worker.pid, signal.SIGSTOP)
+os.waitpid(worker.pid, os.WUNTRACED)
+print(worker.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_worker_does_not_outlive_a_broker_that_is_killed() -> None:
+    """Not even one that cannot look whether the broker is there: it is stopped."""
+    broker = subprocess.Popen([sys.executable, "-c", _BROKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert broker.stdout is not None
+    pid = int(broker.stdout.readline())
+    handle = os.pidfd_open(pid)
+    try:
+        broker.kill()
+        broker.communicate()
+        assert select.select([handle], [], [], 30)[0]  # it has ended
+    finally:
+        os.close(handle)
