@@ -13,9 +13,11 @@ KILLS   ?= 10
 # How many processes run the tests: as many as there are processors, up to four, for each may start a Java machine.
 WORKERS ?= auto
 
-# What `make bench` measures (all), and what `make compare` compares with.
-GROUPS  ?=
-COMMIT  ?= HEAD~1
+# What `make bench` measures (all of it) and `make compare` compares (raw work), the commit that it is compared with,
+# and more arguments for the benchmark, as in `make bench GROUPS=raw.fetch BENCH_ARGS='--rounds 1 --output /tmp/one'`.
+GROUPS     ?=
+COMMIT     ?= HEAD~1
+BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo setup test lint format types contracts docs crash crash-streams fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
@@ -89,13 +91,13 @@ coverage: $(VENV)/.everything ## The suite without processes, under coverage
 check: lint types contracts test ## Everything that continuous integration asks for
 
 bench: $(VENV)/.bench ## The same work on Apache Kafka and here, in turns: benchmarks/RESULTS.md (an hour; GROUPS=raw for a part)
-	$(BIN)/python -m benchmarks.side_by_side $(GROUPS)
+	$(BIN)/python -m benchmarks.side_by_side $(GROUPS) $(BENCH_ARGS)
 
 bench-quick: $(VENV)/.bench ## A few kinds of it in two minutes; writes nothing
-	$(BIN)/python -m benchmarks.side_by_side --quick
+	$(BIN)/python -m benchmarks.side_by_side --quick $(BENCH_ARGS)
 
 compare: $(VENV)/.bench ## This tree beside an earlier commit: is anything slower? (COMMIT=HEAD~1)
-	$(BIN)/python -m benchmarks.side_by_side --against $(COMMIT)
+	$(BIN)/python -m benchmarks.side_by_side --against $(COMMIT) $(GROUPS) $(BENCH_ARGS)
 
 compile: $(VENV)/.everything uncompile ## Compile the hottest modules in place: a third less processor time a request (needs a C compiler)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77'

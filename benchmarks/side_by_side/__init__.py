@@ -17,8 +17,8 @@ this machine's; the ratios are what carries over.
 | `growth` | what becomes of speed with partitions, connections and size |
 
 `contest` starts the brokers and takes the turns, `results` holds the numbers and the goals, `report` writes RESULTS.md
-with the pictures of `plots`. Each group has parts (its `PARTS`), which can be measured alone and at different times:
-results.json keeps the newest rows of each, with date and commit.
+with the pictures of `plots`, `readme` the tables of README.md. Each group has parts (its `PARTS`), which can be
+measured alone and at different times: results.json keeps the newest rows of each, with date and commit.
 
 Kafka runs as its own scripts start it (1 GiB heap, G1), with one node and no replication, and with the same properties
 where both know them.

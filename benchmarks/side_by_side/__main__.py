@@ -1,7 +1,7 @@
 """The command: see the package. Exit status 1 says that `--against` found something slower.
 
 A group or a part of one (`raw`, `raw.fetch`) can be measured alone: its rows replace those of earlier runs on the same
-machine in results.json, and RESULTS.md and the plots are made of all.
+machine in results.json, and RESULTS.md, the plots and the tables of README.md are made of all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.side_by_side import clients, growth, life, official, raw, report
+from benchmarks.side_by_side import clients, growth, life, official, raw, readme, report
 from benchmarks.side_by_side.contest import Contest
 from benchmarks.side_by_side.results import Row, Run
 
@@ -61,6 +61,8 @@ def main() -> int:
         report.print_table(run)
         if run.rows and not asked.against and (asked.output or not asked.quick):
             report.write(run, asked.output or BENCHMARKS, finished, order=PARTS)
+            if not asked.output:
+                readme.renew(run, BENCHMARKS.parent / "README.md")
     return report.print_regressions(run, TOLERANCE) if asked.against else 0
 
 

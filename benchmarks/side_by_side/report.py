@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,6 +19,8 @@ COMPILED = ", compiled"
 """What the groups' names end with when the broker that was measured had compiled modules (`make compile`)."""
 NUMBERS = "results.json"
 
+_ROOT = Path(__file__).parents[2]
+
 _CLIENTS = "clients"
 _GROWTH = "growth"
 _TITLES = {
@@ -31,7 +32,7 @@ _TITLES = {
 }
 
 
-_SUMMARY = (
+SUMMARY = (
     ("rate", "mb_per_s", "records_per_s"),
     ("cpu_us", "cpu_s_per_gb"),
     ("seconds", "rss_mb"),
@@ -70,14 +71,27 @@ def _lines(path: str) -> list[str]:
 
 
 def _versions() -> dict[str, str]:
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
     return {
         "Apache Kafka": f"{KAFKA_VERSION}, {java[0] if java else 'no Java'}",
-        "Odradek": commit.stdout.strip() or version("odradek"),
+        "Odradek": _commit() or version("odradek"),
         "Python": f"{platform.python_version()}, uvloop {version('uvloop')}",
         "clients": ", ".join(f"{name} {version(name)}" for name in ("confluent-kafka", "aiokafka", "kafka-python")),
     }
+
+
+def _commit() -> str:
+    """The commit of the code, with `-dirty` behind it where files are not as it has them; empty without git.
+
+    What a run before this one has written, on pages and in pictures, is no code.
+    """
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=_ROOT)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "*.py", "*.c", "pyproject.toml")
+    return git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
 
 
 def print_table(run: Run) -> None:
@@ -88,10 +102,11 @@ def print_table(run: Run) -> None:
 
 
 def _shown(row: Row, side: str, figure: str) -> str:
-    return f"{_number(row.median(side, figure))} ± {row.spread(side, figure):.0%}"
+    return f"{number(row.median(side, figure))} ± {row.spread(side, figure):.0%}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Three digits, or all before the point."""
     if value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
@@ -142,7 +157,8 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
     yield ""
     yield "| | |"
     yield "|---|---|"
-    for name, value in {"date": run.date, **run.machine, **run.versions}.items():
+    newest = {"Odradek": f"newest rows: {run.stamp}; each part says its own"}
+    for name, value in {**run.machine, **run.versions, **newest}.items():
         yield f"| {name} | {value} |"
     yield ""
     yield "## What was aimed at"
@@ -152,9 +168,8 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
         yield ""
         yield f"## {_title(group)}"
         yield ""
-        for stamp, count in Counter(row.measured for row in rows).items():
-            yield f"Measured {stamp} ({count} kinds of work, {_rounds(rows, stamp)} rounds)."
-            yield ""
+        yield from _measured(rows)
+        yield ""
         for picture in pictures.get(group, []):
             yield f"![{_title(group)}](plots/{picture})"
             yield ""
@@ -181,7 +196,7 @@ def summary(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
         if row.goals:
             build = COMPILED if row.group.endswith(COMPILED) else ""
-            yield f"| {row.work}{build} | {' | '.join(_summed_up(row, figures) for figures in _SUMMARY)} |"
+            yield f"| {row.work}{build} | {' | '.join(_summed_up(row, figures) for figures in SUMMARY)} |"
 
 
 def _summed_up(row: Row, figures: Collection[str]) -> str:
@@ -190,8 +205,19 @@ def _summed_up(row: Row, figures: Collection[str]) -> str:
     )
 
 
-def _rounds(rows: Iterable[Row], stamp: str) -> str:
-    counts = {len(row.samples[ODRADEK]) for row in rows if row.measured == stamp}
+def _measured(rows: Iterable[Row]) -> Iterator[str]:
+    """A line for each part of a group, and each run that has measured something of it."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.part, row.measured), []).append(row)
+    yield "| part | kinds of work | rounds | measured, commit |"
+    yield "|---|---|---|---|"
+    for (part, measured), of_part in found.items():
+        yield f"| {part} | {len(of_part)} | {_rounds(of_part)} | {measured} |"
+
+
+def _rounds(rows: Iterable[Row]) -> str:
+    counts = {len(row.samples[ODRADEK]) for row in rows}
     return "–".join(map(str, sorted({min(counts), max(counts)})))
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.side_by_side import clients, report
+import pytest
+
+from benchmarks.side_by_side import clients, readme, report
 from benchmarks.side_by_side.client_work import WORK
 from benchmarks.side_by_side.results import BASELINE, ODRADEK, Row, Run, Sample
+
+ROOT = Path(__file__).parents[2]
 
 
 def row(theirs: list[float], ours: list[float], figure: str = "rate", goal: float | None = None) -> Row:
@@ -101,8 +105,8 @@ def test_runs_of_parts_add_up_to_one_page(tmp_path: Path) -> None:
     assert [each.work for each in Run.load(tmp_path / "results.json").rows] == ["produce", "fetch"]
     page = (tmp_path / "RESULTS.md").read_text()
     assert page.index("| produce | requests/s") < page.index("| fetch | requests/s")
-    assert "Measured yesterday (1 kinds of work, 1 rounds)." in page
-    assert "Measured today" in page
+    assert "| fetch | 1 | 1 | yesterday |" in page
+    assert "| produce | 1 | 1 | today |" in page
 
 
 def test_the_summary_has_the_ratios_with_their_goals() -> None:
@@ -129,3 +133,29 @@ def test_a_compiled_broker_has_tables_of_its_own_behind_the_others(tmp_path: Pat
 def test_there_is_a_program_for_each_client_that_is_measured() -> None:
     works = {(client, work) for client in clients.CLIENTS for work in ("produce", "consume", "iterate")}
     assert works | {("confluent", "produce"), ("confluent", "consume")} <= WORK.keys()
+
+
+def test_readme_says_what_was_measured(tmp_path: Path) -> None:
+    started, lost = row([2.0], [0.25], "seconds"), row([100], [50])
+    started.group, started.work, lost.work = "life", "start to first Metadata", "produce 100 B, 1×1"
+    page = tmp_path / "README.md"
+    page.write_text("before\n<!-- figures -->\nold\n<!-- end -->\nbetween\n<!-- ratios -->\n<!-- end -->\nbehind\n")
+    readme.renew(run(started, lost), page)
+    assert "old" not in page.read_text()
+    assert "| start to the first answer | 2 s | 0.25 s |" in page.read_text()
+    assert "| produce 100 B, 1×1 | 0.50 |  |  |  |" in page.read_text()
+    assert [line for line in page.read_text().splitlines() if line.isalpha()] == ["before", "between", "behind"]
+
+
+def test_readme_of_this_tree_has_the_numbers_of_its_results(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text((ROOT / "README.md").read_text())
+    readme.renew(Run.load(ROOT / "benchmarks" / "results.json"), page)
+    assert page.read_text() == (ROOT / "README.md").read_text()
+
+
+def test_a_page_without_marks_is_told_of(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("nothing")
+    with pytest.raises(ValueError, match="figures"):
+        readme.renew(run(), page)

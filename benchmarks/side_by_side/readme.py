@@ -1,0 +1,84 @@
+"""README.md's two tables beside Apache Kafka, made of results.json so that neither can say another number.
+
+```
+<!-- figures -->      what a user meets: starting, memory, in seconds and MB of both
+<!-- ratios -->       one line a kind of work, those that we lose included
+<!-- end -->          behind each of them
+```
+Work that results.json does not have is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.side_by_side.report import SUMMARY, number
+from benchmarks.side_by_side.results import BASELINE, ODRADEK, Row, Run
+
+_FIGURES = {
+    "start to first Metadata": "start to the first answer",
+    "resident, idle": "memory, idle",
+    "resident, loaded": "memory after the loads",
+    "start with 1,000 partitions, to first Metadata": "start with 1,000 partitions, to the first answer",
+    "start with 1,000 partitions after kill -9, until all serve": "the same after kill -9, until all serve",
+    "resident with 1,000 partitions": "memory with 1,000 partitions",
+    "start with 5,000 partitions, to first Metadata": "start with 5,000 partitions, to the first answer",
+    "start with 5,000 partitions after kill -9, until all serve": "the same after kill -9, until all serve",
+    "resident with 5,000 partitions": "memory with 5,000 partitions",
+}
+"""What README calls the work of the first table."""
+_RATIOS = [
+    "Java producer, 1024 B, batch.size 16 KiB, acks=all, none",
+    "Java producer, 100 B, batch.size 16 KiB, acks=all, lz4",
+    "Java consumer, 1024 B",
+    "librdkafka producer, 1024 B, acks=all",
+    "librdkafka consumer, 1024 B",
+    "produce 100 B, 1×1",
+    "produce 100 B, 8×8",
+    "produce 100 B, 64×1",
+    "produce 16 KiB batches, 4×4",
+    "produce 900 KB batches, 4×1",
+    "fetch 1 MiB",
+    "fetch 4 × 1 MiB",
+    "fetch 16 KiB, 4 connections",
+    "end to end, acks=1, a parked fetch",
+    "500 small produces a second beside a flood of 900 KB",
+]
+_UNITS = {"seconds": "s", "rss_mb": "MB"}
+
+
+def renew(run: Run, readme: Path) -> None:
+    """Write both tables anew. Raises ValueError if a mark is missing."""
+    text = readme.read_text()
+    for mark, table in (("figures", _figures), ("ratios", _ratios)):
+        lines = "\n".join(table(run, {row.work: row for row in run.rows if row.group in {"raw", "official", "life"}}))
+        marked = re.search(rf"(?s)<!-- {mark} -->\n(.*?)<!-- end -->", text)
+        if marked is None:
+            raise ValueError(f"{readme} has no <!-- {mark} --> with an <!-- end -->")
+        text = f"{text[: marked.start(1)]}\n{lines}\n\n{text[marked.end(1) :]}"
+    readme.write_text(text)
+
+
+def _figures(run: Run, rows: dict[str, Row]) -> Iterator[str]:
+    yield f"| | {run.baseline} | Odradek |"
+    yield "|---|---|---|"
+    for work, name in _FIGURES.items():
+        if row := rows.get(work):
+            [figure] = row.figures()
+            sides = (f"{number(row.median(side, figure))} {_UNITS[figure]}" for side in (BASELINE, ODRADEK))
+            yield f"| {name} | {' | '.join(sides)} |"
+
+
+def _ratios(_: Run, rows: dict[str, Row]) -> Iterator[str]:
+    rate, cpu, _, median, rarely = SUMMARY
+    yield "| work | rate | broker CPU | median latency | 99 % |"
+    yield "|---|---|---|---|---|"
+    for work in _RATIOS:
+        if row := rows.get(work):
+            cells = (
+                ", ".join(f"{row.ratio(each):.2f}" for each in row.figures() if each in figures)
+                for figures in (rate, cpu, median, rarely)
+            )
+            yield f"| {work} | {' | '.join(cells)} |"
