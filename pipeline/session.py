@@ -17,10 +17,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pipeline.worker_interpreter import worker_interpreter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +86,8 @@ def session(
     builder = SparkSession.builder.appName(app_name)
     for name, value in (settings | dict(config)).items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with _interpreter_of_workers(on_this_machine=(master or "").startswith("local")):
+        spark = builder.getOrCreate()
     register(spark)
     return spark
 
@@ -124,3 +128,16 @@ def _show_workers_the_way() -> None:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(_PROJECT) not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(_PROJECT), *filter(None, paths)])
+
+
+@contextmanager
+def _interpreter_of_workers(*, on_this_machine: bool) -> Iterator[None]:
+    """While a session is made, name its workers' interpreter, unless somebody has; other processes inherit nothing."""
+    if not on_this_machine or os.environ.get("PYSPARK_PYTHON") != sys.executable:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = worker_interpreter()
+    try:
+        yield
+    finally:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
