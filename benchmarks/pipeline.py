@@ -47,6 +47,7 @@ TUNED = {
     "kafka.max.partition.fetch.bytes": str(4 << 20),
     "kafka.fetch.max.wait.ms": "20",
 }
+STREAM_BATCHES = 3
 FEW = 1000  # records of the topic that shows the constant part
 NOW = 1_700_000_000_000
 READERS = ("official", "broker", "klog")
@@ -118,7 +119,8 @@ class Bench:
     def stream(self, contender: str, topic: str) -> None:
         reader = self.spark.readStream.format("kafka" if contender == "official" else "broker")
         reader = reader.option("kafka.bootstrap.servers", self.server.bootstrap).option("subscribe", topic)
-        reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", self.records // 3)
+        of_each = -(-self.records // (STREAM_BATCHES * PARTITIONS)) * PARTITIONS  # a record left is a batch more
+        reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", of_each)
         rows = reader.options(**(TUNED if contender == "official" else {})).load()
         writing = rows.writeStream.format("parquet").option("checkpointLocation", self._fresh())
         query = writing.option("path", self._fresh()).trigger(availableNow=True).start()
