@@ -140,7 +140,7 @@ def _of_run(run: Run, header: BatchHeader) -> RecordColumns:
     if header.attributes & TIMESTAMP_TYPE_BIT:
         timestamps = [header.max_timestamp] * count
     else:
-        timestamps = [base_timestamp + delta for delta in run.time_deltas]
+        timestamps = list(map(base_timestamp.__add__, run.time_deltas))
     return RecordColumns(
         list(range(first_offset, first_offset + count)), timestamps, run.keys, run.values, [()] * count
     )

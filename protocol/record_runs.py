@@ -42,8 +42,9 @@ class Run(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """Where things are in a record, from its first byte on; -1 for the length of what is null."""
+    """The first record of a run: where things are in the data, and -1 for the length of what is null."""
 
+    start: int
     size: int
     framing: tuple[int, ...]  # the bytes that every record of the shape has alike
     time: int
@@ -62,7 +63,7 @@ def find_run(data: bytes, at: int, most: int) -> Run | None:
         second = place + length
         if most < SHORTEST_RUN or data[second : second + place - at] != data[at:place]:
             return None  # the next is of another length, as it is with most records
-        shape = _shape(data, at)
+        shape = _shape(data, at, place, second)
     except IndexError:
         return None
     if shape is None:
@@ -70,41 +71,33 @@ def find_run(data: bytes, at: int, most: int) -> Run | None:
     size, delta = shape.size, shape.offset_delta
     limit = _ONE_BYTE_OFFSETS if delta < _ONE_BYTE_OFFSETS else len(SHORT_VARINTS)
     count = min(most, (len(data) - at) // size, limit - delta)
-    for place in shape.framing:
-        if count < SHORTEST_RUN:
-            return None
-        column = data[at + place : at + count * size : size]
-        count -= len(column.lstrip(column[:1]))
     end = at + count * size
-    if count < SHORTEST_RUN or not _counts_up(data, at, end, shape):
+    for place in shape.framing:
+        if other := data[place:end:size].lstrip(data[place : place + 1]):  # from the first that differs
+            count -= len(other)
+            end = at + count * size
+    if count < SHORTEST_RUN or not _counts_up(data, end, shape):
         return None
-    time_deltas = _time_deltas(data, at, end, shape)
+    time_deltas = _time_deltas(data, end, shape)
     if time_deltas is None:
         return None
-    keys = _parts(data, at, end, size, shape.key, shape.key_length)
-    return Run(count, size, time_deltas, delta, keys, _parts(data, at, end, size, shape.value, shape.value_length))
+    keys = _parts(data, end, shape, shape.key, shape.key_length)
+    return Run(count, size, time_deltas, delta, keys, _parts(data, end, shape, shape.value, shape.value_length))
 
 
-def _shape(data: bytes, at: int) -> _Shape | None:
-    """The shape of the record at `at`; None if it is not plain. IndexError: the data end inside it."""
-    length, place = _short(data, at)
-    end = place + length
-    time = place + 1
+def _shape(data: bytes, at: int, attributes: int, end: int) -> _Shape | None:
+    """The shape of the record from `at` to `end`; None if it is not plain. IndexError: the data end inside it."""
+    time = attributes + 1
     offset = time + (1 if data[time] < 128 else 2)
-    delta, place = _short(data, offset)
-    key_lengths = place
-    key_length, key = _short(data, place)
-    place = key + max(key_length, 0)
-    value_lengths = place
-    value_length, value = _short(data, place)
-    headers = value + max(value_length, 0)
-    if length < 0 or delta < 0 or key_length < -1 or value_length < -1 or headers + 1 != end or data[headers]:
+    delta, key_lengths = _short(data, offset)
+    key_length, key = _short(data, key_lengths)
+    value_lengths = key + key_length if key_length > 0 else key
+    value_length, value = _short(data, value_lengths)
+    headers = value + value_length if value_length > 0 else value
+    if end < at or delta < 0 or key_length < -1 or value_length < -1 or headers + 1 != end or data[headers]:
         return None
-    framing = (*range(at, time - 1), *range(key_lengths, key), *range(value_lengths, value), headers)
-    return _Shape(
-        end - at, tuple(place - at for place in framing), time - at, offset - at, delta,
-        key - at, key_length, value - at, value_length,
-    )  # fmt: skip
+    framing = (*range(at, time), *range(key_lengths, key), *range(value_lengths, value), headers)
+    return _Shape(at, end - at, framing, time, offset, delta, key, key_length, value, value_length)
 
 
 def _short(data: bytes, at: int) -> tuple[int, int]:
@@ -118,21 +111,21 @@ def _short(data: bytes, at: int) -> tuple[int, int]:
     return second << 6 | (byte & 127) >> 1, at + 2
 
 
-def _counts_up(data: bytes, at: int, end: int, shape: _Shape) -> bool:
+def _counts_up(data: bytes, end: int, shape: _Shape) -> bool:
     """Whether the offsets have no gaps."""
-    place, size, first = at + shape.offset, shape.size, shape.offset_delta
-    last = first + (end - at) // size
+    place, size, first = shape.offset, shape.size, shape.offset_delta
+    last = first + (end - shape.start) // size
     if data[place:end:size] != _FIRST_BYTES[first:last]:
         return False
     return first < _ONE_BYTE_OFFSETS or data[place + 1 : end : size] == _SECOND_BYTES[first:last]
 
 
-def _time_deltas(data: bytes, at: int, end: int, shape: _Shape) -> list[int] | None:
+def _time_deltas(data: bytes, end: int, shape: _Shape) -> list[int] | None:
     """The time deltas, if they take as many bytes as the first one, one or two."""
-    first_bytes = data[at + shape.time : end : shape.size]
+    first_bytes = data[shape.time : end : shape.size]
     if shape.offset - shape.time == 1:
         return [ZIGZAG[byte] for byte in first_bytes] if first_bytes.isascii() else None
-    second_bytes = data[at + shape.time + 1 : end : shape.size]
+    second_bytes = data[shape.time + 1 : end : shape.size]
     if not (first_bytes.translate(_TOP_BIT_FLIPPED).isascii() and second_bytes.isascii()):
         return None
     return [
@@ -141,11 +134,14 @@ def _time_deltas(data: bytes, at: int, end: int, shape: _Shape) -> list[int] | N
     ]
 
 
-def _parts(data: bytes, at: int, end: int, size: int, start: int, length: int) -> list[bytes | None]:
-    """The bytes from `start` on of each record."""
+def _parts(data: bytes, end: int, shape: _Shape, place: int, length: int) -> list[bytes | None]:
+    """The `length` bytes of each record that are at `place` in the first one."""
+    start, size = shape.start, shape.size
     if length < 0:
-        return [None] * ((end - at) // size)
-    return list(chain.from_iterable(_part(start, length, size - start - length).iter_unpack(memoryview(data)[at:end])))
+        return [None] * ((end - start) // size)
+    before = place - start
+    part = _part(before, length, size - before - length)
+    return list(chain.from_iterable(part.iter_unpack(memoryview(data)[start:end])))
 
 
 @lru_cache(maxsize=128)

@@ -65,7 +65,7 @@ class Side:
         return self.server.process.pid
 
     def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.bootstrap})
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> None:
         """Create a topic and wait until it is usable."""
