@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups, series
+from benchmarks.side_by_side.results import (
+    BASELINE,
+    FIGURES,
+    MORE_IS_BETTER,
+    ODRADEK,
+    Row,
+    Run,
+    groups,
+    reaches,
+    series,
+)
 from tests.peers.java import KAFKA_VERSION
 
 RESULTS = "RESULTS.md"
@@ -40,6 +50,9 @@ SUMMARY = (
     ("p99_us", "p99_ms"),
 )
 """The figures of each column of the summary."""
+_CLIENT_THROUGHPUT = {"records_per_s": "rate", "client_cpu_us": "CPU", "client_rss_mb": "memory"}
+_CLIENT_LATENCY = {"p50_ms": "median", "p99_ms": "99 %"}
+_CLIENT_GOALS = {("aiokafka", "records_per_s"): 2.0, ("aiokafka", "client_rss_mb"): 1.0}
 
 
 def begin(baseline: str, rounds: int, seconds: float) -> Run:
@@ -114,11 +127,13 @@ def number(value: float) -> str:
 
 def _goal(row: Row, figure: str) -> str:
     """The goal, and whether it is reached: `≥ 1.2 ✓`."""
-    reached = row.reaches(figure)
-    if reached is None:
-        return ""
+    goal = row.goals.get(figure)
+    return "" if goal is None else _judged(row.ratio(figure), figure, goal)
+
+
+def _judged(ratio: float, figure: str, goal: float) -> str:
     sign = "≥" if figure in MORE_IS_BETTER else "≤"
-    return f"{sign} {row.goals[figure]:g} {'✓' if reached else '✗'}"
+    return f"{sign} {goal:g} {'✓' if reaches(ratio, figure, goal) else '✗'}"
 
 
 def write(run: Run, directory: Path, finished: Collection[tuple[str, str]], order: Sequence[tuple[str, str]]) -> None:
@@ -179,7 +194,10 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
         yield from _table(rows, run.baseline)
         if group == _CLIENTS:
             yield ""
-            yield from _client_table(rows)
+            yield "Our client's figures divided by those of the others on the same broker, and what was aimed at:"
+            for figures in (_CLIENT_THROUGHPUT, _CLIENT_LATENCY):
+                yield ""
+                yield from _client_table(rows, run.baseline, figures)
 
 
 def _title(group: str) -> str:
@@ -252,26 +270,28 @@ def _growth_table(rows: Iterable[Row], baseline: str) -> Iterator[str]:
         yield f"| {work} | {points[0].x:,.0f} → {largest.x:,.0f} | {' | '.join(cells)} |"
 
 
-def _client_table(rows: Iterable[Row]) -> Iterator[str]:
-    """Our client's figures divided by those of the others, on each broker."""
+def _client_table(rows: Iterable[Row], baseline: str, figures: Mapping[str, str]) -> Iterator[str]:
+    """Our client's figures divided by those of the others, on each broker; `figures` by what they are called."""
     by_work: dict[str, dict[str, Row]] = {}
     for row in rows:
         client, _, work = row.work.partition(": ")
         by_work.setdefault(work, {})[client] = row
-    yield "Our client's figures divided by those of the others on the same broker: records a second, CPU a record,"
-    yield "memory; where latency was measured, its median and 99 %:"
-    yield ""
-    yield "| work | to | on Apache Kafka | on Odradek |"
-    yield "|---|---|---|---|"
+    places = [(broker, side, name) for broker, side in ((baseline, BASELINE), ("Odradek", ODRADEK)) for name in figures]
+    yield f"| work | beside | {' | '.join(f'{figures[name]}, on {broker}' for broker, _, name in places)} |"
+    yield f"|---|---|{'---|' * len(places)}"
     for work, clients in by_work.items():
         ours = clients[ODRADEK]
         for client, other in clients.items():
-            if other is not ours:
-                cells = (
-                    ", ".join(f"{ours.median(side, name) / other.median(side, name):.2f}" for name in ours.figures())
-                    for side in (BASELINE, ODRADEK)
-                )
+            if other is not ours and set(figures) <= set(ours.figures()):
+                cells = (_beside(client, ours, other, side, name) for _, side, name in places)
                 yield f"| {work} | {client} | {' | '.join(cells)} |"
+
+
+def _beside(client: str, ours: Row, other: Row, side: str, figure: str) -> str:
+    """The ratio of two clients, with what was aimed at."""
+    ratio = ours.median(side, figure) / other.median(side, figure)
+    goal = _CLIENT_GOALS.get((client, figure))
+    return f"{ratio:.2f}" if goal is None else f"{ratio:.2f} ({_judged(ratio, figure, goal)})"
 
 
 def print_regressions(run: Run, tolerance: float) -> int:

@@ -90,9 +90,12 @@ class Row:
     def reaches(self, figure: str) -> bool | None:
         """Whether the goal is reached; None if there is none."""
         goal = self.goals.get(figure)
-        if goal is None:
-            return None
-        return self.ratio(figure) >= goal if figure in MORE_IS_BETTER else self.ratio(figure) <= goal
+        return None if goal is None else reaches(self.ratio(figure), figure, goal)
+
+
+def reaches(ratio: float, figure: str, goal: float) -> bool:
+    """Whether a ratio of this figure is as good as the goal: a floor of rates, a ceiling of the others."""
+    return ratio >= goal if figure in MORE_IS_BETTER else ratio <= goal
 
 
 @dataclass

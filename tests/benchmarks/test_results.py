@@ -57,13 +57,27 @@ def test_the_page_says_every_number_and_whether_goals_are_reached(tmp_path: Path
     assert "| produce 100 B | µs, median | 100 ± 0% | 50 ± 0% | 0.50 | ≤ 0.4 ✗ |" in page
 
 
-def test_clients_are_compared_with_ours_on_each_broker() -> None:
-    def client(name: str, rate: float, memory: float) -> Row:
-        sample = {"records_per_s": rate, "client_rss_mb": memory}
-        return Row("clients", f"{name}: produce", {BASELINE: [dict(sample)], ODRADEK: [dict(sample)]})
+def client(name: str, **sample: float) -> Row:
+    return Row("clients", f"{name}: work", {BASELINE: [dict(sample)], ODRADEK: [dict(sample)]})
 
-    page = "\n".join(report.page(run(client("odradek", 300, 30), client("aiokafka", 100, 60)), {}))
-    assert "| produce | aiokafka | 3.00, 0.50 | 3.00, 0.50 |" in page
+
+def test_clients_are_compared_with_ours_on_each_broker() -> None:
+    rows = (
+        client("odradek", records_per_s=300, client_cpu_us=1, client_rss_mb=30),
+        client("aiokafka", records_per_s=100, client_cpu_us=4, client_rss_mb=20),
+        client("kafka-python", records_per_s=30, client_cpu_us=10, client_rss_mb=60),
+    )
+    page = "\n".join(report.page(run(*rows), {}))
+    on_each = "3.00 (≥ 2 ✓) | 0.25 | 1.50 (≤ 1 ✗)"
+    assert f"| work | aiokafka | {on_each} | {on_each} |" in page
+    assert "| work | kafka-python | 10.00 | 0.10 | 0.50 | 10.00 | 0.10 | 0.50 |" in page
+
+
+def test_clients_are_compared_by_latency_in_a_table_of_its_own() -> None:
+    rows = client("odradek", p50_ms=1, p99_ms=2), client("aiokafka", p50_ms=2, p99_ms=2)
+    page = list(report.page(run(*rows), {}))
+    assert page[-3].endswith("median, on Odradek | 99 %, on Odradek |")
+    assert page[-1] == "| work | aiokafka | 0.50 | 1.00 | 0.50 | 1.00 |"
 
 
 def test_a_run_is_the_same_after_it_was_saved(tmp_path: Path) -> None:
