@@ -18,7 +18,9 @@ import msgspec
 
 from broker.histogram import DurationHistogram
 
-_FOLD_AT = 2048  # requests whose times are sorted into buckets together
+# Requests whose times are sorted into buckets together. A time is an object: those of 2,048 requests are 400 KB, which
+# went through the processor's caches again and again; to sort 256 costs the same a request.
+_FOLD_AT = 256
 _RATE_WINDOW_SECONDS = 30.0  # Kafka's metrics.sample.window.ms
 _LOAD_WINDOW_SECONDS = 60.0  # Kafka gives the one-minute rate
 
