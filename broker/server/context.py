@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from protocol.header import RepeatedHeader
+
 Address = tuple[str, int]
 """Host and port."""
 
@@ -16,7 +18,8 @@ class ConnectionContext(msgspec.Struct, eq=False):
     """What is known of one connection for as long as it lives.
 
     `local_address` is the address that the client dialled, which it is told as the broker's own when nothing is
-    advertised. The client's software is what its ApiVersions request said (KIP-511), empty until then.
+    advertised. The client's software is what its ApiVersions request said (KIP-511), empty until then. `last_header` is
+    the header of its last request, or of an earlier one if that was unusually long.
     """
 
     listener_name: str
@@ -24,6 +27,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     peer_address: Address
     client_software_name: str = ""
     client_software_version: str = ""
+    last_header: RepeatedHeader | None = None
 
 
 class RequestContext(msgspec.Struct, eq=False):

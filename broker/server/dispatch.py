@@ -35,7 +35,7 @@ from broker.server.routes import API_VERSIONS, Answers, Handler, Pending, Result
 from protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
 from protocol.framing import SIZE_PREFIX
-from protocol.header import encode_response, read_request_header
+from protocol.header import LONGEST_REPEATED_HEADER, RepeatedHeader, encode_response, read_request_header
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.schema import Message
 
@@ -61,7 +61,14 @@ class Dispatcher:
 
         Raises RemoteProtocolError or CloseConnection: `answers` then holds the responses before.
         """
-        api_key, version, correlation_id, client_id, offset = read_request_header(frame)
+        last = connection.last_header
+        correlation_id = None if last is None else last.correlation_id_of(frame)
+        if last is None or correlation_id is None:
+            api_key, version, correlation_id, client_id, offset = read_request_header(frame)
+            if offset <= LONGEST_REPEATED_HEADER:
+                connection.last_header = RepeatedHeader(frame, api_key, version, client_id, offset)
+        else:
+            api_key, version, client_id, offset = last.api_key, last.api_version, last.client_id, last.offset
         route = self._routes.get((api_key, version)) or self._new_route(api_key, version)
         if route is None:
             self._answer_unknown_api_versions(correlation_id, answers)

@@ -57,6 +57,20 @@ def test_tagged_fields_of_a_request_header_are_skipped() -> None:
         header.decode_request_header(encoded)
 
 
+@pytest.mark.parametrize("client_id", [None, "", "kcat", "ümläut"])
+def test_a_repeated_header_is_known_by_all_but_its_correlation_id(client_id: str | None) -> None:
+    first = header.encode_request_header(RequestHeader(3, 12, 1, client_id), 2)
+    known = header.RepeatedHeader(first + b"body", 3, 12, client_id, len(first))
+    again = header.encode_request_header(RequestHeader(3, 12, -7, client_id), 2)
+    assert known.correlation_id_of(again + b"other body") == -7
+    for position in (0, 1, 2, 3, *range(8, len(again))):
+        other = bytearray(again)
+        other[position] ^= 1
+        assert known.correlation_id_of(other) is None
+    for length in range(len(again)):
+        assert known.correlation_id_of(again[:length]) is None
+
+
 def test_a_client_id_that_is_not_utf_8_is_replaced_as_in_java() -> None:
     encoded = header.encode_request_header(RequestHeader(3, 1, 1, "M\x01nchen"), 1)
     encoded[11] = 0xFC  # Latin-1, which librdkafka passes on as it is given

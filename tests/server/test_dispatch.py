@@ -18,6 +18,7 @@ from broker.server.routes import Answers
 from protocol import header
 from protocol.api import NAMES, by_key, by_name
 from protocol.errors import RemoteProtocolError
+from protocol.header import LONGEST_REPEATED_HEADER
 from protocol.messages.fetch import FetchRequest, ReplicaState
 
 WIRE = Path(__file__).parent.parent / "protocol" / "data" / "wire"
@@ -74,6 +75,27 @@ def test_every_request_that_real_clients_sent_is_served_under_its_correlation_id
         assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
         served += 1
     assert served > 100
+
+
+def test_what_one_connection_repeats_is_answered_as_the_first_time() -> None:
+    shared, context = dispatcher(), connection()
+    for exchange in exchanges():
+        if exchange["api_version"] > HANDLERS[exchange["api_key"]].max_version:
+            continue
+        request = bytearray.fromhex(exchange["request"])
+        answers = [Answers(0.0), Answers(0.0)]
+        for correlation_id, turn in enumerate(answers):
+            struct.pack_into(">i", request, 4, correlation_id)
+            assert shared.dispatch(memoryview(request), context, turn) is None
+            struct.pack_into(">i", turn.out, 4, 0)
+        assert answers[0].out == answers[1].out
+
+
+def test_a_header_that_is_unusually_long_is_not_kept() -> None:
+    context = connection()
+    request = header.encode_request_header(header.RequestHeader(18, 0, 1, "c" * LONGEST_REPEATED_HEADER), 1)
+    dispatcher().dispatch(memoryview(request), context, Answers(0.0))
+    assert context.last_header is None
 
 
 def test_responses_of_one_turn_stand_one_after_the_other() -> None:
