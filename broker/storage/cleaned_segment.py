@@ -1,6 +1,7 @@
 """The segment that compaction writes: `.cleaned` files, batch by batch, to take the place of a group of segments.
 
-A big write costs no more than a small one, so batches are gathered. Every so often what was written is synced: a
+A write costs little more than its bytes from some ten thousand on, so batches are gathered, but not many: the kernel
+does not interrupt a write, and a request may be waiting for the processor. Every so often what was written is synced: a
 gigabyte that is synced at once holds up the syncs of all others.
 """
 
@@ -21,7 +22,7 @@ from broker.storage.names import (
 from broker.storage.segment import Segment
 from broker.storage.transaction_index import AbortedTransaction
 
-_GATHERED_BYTES = 256 << 10
+_GATHERED_BYTES = 64 << 10
 _SYNCED_BYTES = 4 << 20
 
 

@@ -5,7 +5,7 @@ first pass    [first dirty offset, first uncleanable offset)      keys → last 
 second pass   every segment up to where the first pass came       group by group: what survives goes to a new segment
 ```
 What was read is not changed; new segments are written beside it, as `.cleaned` files. After each group the caller swaps
-them in before it asks for the next. So the memory is that of the table, a batch, and a megabyte of output, and a stop
+them in before it asks for the next. So the memory is that of the table, a batch, and some output, and a stop
 at any point leaves a log that reads as before or as after for every group.
 
 Raises `OSError`, `CorruptBatchError` and `RemoteProtocolError` where a log cannot be read; the caller removes what is
