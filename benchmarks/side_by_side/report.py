@@ -94,17 +94,18 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the code, with `-dirty` behind it where files are not as it has them; empty without git.
+    """The last commit that changed code, with `-dirty` behind it where code is not as committed; empty without git.
 
-    What a run before this one has written, on pages and in pictures, is no code.
+    What runs before this one have written, on pages and in pictures, is no code.
     """
+    code = ("--", "*.py", "*.c", "pyproject.toml")
+    changed = _git("status", "--porcelain", "--untracked-files=no", *code)
+    return _git("log", "-1", "--format=%h", *code) + ("-dirty" if changed else "")
 
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=_ROOT)
-        return done.stdout.strip()
 
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "*.py", "*.c", "pyproject.toml")
-    return git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=_ROOT)
+    return done.stdout.strip()
 
 
 def print_table(run: Run) -> None:
