@@ -227,7 +227,13 @@ class _Produce:
         row.log_append_time_ms = info.log_append_time
         row.log_start_offset = info.log_start_offset
         if self._request.acks == ACKS_ALL:
-            self._unacknowledged.append(_Unacknowledged(topic, row, partition, leader_epoch, info.last_offset + 1))
+            next_offset = info.last_offset + 1
+            # Asked at once: a lone replica has every record, and whatever waits for others would be made for nothing.
+            code = partition.acknowledgement(next_offset, leader_epoch)
+            if code is None:
+                self._unacknowledged.append(_Unacknowledged(topic, row, partition, leader_epoch, next_offset))
+            elif code:
+                self.refuse(topic, row, code)
 
     def _refused(
         self,

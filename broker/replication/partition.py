@@ -259,6 +259,8 @@ class Partition:
         return (epoch, end_offset) if epoch < last_fetched_epoch or end_offset < fetch_offset else None
 
     def _enough_in_sync(self) -> bool:
+        if len(self.isr) >= len(self.replicas):  # then the property cannot ask for more: no need to look it up
+            return True
         return len(self.isr) >= effective_min_insync(self.log.config.min_insync_replicas, len(self.replicas))
 
     def _appended(self, info: AppendInfo) -> None:
