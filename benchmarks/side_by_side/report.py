@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
+from math import comb
 from pathlib import Path
 
 from benchmarks.side_by_side.results import (
@@ -300,4 +301,10 @@ def print_regressions(run: Run, tolerance: float) -> int:
     worse = [f"{row.work}: {figure}" for row in run.rows for figure in row.figures() if row.is_worse(figure, tolerance)]
     for each in worse:
         print(f"worse than {run.baseline} by more than {tolerance:.0%} in every round: {each}")
+    if worse:
+        figures = sum(len(row.figures()) for row in run.rows)
+        chance = comb(2 * run.rounds, run.rounds)
+        print(
+            f"Of {chance} figures without a difference, one is worse in all of {run.rounds} rounds; here are {figures}."
+        )
     return 1 if worse else 0

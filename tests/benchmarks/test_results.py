@@ -173,3 +173,12 @@ def test_a_page_without_marks_is_told_of(tmp_path: Path) -> None:
     page.write_text("nothing")
     with pytest.raises(ValueError, match="figures"):
         readme.renew(run(), page)
+
+
+def test_what_got_worse_is_told_with_what_chance_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.print_regressions(run(row([10, 11, 12], [5, 6, 7]), row([1], [1])), 0.1) == 1
+    told = capsys.readouterr().out
+    assert "by more than 10% in every round: produce 100 B: rate" in told
+    assert "Of 20 figures that are alike, one is worse in all of 3 rounds; there were 2." in told
+    assert report.print_regressions(run(row([1], [1])), 0.1) == 0
+    assert not capsys.readouterr().out
