@@ -304,7 +304,5 @@ def print_regressions(run: Run, tolerance: float) -> int:
     if worse:
         figures = sum(len(row.figures()) for row in run.rows)
         chance = comb(2 * run.rounds, run.rounds)
-        print(
-            f"Of {chance} figures without a difference, one is worse in all of {run.rounds} rounds; here are {figures}."
-        )
+        print(f"Of {chance} figures that are alike, one is worse in all of {run.rounds} rounds; there were {figures}.")
     return 1 if worse else 0
