@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 from pipeline.jobs import FAILED, JobError
 from pipeline.jobs.running import Summary, say, spark_for
-from pipeline.taxi.own_broker import environment, own_broker
+from pipeline.taxi.own_broker import own_broker
+from pipeline.taxi.processes import environment
 from pipeline.taxi.revenue import REVENUE
 from pipeline.taxi.topics import fill
 from pipeline.taxi.trips import Trips

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import subprocess
 import sys
@@ -13,15 +12,17 @@ from pathlib import Path
 
 from client import Admin, ClientError
 from pipeline.jobs import JobError
+from pipeline.taxi.processes import environment, running
 
-_ROOT = Path(__file__).resolve().parents[2]
 _STARTED_WITHIN_S = 60
-_STOPPED_WITHIN_S = 30
 
 
 @contextmanager
 def own_broker(directory: Path) -> Iterator[str]:
-    """Yield its bootstrap server when it serves; it is stopped when the `with` ends. Raises `JobError` if it cannot."""
+    """Yield its bootstrap server when it serves; it is stopped when the `with` ends. `directory` is an absolute path.
+
+    Raises `JobError` if it cannot.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         server = f"127.0.0.1:{free.getsockname()[1]}"
@@ -29,24 +30,9 @@ def own_broker(directory: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "broker"]
     command += [part for name, value in properties.items() for part in ("--override", f"{name}={value}")]
     output = directory / "broker.log"
-    with output.open("wb") as log:
-        broker = subprocess.Popen(command, env=environment(), stdout=log, stderr=log)  # noqa: S603 - our own command
-    try:
+    with running(command, output, environment()) as broker:
         asyncio.run(_serves(broker, server, output))
         yield server
-    finally:
-        broker.terminate()
-        try:
-            broker.wait(_STOPPED_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            broker.kill()
-            broker.wait()
-
-
-def environment() -> dict[str, str]:
-    """That of this process, in which another interpreter finds the project."""
-    paths = [str(_ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 async def _serves(broker: subprocess.Popen[bytes], server: str, output: Path) -> None:

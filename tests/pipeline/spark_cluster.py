@@ -15,24 +15,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
 
+from pipeline.taxi.processes import running
 from tests.peers.server import free_port
 
 WORKERS = 2
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Of Java machines that live for a minute at most."""
 
 _SPARK = Path(pyspark.__file__).parent
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
 _PYTHON = b"pyspark.daemon"
 _REGISTERED_WITHIN_S = 120
-_ENDED_WITHIN_S = 30
 
 
 class SparkCluster:
-    """`master`: the URL that a session or spark-submit is given."""
+    """`master`: the URL that a session or spark-submit is given; `workers`: pids of what starts executors."""
 
     def __init__(self, master: str, workers: list[int]) -> None:
         self.master = master
@@ -75,7 +77,7 @@ def spark_cluster(scratch: Path) -> Iterator[SparkCluster]:
         for number in range(WORKERS):
             resources = ["--cores", "1", "--memory", "1g", "--work-dir", str(scratch / f"worker-{number}")]
             worker = ("org.apache.spark.deploy.worker.Worker", *place, *resources, master)
-            workers.append(processes.enter_context(_spark_class(scratch / f"worker-{number}.log", *worker)))
+            workers.append(processes.enter_context(_spark_class(scratch / f"worker-{number}.log", *worker)).pid)
         deadline = time.monotonic() + _REGISTERED_WITHIN_S
         while log.read_text().count("Registering worker") < WORKERS:
             assert time.monotonic() < deadline, log.read_text()
@@ -83,21 +85,9 @@ def spark_cluster(scratch: Path) -> Iterator[SparkCluster]:
         yield SparkCluster(master, workers)
 
 
-@contextmanager
-def _spark_class(log: Path, *arguments: str) -> Iterator[int]:
-    """The pid of a JVM of Spark's."""
-    with log.open("wb") as output:
-        command = [str(_SPARK / "bin" / "spark-class"), *arguments]
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment(), cwd=log.parent)
-    try:
-        yield process.pid
-    finally:
-        process.terminate()
-        try:
-            process.wait(_ENDED_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+def _spark_class(log: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """A JVM of Spark's."""
+    return running([str(_SPARK / "bin" / "spark-class"), *arguments], log, environment())
 
 
 def spark_submit(master: str, *arguments: str) -> list[str]:
@@ -114,5 +104,5 @@ def environment() -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(_SPARK),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they live for a minute
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
     }

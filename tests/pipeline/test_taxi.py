@@ -13,10 +13,9 @@ from pipeline.taxi.example import totals_of
 from pipeline.taxi.revenue import parse, revenue
 from pipeline.taxi.trips import Trips
 from tests.pipeline.frames import frame, record
+from tests.pipeline.spark_cluster import QUICK_START
 
 pytestmark = pytest.mark.spark
-
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # of Java machines that live for seconds
 
 
 def test_the_batch_has_the_generator_s_totals(spark: SparkSession) -> None:
