@@ -1,4 +1,7 @@
-"""An export whose process is killed with -9 in the middle, and run again: each record is in the files once."""
+"""An export whose process is killed with -9 in the middle, and run again: each record is in the files once.
+
+Of a topic it runs in an executor of its own, a Java machine beside the driver's, which is killed first.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,14 +18,16 @@ from pyspark.sql import SparkSession
 
 from broker.storage.log_config import LogConfig
 from pipeline.jobs import run
-from pipeline.taxi.own_broker import environment
+from pipeline.taxi.processes import environment
 from tests.peers import odradek
+from tests.pipeline.spark_cluster import QUICK_START, SparkCluster
 from tests.storage.logs import TOPIC_ID, append, open_log_dir
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 PARTITIONS = 3
 COUNT = 3000
+ONE_EXECUTOR = "local-cluster[1,2,512]"
 _LOOKED_EVERY_S = 0.02
 
 
@@ -39,7 +46,8 @@ def log_dir(tmp_path: Path) -> Path:
 def test_an_export_of_a_log_directory(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     export = ["export", "--log-dir", str(log_dir), "--topic", "t", "--output", str(output)]
-    kill_when_there(export, output / "_staging" / "0")
+    with started([*export, "--master", "local[2]"]) as driver:
+        wait_for(output / "_staging" / "0", driver)
     assert not (output / "_checkpoint" / "commits" / "0").exists()
     assert_whole(spark, export, output)
 
@@ -51,26 +59,39 @@ def test_an_export_of_a_topic(spark: SparkSession, log_dir: Path, tmp_path: Path
     export += ["--option", "maxOffsetsPerTrigger=500"]
     commits = output / "_checkpoint" / "commits"
     try:
-        kill_when_there(export, commits / "1")
+        with started([*export, "--master", ONE_EXECUTOR, "--conf", "spark.executor.memory=512m"]) as driver:
+            cluster = SparkCluster(ONE_EXECUTOR, [driver.pid])
+            wait_for(commits / "0", driver)
+            first = cluster.executors()
+            os.kill(first[0], signal.SIGKILL)
+            wait_for(commits / "2", driver)
+            assert cluster.executors() != first
         assert not (commits / "5").exists()
         assert_whole(spark, export, output)
     finally:
         server.stop()
 
 
-def kill_when_there(job: list[str], sign: Path) -> None:
-    """Run a job as a process of its own, and kill it with all that it has started as soon as there is such a file."""
-    command = [sys.executable, "-m", "pipeline", *job, "--master", "local[2]"]
+@contextmanager
+def started(job: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A job in a process of its own, killed with all that it has started when the `with` ends."""
+    settings = ["--conf", f"spark.driver.extraJavaOptions={QUICK_START}", "--conf", "spark.ui.enabled=false"]
+    command = [sys.executable, "-m", "pipeline", *job, *settings]
     process = subprocess.Popen(command, env=environment(), start_new_session=True)
     try:
-        while not sign.exists():
-            try:
-                raise AssertionError(f"it ended with {process.wait(_LOOKED_EVERY_S)}")
-            except subprocess.TimeoutExpired:
-                continue
+        yield process
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def wait_for(sign: Path, process: subprocess.Popen[bytes]) -> None:
+    """Until there is such a file."""
+    while not sign.exists():
+        try:
+            raise AssertionError(f"it ended with {process.wait(_LOOKED_EVERY_S)}")
+        except subprocess.TimeoutExpired:
+            continue
 
 
 def assert_whole(spark: SparkSession, export: list[str], output: Path) -> None:
