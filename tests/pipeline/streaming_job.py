@@ -32,7 +32,9 @@ def main() -> None:
     parser.add_argument("--master", required=True)
     arguments = parser.parse_args()
     spark = session("streaming job", master=arguments.master, config=_CONFIG)
-    options = {"subscribe": arguments.topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 500}
+    options: dict[str, object] = {"subscribe": arguments.topic, "startingOffsets": "earliest"}
+    if not arguments.drain:
+        options["maxOffsetsPerTrigger"] = 500
     writer = stream(spark, "broker", arguments.bootstrap, **options).writeStream.format("parquet")
     writer = writer.option("path", str(arguments.directory / "out"))
     writer = writer.option("checkpointLocation", str(arguments.directory / "checkpoint"))
