@@ -38,6 +38,10 @@ _TUNING: Final = {
     "kafka.buffer.memory", "kafka.linger.ms", "kafka.retries", "kafka.max.in.flight.requests.per.connection",
     "kafka.max.request.size", "kafka.session.timeout.ms", "kafka.heartbeat.interval.ms",
     "kafka.max.poll.interval.ms", "kafka.connections.max.idle.ms", "kafka.default.api.timeout.ms",
+    "kafka.client.rack", "kafka.client.dns.lookup", "kafka.allow.auto.create.topics", "kafka.group.instance.id",
+    "kafka.group.protocol", "kafka.partition.assignment.strategy", "kafka.metadata.recovery.strategy",
+    "kafka.enable.metrics.push", "kafka.metric.reporters", "kafka.metrics.num.samples",
+    "kafka.metrics.recording.level", "kafka.metrics.sample.window.ms",
     "checkpointlocation",
 }  # fmt: skip
 _CLIENT: Final = {

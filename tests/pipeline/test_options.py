@@ -74,6 +74,11 @@ def test_what_cannot_be_read_is_refused_by_name(options: Mapping[str, str], mess
         batch_read_options(options)
 
 
+@pytest.mark.parametrize("name", ["kafka.client.rack", "kafka.group.id", "kafka.metrics.num.samples"])
+def test_what_tunes_the_connector_alone_changes_nothing(name: str) -> None:
+    assert batch_read_options(READ | {name: "1"}) == batch_read_options(READ)
+
+
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
 def test_a_stream_has_no_end(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name.lower()} is for batches: a stream has no end"):
