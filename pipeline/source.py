@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from client.record import TopicPartition
 from pipeline.offsets import ClusterOffsets, ending_offsets, starting_offsets
 from pipeline.options import ReadOptions, batch_read_options
 from pipeline.partition_reader import read_range, report_data_loss
@@ -45,7 +46,7 @@ class BrokerDataSource(DataSource):
     def streamReader(self, schema: StructType) -> BrokerStreamReader:  # noqa: N802 - Spark's name
         from pipeline.stream import BrokerStreamReader
 
-        return BrokerStreamReader(self.options, columns_of(schema))
+        return BrokerStreamReader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BrokerWriter:
         from pipeline.sink import BrokerWriter
@@ -79,6 +80,10 @@ class BrokerReader(DataSourceReader):
             partitions = offsets.partitions(options.subscription)
             starts = starting_offsets(offsets, options, partitions)
             ends = ending_offsets(offsets, options, partitions)
+        for (topic, index), start in starts.items():
+            end = ends[TopicPartition(topic, index)]
+            if start > end:  # an error whatever failOnDataLoss says, as in a batch of the connector
+                raise ValueError(f"{topic}-{index} was to be read from offset {start} to {end}, which lies before it")
         return plan(options, [OffsetRange(one, starts[one], ends[one]) for one in partitions])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -27,13 +28,14 @@ from pyspark.sql.streaming.datasource import (
     ReadMinRows,
     SupportsTriggerAvailableNow,
 )
+from pyspark.sql.types import StructType
 
 from pipeline.bounds import Numbers, offsets_json, offsets_of
 from pipeline.offsets import ClusterOffsets, starting_offsets
-from pipeline.options import stream_read_options
+from pipeline.options import ReadOptions, stream_read_options
 from pipeline.partition_reader import read_range, report_data_loss
 from pipeline.ranges import OffsetRange, share
-from pipeline.source import RangePartition, plan
+from pipeline.source import RangePartition, columns_of, plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,17 +44,28 @@ Offsets = dict[str, dict[str, int]]
 
 
 class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One query's reader, on the driver; `read` alone runs in tasks, in copies of it."""
+    """One query's reader, on the driver; `read` alone runs in tasks, in copies of it.
 
-    def __init__(self, options: Mapping[str, str], columns: tuple[str, ...]) -> None:
-        self._options = stream_read_options(options)
-        self._columns = columns
+    What is wrong with the options is told by the first question: of an exception in here Spark loses the text.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._given = dict(options)
+        self._schema = schema
         self._offsets: ClusterOffsets | None = None
         self._target: Numbers | None = None  # where a query that reads what is available now ends
         self._triggered_at = time.monotonic()
 
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_offsets": None}  # connections stay on the driver
+
+    @cached_property
+    def _options(self) -> ReadOptions:
+        return stream_read_options(self._given)
+
+    @cached_property
+    def _columns(self) -> tuple[str, ...]:
+        return columns_of(self._schema)
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's names, here and below
         partitions = self._asked().partitions(self._options.subscription)

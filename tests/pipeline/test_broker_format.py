@@ -89,6 +89,13 @@ def test_ranges_of_time(spark: SparkSession, bootstrap: str, mixed_topic: str) -
     assert table(spark, "broker", bootstrap, subscribe=mixed_topic, endingTimestamp=T0 * 2).count() == 2000
 
 
+def test_a_batch_that_ends_before_it_starts(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+    options = {"subscribe": mixed_topic, "startingTimestamp": T0 + 300, "endingTimestamp": T0 + 100}
+    for kind, message in (("broker", "which lies before it"), ("kafka", "greater than the resolved end offset")):
+        with pytest.raises(Exception, match=message):
+            table(spark, kind, bootstrap, **options, failOnDataLoss="false").count()
+
+
 def test_batches_that_the_broker_compressed(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
     topics = [
         make_topic(compression_type=codec, message_timestamp_type="LogAppendTime")

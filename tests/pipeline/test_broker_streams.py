@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 pytest.importorskip("pyspark")
 
+from pipeline.jobs.running import cause_of
 from tests.pipeline.tables import Sent, send, stream
 
 if TYPE_CHECKING:
@@ -104,6 +105,19 @@ def test_deleted_offsets_end_a_query_unless_it_does_not_mind(
         drain(topic)
     assert drain(topic, failOnDataLoss="false") == [50]
     assert numbers() == [*range(10), *range(50, 100)]
+
+
+@pytest.mark.parametrize("kind", ["odradek"])
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [("maxOffsetsPerTrigger", "x", "maxoffsetspertrigger is 'x'"), ("endingOffsets", "latest", "a stream has no end")],
+)
+def test_what_is_wrong_with_an_option_reaches_the_user(
+    drain: Callable[..., list[int]], option: str, value: str, message: str
+) -> None:
+    with pytest.raises(Exception, match=message) as raised:
+        drain("t", **{option: value})
+    assert message in cause_of(raised.value)
 
 
 @pytest.mark.parametrize("kind", ["odradek"])
