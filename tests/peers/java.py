@@ -29,7 +29,8 @@ TRANSACTIONAL_MESSAGE_COPIER = "org.apache.kafka.tools.TransactionalMessageCopie
 API_VERSIONS_COMMAND = "org.apache.kafka.tools.BrokerApiVersionsCommand"
 
 # A tool lives for seconds: the first compiler and the plain collector start it soonest.
-QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+FOR_SECONDS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_START = (*FOR_SECONDS.split(), "-Xshare:auto", "-Xmx256m")
 
 
 def classpath() -> str:

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.peers import apache, connector, odradek, topics
 from tests.peers.availability import unavailable
+from tests.peers.java import FOR_SECONDS
 from tests.peers.server import Server
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     config = {
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": FOR_SECONDS,  # with the second compiler it took twice the processor time
         "spark.local.dir": str(work),
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",

@@ -21,11 +21,10 @@ from pathlib import Path
 import pyspark
 
 from pipeline.taxi.processes import running
+from tests.peers.java import FOR_SECONDS
 from tests.peers.server import free_port
 
 WORKERS = 2
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Of Java machines that live for a minute at most."""
 
 _SPARK = Path(pyspark.__file__).parent
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
@@ -104,5 +103,5 @@ def environment() -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(_SPARK),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
+        "SPARK_DAEMON_JAVA_OPTS": FOR_SECONDS,
     }

@@ -20,7 +20,8 @@ from broker.storage.log_config import LogConfig
 from pipeline.jobs import run
 from pipeline.taxi.processes import environment
 from tests.peers import odradek
-from tests.pipeline.spark_cluster import QUICK_START, SparkCluster
+from tests.peers.java import FOR_SECONDS
+from tests.pipeline.spark_cluster import SparkCluster
 from tests.storage.logs import TOPIC_ID, append, open_log_dir
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -75,7 +76,7 @@ def test_an_export_of_a_topic(spark: SparkSession, log_dir: Path, tmp_path: Path
 @contextmanager
 def started(job: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """A job in a process of its own, killed with all that it has started when the `with` ends."""
-    settings = ["--conf", f"spark.driver.extraJavaOptions={QUICK_START}", "--conf", "spark.ui.enabled=false"]
+    settings = ["--conf", f"spark.driver.extraJavaOptions={FOR_SECONDS}", "--conf", "spark.ui.enabled=false"]
     command = [sys.executable, "-m", "pipeline", *job, *settings]
     process = subprocess.Popen(command, env=environment(), start_new_session=True)
     try:

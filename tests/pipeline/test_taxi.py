@@ -12,8 +12,8 @@ from pipeline.jobs import run
 from pipeline.taxi.example import totals_of
 from pipeline.taxi.revenue import parse, revenue
 from pipeline.taxi.trips import Trips
+from tests.peers.java import FOR_SECONDS
 from tests.pipeline.frames import frame, record
-from tests.pipeline.spark_cluster import QUICK_START
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,7 @@ def test_the_stream_is_killed_and_the_totals_are_the_generator_s(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     line = ["run", "taxi", "--output", str(tmp_path), "--trips", "2000", "--kill-after", "1", "--master", "local[2]"]
-    line += ["--conf", "spark.sql.shuffle.partitions=2", "--conf", f"spark.driver.extraJavaOptions={QUICK_START}"]
+    line += ["--conf", "spark.sql.shuffle.partitions=2", "--conf", f"spark.driver.extraJavaOptions={FOR_SECONDS}"]
     status = run([*line, "--json"])
     printed = capfd.readouterr()
     assert status == 0, printed.err
