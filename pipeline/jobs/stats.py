@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from client.cli.tables import print_json, print_rows
 from client.cli.times import duration_ms, iso
-from pipeline.jobs import JobError, UsageError
+from pipeline.jobs import FAILED, JobError, UsageError
 from pipeline.jobs.arguments import add_source_arguments, add_spark_arguments
 from pipeline.session import check_packages
 
@@ -67,9 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         summary = Summary("stats")
         measured, keys = _measure(spark, arguments)
         windows, skew = window_rows(measured, arguments.window), key_rows(keys)
-        if arguments.log_dir is not None:
-            for row in measured.where("damage is not null").select("damage").limit(100).collect():
-                say(f"the walk through a segment ended early: {row.damage}")
+        damage = [] if arguments.log_dir is None else damage_in(measured)
     if arguments.json:
         print_json({"windows": windows, "keys": skew})
     else:
@@ -82,7 +80,14 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"wrote {path}")
     counts = {name: sum(row[name] for row in windows) for name in ("records", "bytes")}
     summary.tell({"topics": len({row["topic"] for row in windows}), **counts}, as_json=False)
-    return 0
+    for text in damage:
+        say(f"error: {text}")
+    return FAILED if damage else 0
+
+
+def damage_in(batches: DataFrame) -> list[str]:
+    """What is wrong with files, the first hundred of them; `batches` as `stored_batches` gives them."""
+    return [row.damage for row in batches.where("damage is not null").select("damage").limit(100).collect()]
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -3,7 +3,7 @@
 A header tells the batch's size, records, codec and times. Keys, and the size before compression, are inside: they come
 from up to eight batches of every segment, evenly spread, which is enough for shares and ratios to a few hundredths.
 Messages of magic 0 and 1 are passed over. Where a segment is damaged or ends in room to come, its walk ends, and
-`damage` says why, unless it is the active segment's.
+`damage` says why, unless it is the active segment's; a checksum that is wrong is found in batches that are looked into.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from broker.storage.names import LOG_SUFFIX, file_name
 from broker.storage.read_only_files import ReadOnlyFiles
 from pipeline.jobs.shares import shared_out
 from protocol.compression import decompress
-from protocol.records import BATCH_HEADER_SIZE, BatchHeader, iter_records, read_batch_header
+from protocol.records import BATCH_HEADER_SIZE, BatchHeader, crc_is_valid, iter_records, read_batch_header
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,16 +70,20 @@ def batches_of(segments: list[Segment]) -> Iterator[tuple[Any, ...]]:
 def _rows(descriptors: DescriptorCache, segment: Segment) -> Iterator[tuple[Any, ...]]:
     topic, partition, path, size, is_active = segment
     found: list[tuple[StoredBatch, BatchHeader]] = []
-    damage = None
+    damage: list[str] = []
     try:
         found.extend(each for each in scan_headers(descriptors, path, 0, size) if not each[1].is_control)
     except CorruptBatchError as error:
-        damage = None if is_active else str(error)
+        if not is_active:
+            damage.append(f"{error}; what follows in this segment is not counted")
     step = max(len(found) // SAMPLES, 1)
     for number, (batch, header) in enumerate(found):
         inside: tuple[Any, ...] = (None, None, None)
         if number % step == 0 and number // step < SAMPLES:
-            inside = _look_into(descriptors, path, batch)
+            try:
+                inside = _look_into(descriptors, path, batch)
+            except CorruptBatchError as error:
+                damage.append(str(error))
         first = header.max_timestamp if header.has_delete_horizon else header.base_timestamp
         yield (
             topic,
@@ -93,18 +97,20 @@ def _rows(descriptors: DescriptorCache, segment: Segment) -> Iterator[tuple[Any,
             *inside,
             None,
         )
-    if damage is not None:
-        yield (topic, partition, -1, 0, 0, None, None, None, None, None, None, damage)
+    for text in damage:
+        yield (topic, partition, -1, 0, 0, None, None, None, None, None, None, text)
 
 
 def _look_into(descriptors: DescriptorCache, path: str, batch: StoredBatch) -> tuple[int, int, list[bytes | None]]:
-    """Bytes of the records before and after compression, and their keys."""
+    """Bytes of the records before and after compression, and their keys. Raises CorruptBatchError."""
     descriptor = descriptors.pin(path)
     try:
         data = descriptors.files.pread(descriptor.number, batch.size, batch.position)
     finally:
         descriptors.unpin(descriptor)
     header = read_batch_header(data)
+    if not crc_is_valid(data, 0, header):
+        raise CorruptBatchError(path, batch.position, "the checksum is wrong")
     stored = len(data) - BATCH_HEADER_SIZE
     raw = len(decompress(header.codec, data[BATCH_HEADER_SIZE:])) if header.codec else stored
     return raw, stored, [record.key for record in iter_records(data, 0, header)]

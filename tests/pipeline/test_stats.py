@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from broker.storage import open_log_dir
+from pipeline.jobs import FAILED, run
 from pipeline.jobs.stats import key_row, key_rows, measured_records, window_row, window_rows
 from pipeline.jobs.stats_plots import write_report
 from pipeline.jobs.stored_batches import SCHEMA, stored_batches
@@ -101,3 +103,17 @@ def test_a_batch_without_a_time_does_not_make_others_late(spark: SparkSession) -
     row = ("t", 0, 0, 1, 10, "none", -1, -1, None, None, None, None)
     rows = window_rows(spark.createDataFrame([row], SCHEMA), HOUR)
     assert [(each["window"], each["lateness_max_ms"]) for each in rows] == [("-", 0)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("spoiled_byte", "reason"), [(100, "the checksum is wrong"), (16, "magic 3 is unknown")])
+def test_damage_is_named_and_makes_it_fail(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoiled_byte: int, reason: str
+) -> None:
+    shutil.copytree(GOLDEN / "rolled-0", tmp_path / "rolled-0")
+    segment = tmp_path / "rolled-0" / "00000000000000000000.log"
+    spoiled = bytearray(segment.read_bytes())
+    spoiled[spoiled_byte] ^= 1
+    segment.write_bytes(spoiled)
+    assert run(["stats", "--log-dir", str(tmp_path)]) == FAILED
+    assert f"error: {segment} at position 0: {reason}" in capsys.readouterr().err
