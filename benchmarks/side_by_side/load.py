@@ -47,7 +47,7 @@ _NOT_YET = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR,
 }  # fmt: skip
-_ATTEMPTS = 100
+_ATTEMPTS = 600  # a minute: Kafka deletes thousands of partitions before it leads the next
 TIMESTAMP = 1_700_000_000_000
 """Of the first record of a batch; the others follow by a millisecond each."""
 
@@ -138,7 +138,7 @@ class Asker:
             if not errors <= _NOT_YET:
                 break
             time.sleep(0.1)
-        raise RuntimeError(f"the broker answers with errors {errors}")
+        raise RuntimeError(f"the broker at {self._connection.getpeername()} answers with errors {errors}")
 
 
 def _errors(answer: Any) -> set[int]:
