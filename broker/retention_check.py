@@ -33,7 +33,7 @@ from protocol.errors import KafkaError
 
 _LOG = EventLogger(__name__)
 
-_ROLLS = 32  # at a time; appends to other logs that need the writer thread come between
+_ROLLS = 32  # at a time; appends to other logs that need a writer thread come between
 
 
 class Expired(NamedTuple):

@@ -112,6 +112,20 @@ async def test_appends_go_on_waiting_for_what_nobody_waits_for_any_more(log_dir:
     assert (await future).base_offset == 0
 
 
+async def test_a_log_keeps_to_its_writer_while_another_is_free(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads)
+    go_on = Event()
+
+    held_up = appending.appender.run_between_appends(go_on.wait)
+    futures = [appending.append(value) for value in (LARGE, b"b")]
+    await threads.least_busy_writer().run(int)  # a writer that has nothing to do, and might have taken them
+    assert appending.log.log_end_offset == 0
+    go_on.set()
+    await asyncio.gather(held_up, *futures)
+
+    assert values_of(appending.log) == [LARGE, b"b"]
+
+
 async def test_a_refused_small_append_raises_and_tells_nothing(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads, max_message_bytes=100)
 

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from threading import Event
+from typing import Any
+
+import pytest
+
+from broker.replication.disk_threads import DiskThreads
+from broker.replication.writer_thread import WriterThread
+
+
+@pytest.fixture
+async def writer() -> AsyncIterator[WriterThread]:
+    made = WriterThread(asyncio.get_running_loop(), "writer")
+    yield made
+    await made.close()
+
+
+async def test_work_is_done_in_order_and_its_end_told_in_order(writer: WriterThread) -> None:
+    done: list[int] = []
+    told: list[int] = []
+    for number in range(100):
+        writer.submit(partial(done.append, number), lambda *_, number=number: told.append(number))
+    assert writer.waiting == 100
+
+    await writer.run(int)
+
+    assert done == told == list(range(100))
+    assert writer.waiting == 0
+
+
+async def test_what_goes_wrong_is_told_and_the_thread_goes_on(writer: WriterThread) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await writer.run(lambda: 1 // 0)
+
+    assert await writer.run(lambda: 1) == 1
+
+
+async def test_a_listener_that_fails_keeps_nobody_from_being_told(writer: WriterThread) -> None:
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+
+    def fail(result: int, _: object) -> None:
+        raise RuntimeError(f"told of {result}")
+
+    writer.submit(int, fail)
+
+    assert await writer.run(lambda: 1) == 1
+    assert isinstance(complaints[0]["exception"], RuntimeError)
+
+
+async def test_a_buffer_is_free_when_the_end_has_been_told(writer: WriterThread) -> None:
+    buffer = bytearray(8)
+    await writer.run(partial(len, memoryview(buffer)))
+    await writer.run(int)
+
+    buffer.append(0)  # a BufferError while anybody views it
+
+
+async def test_work_that_nobody_waits_for_any_more_is_done(writer: WriterThread) -> None:
+    go_on = Event()
+    waiting = asyncio.ensure_future(writer.run(go_on.wait))
+    done: list[int] = []
+    writer.submit(partial(done.append, 1), lambda *_: None)
+    await asyncio.sleep(0)
+
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    go_on.set()
+    await writer.close()
+
+    assert done == [1]
+
+
+async def test_a_writer_that_is_held_up_holds_up_no_other(threads: DiskThreads) -> None:
+    go_on = Event()
+    busy = threads.least_busy_writer()
+    held_up = asyncio.ensure_future(busy.run(go_on.wait))
+    await asyncio.sleep(0)
+
+    assert await threads.least_busy_writer().run(lambda: 1) == 1
+
+    assert not held_up.done()
+    go_on.set()
+    assert await held_up
