@@ -22,6 +22,7 @@ COMPILED = [
     "broker/server/connection.py",
     "broker/server/dispatch.py",
     "broker/server/flow_control.py",
+    "broker/server/routes.py",
     "broker/storage/descriptors.py",
     "broker/storage/known_positions.py",
     "broker/storage/log.py",
