@@ -57,7 +57,7 @@ def test_an_export_of_a_topic(spark: SparkSession, log_dir: Path, tmp_path: Path
     server = odradek.prepare(tmp_path).start()
     output = tmp_path / "out"
     export = ["export", "--bootstrap-server", server.bootstrap, "--topic", "t", "--output", str(output)]
-    export += ["--option", "maxOffsetsPerTrigger=500"]
+    export += ["--option", "maxOffsetsPerTrigger=1000"]
     commits = output / "_checkpoint" / "commits"
     try:
         with started([*export, "--master", ONE_EXECUTOR, "--conf", "spark.executor.memory=512m"]) as driver:
@@ -65,9 +65,9 @@ def test_an_export_of_a_topic(spark: SparkSession, log_dir: Path, tmp_path: Path
             wait_for(commits / "0", driver)
             first = cluster.executors()
             os.kill(first[0], signal.SIGKILL)
-            wait_for(commits / "2", driver)
+            wait_for(commits / "1", driver)
             assert cluster.executors() != first
-        assert not (commits / "5").exists()
+        assert not (commits / "2").exists()
         assert_whole(spark, export, output)
     finally:
         server.stop()
