@@ -9,7 +9,7 @@ python -m broker verify DIR [--json]                                every checks
 | exit status | inspect | verify |
 |---|---|---|
 | 0 | it could be looked at | nothing is wrong |
-| 1 | it cannot be read | something is wrong, or cannot be read |
+| 1 | it cannot be read, or is no log directory | something is wrong, cannot be read, or is no log directory |
 | 2 | the command line is wrong | the same |
 | 141 | whoever read the output has had enough (`| head`) | the same |
 """

@@ -6,6 +6,7 @@ of one partition (`segments_outcome`).
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 
 from broker.inspection.batch_check import BatchCheck, SegmentIndexChecks
@@ -20,6 +21,7 @@ from broker.storage.files import Files
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.names import (
     LOG_SUFFIX,
+    META_PROPERTIES,
     OFFSET_INDEX_SUFFIX,
     RAFT_METADATA,
     SEGMENT_SUFFIXES,
@@ -175,12 +177,21 @@ class PartitionCheck:
 
 
 def partitions_of(files: Files, directory: str) -> list[PartitionFiles]:
-    """The partitions in the log directory, by name. Raises `OSError` if it cannot be read."""
-    return [
+    """The partitions in the log directory, by name. Raises `OSError` if it cannot be read, or is none."""
+    entries = sorted(files.scan(directory))
+    found = [
         PartitionFiles(files, directory, entry.name, key)
-        for entry in sorted(files.scan(directory))
+        for entry in entries
         if entry.is_directory and (key := _partition_of(entry.name)) is not None
     ]
+    if not found and all(entry.name != META_PROPERTIES for entry in entries):
+        raise no_log_directory(directory)
+    return found
+
+
+def no_log_directory(path: str) -> OSError:
+    """The error for a directory that holds nothing of a broker: most often it is a partition's, or the one above."""
+    return FileNotFoundError(errno.ENOENT, f"no log directory, it has neither {META_PROPERTIES} nor a partition", path)
 
 
 def _partition_of(name: str) -> Partition | None:

@@ -11,6 +11,7 @@ from typing import TextIO
 import msgspec
 
 from broker.inspection.findings import Findings, collected
+from broker.inspection.partition_check import no_log_directory
 from broker.inspection.samples import Samples
 from broker.inspection.text import print_table, size_text, time_text
 from broker.storage import StoredLogDir, StoredPartition, open_log_dir
@@ -58,8 +59,10 @@ class DirectorySummary(msgspec.Struct, kw_only=True):
 
 
 def summarize(path: str) -> DirectorySummary:
-    """Look at the directory; raises as `open_log_dir`."""
+    """Look at the directory. Raises as `open_log_dir`, and `OSError` if it is no log directory."""
     with collected() as findings, open_log_dir(path) as log_dir:
+        if log_dir.meta is None and not log_dir.partitions:
+            raise no_log_directory(path)
         partitions = [_partition(partition, findings) for partition in log_dir.partitions.values()]
         committed = _committed(log_dir, findings)
         told = {line for partition in partitions for line in partition.findings}

@@ -135,6 +135,8 @@ def test_a_reader_that_has_had_enough_ends_it_silently(golden: Path, command: li
 def test_what_cannot_be_looked_at_is_an_error(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert inspect([str(golden / "nowhere")]) == 1
     assert capsys.readouterr().err == f"odradek: {golden}/nowhere: No such file or directory\n"
+    assert inspect([str(golden / "codec-none-0")]) == 1
+    assert "codec-none-0: no log directory" in capsys.readouterr().err
     assert inspect([str(golden), "nobody-0"]) == 1
     assert "there is no nobody-0" in capsys.readouterr().err
     log = golden / "codec-none-0" / f"{0:020d}.log"

@@ -293,6 +293,11 @@ def test_the_exit_status_says_whether_something_is_wrong(golden: Path, capsys: p
 def test_what_cannot_be_read_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify([str(tmp_path / "nowhere")]) == 1
     assert "nowhere" in capsys.readouterr().err
+    (tmp_path / "notes.txt").touch()
+    assert verify([str(tmp_path)]) == 1, "nothing was verified"
+    assert f"{tmp_path}: no log directory" in capsys.readouterr().err
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    assert verify([str(tmp_path)]) == 0, "of a broker without topics"
     with pytest.raises(SystemExit) as exited:
         verify([])
     assert exited.value.code == 2
