@@ -99,7 +99,7 @@ bench-quick: $(VENV)/.bench ## A few kinds of it in two minutes; writes nothing
 compare: $(VENV)/.bench ## This tree beside an earlier commit: is anything slower? (COMMIT=HEAD~1)
 	$(BIN)/python -m benchmarks.side_by_side --against $(COMMIT) $(GROUPS) $(BENCH_ARGS)
 
-compile: $(VENV)/.everything uncompile ## Compile the hottest modules in place: a third less processor time a request (needs a C compiler)
+compile: $(VENV)/.everything uncompile ## Compile the hottest modules in place: what a wheel is (needs a C compiler)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77'
 	ODRADEK_COMPILE=1 $(BIN)/python setup.py --quiet build_ext --inplace
 
@@ -110,7 +110,7 @@ test-compiled: compile ## The suite on compiled modules, which are removed when 
 # A compiled module hides its Python file, whatever is changed in there.
 uncompile: ## Run the Python files again
 	@find broker protocol -name '*.so' -delete
-	@rm -f *__mypyc.*.so
+	@rm -rf *__mypyc.*.so build
 
 clean: uncompile ## Remove what the other targets made, apart from the broker's log
 	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist *.egg-info

@@ -1,13 +1,10 @@
 """What pyproject.toml cannot say: which modules become C extensions, if ODRADEK_COMPILE=1 asks for that.
 
-    ODRADEK_COMPILE=1 pip install .
-
-needs a C compiler. Without the variable nothing is compiled, and the package runs on any platform.
+`build_backend` asks when pip builds a wheel, `make compile` asks in a checkout. Without the variable nothing is
+compiled, and the package runs on any platform.
 """
 
 import os
-import tomllib
-from pathlib import Path
 
 from setuptools import setup
 
@@ -39,20 +36,9 @@ COMPILED = [
     "protocol/header.py",
 ]
 
+if os.environ.get("ODRADEK_COMPILE") == "1":
+    from mypyc.build import mypycify
 
-def needed_to_compile() -> list[str]:
-    """The compiler, in the release that checks the types, and what the modules import: it looks at types there, too."""
-    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    [mypyc] = [each for each in project["optional-dependencies"]["dev"] if each.startswith("mypy==")]
-    return [mypyc, *project["dependencies"]]
-
-
-if os.environ.get("ODRADEK_COMPILE") != "1":
-    setup()
+    setup(ext_modules=mypycify(COMPILED, opt_level="3"))
 else:
-    try:
-        from mypyc.build import mypycify
-    except ImportError:  # pip asks what is needed, and comes back with it
-        setup(setup_requires=needed_to_compile())
-    else:
-        setup(ext_modules=mypycify(COMPILED, opt_level="3"))
+    setup()

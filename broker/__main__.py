@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn
 
+from broker import build
 from broker.broker import READ_ONLY, Broker
 from broker.config import BrokerConfig, ConfigError
 from broker.event_log import EventLogger, configure
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(help_text())
         return 0
     if options.version:
-        print(f"odradek {_version()}")
+        print(f"odradek {build.version()} ({'compiled' if build.is_compiled() else 'plain Python'})")
         return 0
     try:
         overrides = dict(options.override) | (READ_ONLY if options.read_only else {})
@@ -79,6 +80,7 @@ async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
         await asyncio.wait({starting})
     else:
         starting.result()
+        _LOG.info("started", compiled=build.is_compiled())
         # What is alive now stays: the collector need not look at it again. Embedded brokers end sooner.
         gc.freeze()
         gc.enable()
@@ -117,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         "--read-only", action="store_true", help="serve a log directory as it is, and change nothing in it"
     )
     parser.add_argument("--help-config", action="store_true", help="print every property and what it means")
-    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--version", action="store_true", help="print the version, and whether it is compiled")
     return parser
 
 
@@ -126,15 +128,6 @@ def _assignment(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.strip(), value.strip()
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("odradek")
-    except PackageNotFoundError:  # run from the source tree
-        return "(not installed)"
 
 
 def _fail(problems: list[str]) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
+import venv
 import zipfile
 from pathlib import Path
 
@@ -15,35 +17,54 @@ from tests.peers.availability import unavailable
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocol", "broker", "client", "pipeline")
+BUILT_BY = ("pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    return build(tmp_path_factory)
+    return build(tmp_path_factory, ODRADEK_COMPILE="0")
 
 
 def build(tmp_path_factory: pytest.TempPathFactory, **environment: str) -> zipfile.ZipFile:
     directory = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(directory)]
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    ).stdout
-    source = tmp_path_factory.mktemp("source")  # a build leaves traces in its source
-    for name in filter(None, listed.split("\0")):
-        if name.startswith((*(f"{package}/" for package in PACKAGES), "pyproject", "setup.py", "README", "LICENSE")):
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((REPOSITORY / name).read_bytes())
-    built = subprocess.run(
-        [*command, str(source)],
-        capture_output=True, text=True, timeout=600, check=False, env=os.environ | environment,
-    )  # fmt: skip
-    if built.returncode:
-        unavailable(f"the wheel could not be built: {built.stderr.strip()[-1000:]}")
+    pip(
+        *("wheel", "--no-deps", "--wheel-dir", str(directory), str(copy_of_the_source(tmp_path_factory))),
+        environment=environment,
+    )
     return zipfile.ZipFile(next(directory.glob("*.whl")))
 
 
-def test_the_wheel_runs_on_any_platform(wheel: zipfile.ZipFile) -> None:
-    assert Path(str(wheel.filename)).name.endswith("-py3-none-any.whl")
+def copy_of_the_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build leaves traces in its source, so it gets one of its own."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
+    source = tmp_path_factory.mktemp("source")
+    for name in filter(None, listed.split("\0")):
+        if name.startswith((*(f"{package}/" for package in PACKAGES), *BUILT_BY, "README", "LICENSE")):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((REPOSITORY / name).read_bytes())
+    return source
+
+
+def pip(*arguments: str, environment: dict[str, str], python: str = sys.executable) -> str:
+    """What it says; it asks a registry for what a build needs."""
+    inherited = {name: value for name, value in os.environ.items() if name != "ODRADEK_COMPILE"}
+    done = subprocess.run(
+        [python, "-m", "pip", *arguments],
+        capture_output=True, text=True, timeout=600, check=False, env=inherited | environment,
+    )  # fmt: skip
+    if done.returncode:
+        unavailable(f"pip failed: {done.stderr.strip()[-1000:]}")
+    return done.stdout
+
+
+def name_of(wheel: zipfile.ZipFile) -> str:
+    return Path(str(wheel.filename)).name
+
+
+def test_a_plain_wheel_runs_on_any_platform(wheel: zipfile.ZipFile) -> None:
+    assert name_of(wheel).endswith("-py3-none-any.whl")
 
 
 def test_every_module_is_in_it_and_no_test(wheel: zipfile.ZipFile) -> None:
@@ -63,31 +84,69 @@ def test_the_console_script_of_the_wheel_works(wheel: zipfile.ZipFile, tmp_path:
     install(wheel, tmp_path)
     segment = next((REPOSITORY / "tests" / "storage" / "golden_dirs").glob("*/*.log"))
 
-    def odradek(*arguments: str) -> str:
-        done = subprocess.run(
-            [tmp_path / "bin" / "odradek", *arguments],
-            capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    odradek = str(tmp_path / "bin" / "odradek")
 
-    assert odradek("topics", "--help").startswith("usage: odradek topics ")
-    assert odradek("dump-log", "--files", str(segment)).startswith(f"Dumping {segment}\n")
+    assert run(tmp_path, odradek, "topics", "--help").startswith("usage: odradek topics ")
+    assert run(tmp_path, odradek, "dump-log", "--files", str(segment)).startswith(f"Dumping {segment}\n")
 
 
 @pytest.mark.timeout(660)  # the compiler is fetched, and takes a minute
-def test_the_hottest_modules_are_compiled_on_demand(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
-    compiled = build(tmp_path_factory, ODRADEK_COMPILE="1")
-    assert not Path(str(compiled.filename)).name.endswith("-any.whl")
+def test_the_hottest_modules_of_a_wheel_are_compiled(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    """Without being asked for: ODRADEK_COMPILE=1 would only make a failure an error."""
+    if shutil.which("cc") is None:
+        unavailable("there is no C compiler")
+    compiled = build(tmp_path_factory)
+    assert not name_of(compiled).endswith("-any.whl")
     install(compiled, tmp_path)
     program = "import broker.broker, broker.storage.log as log; print(log.__file__)"
+    where = Path(run(tmp_path, sys.executable, "-c", program).strip())
+    assert where.suffix == ".so"
+    assert where.is_relative_to(tmp_path)
+    assert run(tmp_path, sys.executable, "-m", "broker", "--version").endswith(" (compiled)\n")
+
+
+def test_without_a_compiler_a_wheel_is_plain(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    plain = build(tmp_path_factory, CC="/nowhere/cc")
+    assert name_of(plain).endswith("-py3-none-any.whl")
+    install(plain, tmp_path)
+    assert run(tmp_path, sys.executable, "-m", "broker", "--version").endswith(" (plain Python)\n")
+
+
+FAILS_TO_COMPILE = """
+import os, sys, build_backend
+def build_wheel(*_):
+    return sys.exit("error: command 'cc' failed") if os.environ.get("ODRADEK_COMPILE") else "plain.whl"
+build_backend.build_meta.build_wheel = build_wheel
+print(build_backend.build_wheel("."))
+"""
+
+
+@pytest.mark.parametrize(("asked", "printed"), [({}, "plain.whl\n"), ({"ODRADEK_COMPILE": "1"}, "")])
+def test_who_asks_for_a_compiled_wheel_gets_no_other(asked: dict[str, str], printed: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
+        [sys.executable, "-c", FAILS_TO_COMPILE],
+        capture_output=True, text=True, timeout=60, check=False, cwd=REPOSITORY,
+        env={"PATH": os.environ["PATH"]} | asked,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (int(not printed), printed)
+    assert "error: command 'cc' failed" in done.stderr
+
+
+def test_an_editable_install_stays_plain(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    source = copy_of_the_source(tmp_path_factory)
+    venv.create(tmp_path, with_pip=True)
+    pip("install", "--no-deps", "--editable", str(source), environment={}, python=str(tmp_path / "bin" / "python"))
+    assert not list(source.rglob("*.so"))
+
+
+def run(directory: Path, *command: str) -> str:
+    """What a command prints with what was installed in `directory`."""
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, cwd=directory,
+        env={"PYTHONPATH": str(directory)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.strip()).suffix == ".so"
-    assert Path(done.stdout.strip()).is_relative_to(tmp_path)
+    return done.stdout
 
 
 def install(wheel: zipfile.ZipFile, target: Path) -> None:

@@ -27,7 +27,7 @@ from tests.peers.java import KAFKA_VERSION
 
 RESULTS = "RESULTS.md"
 COMPILED = ", compiled"
-"""What the groups' names end with when the broker that was measured had compiled modules (`make compile`)."""
+"""What the groups' names end with when the broker that was measured was compiled, as wheels are and no checkout is."""
 NUMBERS = "results.json"
 
 _ROOT = Path(__file__).parents[2]
@@ -171,6 +171,7 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
     yield "process, from /proc. [docs/performance.md](../docs/performance.md) says where the time goes. Prepared"
     yield "requests come from a generator in C ([load.c](side_by_side/load.c)): one costs it about a microsecond, a"
     yield "twentieth of what a broker spends, so that it is neither the limit nor, on few cores, the broker's rival."
+    yield "Odradek ran as plain Python, as in a checkout, but where a title or a row says that it was compiled."
     yield ""
     yield "| | |"
     yield "|---|---|"
@@ -204,7 +205,7 @@ def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
 
 def _title(group: str) -> str:
     plain = group.removesuffix(COMPILED)
-    return _TITLES[plain] + (" (hottest modules compiled, see `make compile`)" if plain != group else "")
+    return _TITLES[plain] + (" (hottest modules compiled, as `pip install .` does)" if plain != group else "")
 
 
 def summary(rows: Iterable[Row]) -> Iterator[str]:

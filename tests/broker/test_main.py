@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 import signal
 import socket
@@ -131,7 +132,7 @@ def test_help_and_version() -> None:
 
     version = run("--version")
     assert version.returncode == 0
-    assert version.stdout.startswith("odradek ")
+    assert re.fullmatch(r"odradek \S+ \((compiled|plain Python)\)\n", version.stdout)
 
 
 async def test_a_failing_disk_ends_it_and_what_was_acknowledged_is_there_again(server: Server) -> None:
