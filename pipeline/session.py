@@ -2,7 +2,7 @@
 
 ```
 session() ── under spark-submit ──► what spark-submit was told: master, addresses, jars
-          └─ else ───────────────► a local master, bound to loopback, without a web page
+          └─ else ───────────────► a local master, bound to loopback, without a web page; workers by Unix sockets
           both ──────────────────► UTC, the Python that runs here for the workers, register()
 ```
 
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.worker_interpreter import worker_interpreter
+from pipeline.worker_sockets import socket_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +81,7 @@ def session(
     if master is not None:
         settings["spark.master"] = master
     if master is not None and master.startswith("local"):
-        settings |= _ON_ONE_MACHINE
+        settings |= _ON_ONE_MACHINE | socket_settings()
     if jars:
         settings["spark.jars"] = ",".join(jars)
     builder = SparkSession.builder.appName(app_name)

@@ -17,10 +17,11 @@ import os
 import shlex
 import sys
 import sysconfig
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+from pipeline.session_directory import session_directory
 
 # A shell and not Python, because it costs 1 ms. Spark names the program, and leaves no place for arguments of ours.
 _SCRIPT: Final = """#!/bin/sh
@@ -55,14 +56,8 @@ def _is_in_site_packages(package: str) -> bool:
 
 
 @functools.cache
-def _directory() -> tempfile.TemporaryDirectory[str]:
-    """A directory that goes when this process ends, and after its Java."""
-    return tempfile.TemporaryDirectory(prefix="odradek-workers-", ignore_cleanup_errors=True)
-
-
-@functools.cache
 def _script(interpreter: str) -> str:
-    script = Path(_directory().name, "python")
+    script = session_directory() / "python"
     script.write_text(_SCRIPT.format(interpreter=shlex.quote(interpreter)))
     script.chmod(0o700)
     return str(script)
