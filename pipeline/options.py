@@ -23,11 +23,11 @@ from pipeline.bounds import EARLIEST, LATEST, Bound, read_bound, read_partitions
 Strategy = Literal["error", "latest"]
 
 _SUBSCRIPTIONS: Final = ("subscribe", "subscribepattern", "assign")
+_OF_TRIGGERS: Final = {"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"}
 _READ: Final = {
     *_SUBSCRIPTIONS, "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp", "endingoffsetsbytimestamp",
-    "startingtimestamp", "endingtimestamp", "startingoffsetsbytimestampstrategy", "maxoffsetspertrigger",
-    "minoffsetspertrigger", "maxtriggerdelay", "minpartitions", "maxrecordsperpartition", "failondataloss",
-    "includeheaders", "isolation.level",
+    "startingtimestamp", "endingtimestamp", "startingoffsetsbytimestampstrategy", *_OF_TRIGGERS, "minpartitions",
+    "maxrecordsperpartition", "failondataloss", "includeheaders", "isolation.level",
 }  # fmt: skip
 _WRITTEN: Final = {"topic"}
 # Without effect: they tune the consumers of the connector, name its groups, or say what cannot be told in the result.
@@ -133,8 +133,8 @@ class WriteOptions(NamedTuple):
 
 
 def batch_read_options(given: Mapping[str, str]) -> ReadOptions:
-    """The options of `spark.read`. Raises ValueError that names the option."""
-    options = _known(given)
+    """The options of `spark.read`, which has no triggers. Raises ValueError that names the option."""
+    options = {name: value for name, value in _known(given).items() if name not in _OF_TRIGGERS}
     read = _read_options(options, EARLIEST)
     _not_at(read.start, LATEST, "startingOffsets", "latest")
     _not_at(read.end, EARLIEST, "endingOffsets", "earliest")

@@ -85,6 +85,13 @@ def test_a_stream_has_no_end(name: str) -> None:
         stream_read_options(READ | {name: "1"})
 
 
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"])
+def test_a_batch_has_no_triggers_so_what_is_said_of_them_is_not_looked_at(name: str) -> None:
+    assert batch_read_options(READ | {name: "no number"}) == batch_read_options(READ)
+    with pytest.raises(ValueError, match=f"(?i){name} is 'no number'"):
+        stream_read_options(READ | {name: "no number"})
+
+
 def test_fewer_offsets_than_the_least_are_refused() -> None:
     with pytest.raises(ValueError, match="minOffsetsPerTrigger 6 is above maxOffsetsPerTrigger 5"):
         stream_read_options(READ | {"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "6"})
