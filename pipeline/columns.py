@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from pipeline.arrow_values import binary_scalar, boolean_array, number_array
 from pipeline.record_fields import HeaderPlaces, Places, RecordFields
 from pipeline.schema import ARROW_TYPES, CORRUPT_RECORD, HEADER_TYPE, HEADERS, HEADERS_TYPE, arrow_schema
 from pipeline.varints import Ints
@@ -31,8 +32,8 @@ def record_columns(
     """The columns named, of all records or of those `chosen` by number."""
     rows = np.arange(len(fields.offset)) if chosen is None else chosen
     makers: dict[str, _Column] = _COLUMNS | {
-        "topic": lambda _, rows: pa.repeat(pa.scalar(topic, pa.string()), len(rows)),
-        "partition": lambda _, rows: pa.array(np.full(len(rows), partition, dtype=np.int32)),
+        "topic": lambda _, rows: pa.repeat(binary_scalar(topic.encode()).cast(pa.string()), len(rows)),
+        "partition": lambda _, rows: number_array(np.full(len(rows), partition, dtype=np.int32)),
     }
     return pa.RecordBatch.from_arrays([makers[name](fields, rows) for name in names], schema=arrow_schema(names))
 
@@ -45,14 +46,12 @@ def _taken(data: bytes, places: Places, rows: Ints) -> Any:
     bounds[1::2] = places.start + np.maximum(places.length, 0)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
     every_second = pa.Array.from_buffers(pa.binary(), max(2 * count - 1, 0), buffers)
-    is_null = places.length[rows] < 0
-    return every_second.take(pa.array(2 * rows, mask=is_null if is_null.any() else None))
+    return every_second.take(number_array(2 * rows, places.length[rows] < 0))
 
 
 def _timestamps(fields: RecordFields, rows: Ints) -> Any:
     timestamp = fields.timestamp[rows]
-    too_far = np.abs(timestamp) > _LARGEST_MS
-    microseconds = pa.array(timestamp * 1000, mask=too_far if too_far.any() else None)
+    microseconds = number_array(timestamp * 1000, np.abs(timestamp) > _LARGEST_MS)
     return microseconds.view(ARROW_TYPES["timestamp"])
 
 
@@ -67,7 +66,7 @@ def _headers(fields: RecordFields, rows: Ints) -> Any:
     structs = pa.StructArray.from_arrays([keys, values], fields=list(HEADER_TYPE))
     bounds = np.zeros(len(rows) + 1, dtype=np.int32)
     np.cumsum(counts, out=bounds[1:])
-    return pa.ListArray.from_arrays(pa.array(bounds), structs, type=HEADERS_TYPE, mask=pa.array(counts == 0))
+    return pa.ListArray.from_arrays(number_array(bounds), structs, type=HEADERS_TYPE, mask=boolean_array(counts == 0))
 
 
 def _entries_of(headers: HeaderPlaces, rows: Ints) -> Ints:
@@ -90,9 +89,9 @@ def _texts(keys: Any) -> Any:
 _COLUMNS: Final[dict[str, _Column]] = {
     "key": lambda fields, rows: _taken(fields.data, fields.key, rows),
     "value": lambda fields, rows: _taken(fields.data, fields.value, rows),
-    "offset": lambda fields, rows: pa.array(fields.offset[rows]),
+    "offset": lambda fields, rows: number_array(fields.offset[rows]),
     "timestamp": _timestamps,
-    "timestampType": lambda fields, rows: pa.array(fields.timestamp_type[rows].astype(np.int32)),
+    "timestampType": lambda fields, rows: number_array(fields.timestamp_type[rows].astype(np.int32)),
     HEADERS: _headers,
     CORRUPT_RECORD: lambda _, rows: pa.nulls(len(rows), pa.string()),
 }

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import astuple
 
+from pipeline.arrow_values import binary_scalar, number_scalar, numbers_of
 from pipeline.varints import Ints, varint_bytes, varint_sizes
 from protocol.batch_header import HEADER, MAGIC
 from protocol.compression import compress
@@ -26,6 +27,7 @@ from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Codec
 
 _NO_LEADER_EPOCH: Final = -1
 _ATTRIBUTES_SIZE: Final = 1
+_EMPTY: Final = binary_scalar(b"")
 
 
 def encode_batch(
@@ -97,8 +99,8 @@ def _records(keys: Any, values: Any, headers: Any, timestamps: Ints) -> Any:
 def _header_bytes(headers: Any, count: int) -> Any:
     """The headers of each record with their number, encoded."""
     if headers is None:
-        return pa.repeat(pa.scalar(b"\0"), count)
-    counts = pc.fill_null(pc.list_value_length(headers), 0).to_numpy().astype(np.int64)
+        return pa.repeat(binary_scalar(b"\0"), count)
+    counts = numbers_of(pc.fill_null(pc.list_value_length(headers), number_scalar(0))).astype(np.int64)
     entries = headers.flatten()
     keys, values = entries.field("key").cast(pa.binary()), entries.field("value").cast(pa.binary())
     if keys.null_count:
@@ -112,7 +114,7 @@ def _header_bytes(headers: Any, count: int) -> Any:
 
 def _lengths(column: Any) -> Ints:
     """Bytes of each element, -1 for null."""
-    lengths: Ints = pc.fill_null(pc.binary_length(column), -1).to_numpy().astype(np.int64)
+    lengths: Ints = numbers_of(pc.fill_null(pc.binary_length(column), number_scalar(-1))).astype(np.int64)
     return lengths
 
 
@@ -121,7 +123,7 @@ def _field_sizes(lengths: Ints) -> Ints:
 
 
 def _filled(column: Any) -> Any:
-    return column.fill_null(b"") if column.null_count else column
+    return column.fill_null(_EMPTY) if column.null_count else column
 
 
 def _varints(*numbers: Ints) -> Any:
@@ -131,4 +133,4 @@ def _varints(*numbers: Ints) -> Any:
 
 
 def _joined(*parts: Any) -> Any:
-    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
+    return pc.binary_join_element_wise(*parts, _EMPTY)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.arrow_values import numbers_of
+
 if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Words = npt.NDArray[np.uint32]
@@ -36,7 +38,7 @@ def murmur2(keys: Any) -> Words:
     starts = bounds[:-1].astype(np.int64)
     lengths = np.diff(bounds).astype(np.int64)
     if keys.null_count:
-        lengths[np.asarray(keys.is_null())] = 0
+        lengths[numbers_of(keys.is_null())] = 0
     hashes = _SEED ^ lengths.astype(np.uint32)
     longest_first = np.argsort(-lengths, kind="stable")
     words = lengths[longest_first] >> 2

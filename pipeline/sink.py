@@ -29,6 +29,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
 from client.record import TopicPartition
+from pipeline.arrow_values import number_array, number_scalar, numbers_of
 from pipeline.delivery import Delivery, Outgoing
 from pipeline.encode import encode_batch
 from pipeline.options import WriteOptions, write_options
@@ -154,7 +155,7 @@ class _Writing:
         chosen = columns.get("partition")
         for topic, numbers in self._topics(columns.get("topic"), batch.num_rows):
             of_topic = rows if numbers is None else _taken(rows, numbers)
-            named = chosen if chosen is None or numbers is None else chosen.take(pa.array(numbers))
+            named = chosen if chosen is None or numbers is None else chosen.take(number_array(numbers))
             self._add(topic, of_topic, named)
 
     def finish(self) -> None:
@@ -176,7 +177,7 @@ class _Writing:
         if len(encoded.dictionary) == 1:
             yield encoded.dictionary[0].as_py(), None
             return
-        indexes = np.asarray(encoded.indices)
+        indexes = numbers_of(encoded.indices)
         for number, topic in enumerate(encoded.dictionary.to_pylist()):
             yield topic, np.flatnonzero(indexes == number)
 
@@ -198,10 +199,11 @@ class _Writing:
             self._sticky[topic] = StickyPartitions(count, self._options.batch_bytes)
         partitions = partitions_of_keys(rows.keys, count)
         if rows.keys.null_count:
-            without = np.flatnonzero(np.asarray(rows.keys.is_null()))
+            without = np.flatnonzero(numbers_of(rows.keys.is_null()))
             partitions[without] = self._sticky[topic].choose(sizes[without])
         if named is not None:
-            partitions = np.where(named.is_valid(), named.fill_null(0), partitions).astype(np.int64)
+            numbers = numbers_of(named.fill_null(number_scalar(0)))
+            partitions = np.where(numbers_of(named.is_valid()), numbers, partitions).astype(np.int64)
             if len(partitions) and not 0 <= partitions.min() <= partitions.max() < count:
                 wrong = partitions[(partitions < 0) | (partitions >= count)][0]
                 raise ValueError(f"column partition has {wrong}, and {topic} has partitions 0 to {count - 1}")
@@ -262,7 +264,7 @@ def _binary(column: Any | None, count: int) -> Any:
 
 
 def _taken(rows: _Rows, numbers: Ints) -> _Rows:
-    indices = pa.array(numbers)
+    indices = number_array(numbers)
     return _Rows(*(None if array is None else array.take(indices) for array in rows))
 
 
@@ -276,7 +278,7 @@ def _sizes(rows: _Rows) -> Ints:
     """Bytes of each record, about."""
     sizes = np.full(len(rows.values), _RECORD_OVERHEAD, dtype=np.int64)
     for array in (rows.keys, rows.values):
-        sizes += np.asarray(pc.fill_null(pc.binary_length(array), 0))
+        sizes += numbers_of(pc.fill_null(pc.binary_length(array), number_scalar(0)))
     if rows.headers is not None and len(rows.headers):
         sizes += rows.headers.values.nbytes // len(rows.headers)
     return sizes
