@@ -18,6 +18,7 @@ that a Python worker occupied. With `--output` it goes into that file too, which
 from __future__ import annotations
 
 import argparse
+import compileall
 import itertools
 import os
 import platform
@@ -36,6 +37,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline import session
+from pipeline.jobs.package import PACKAGES
 from pipeline.segments import partition_bounds
 from tests.peers import connector, odradek
 from tests.peers.server import Server
@@ -218,6 +220,8 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--output", type=Path)
     chosen = arguments.parse_args()
+    for package in PACKAGES:  # as pip does; a worker would do it each time, where Python was told to write no bytecode
+        compileall.compile_dir(Path(__file__).resolve().parents[1] / package, quiet=1)
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         config = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "2", "spark.local.dir": temporary}
