@@ -108,16 +108,17 @@ class _Reading:
     has each partition that was found with what is wanted of it, `sizes` how many bytes it gave.
     """
 
+    size: int
+    must_answer: bool
+    found: dict[Partition, FetchPartition]
+    sizes: dict[Partition, int]
+
     def __init__(
         self, services: Services, context: RequestContext, request: FetchRequest, fetch: Fetch, replica_id: int
     ) -> None:
         self.max_bytes = min(request.max_bytes, services.config.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.read_committed = request.isolation_level == _READ_COMMITTED
-        self.size = 0
-        self.must_answer = False
-        self.found: dict[Partition, FetchPartition] = {}
-        self.sizes: dict[Partition, int] = {}
         self._services = services
         self._context = context
         self._version = context.api_version
@@ -129,8 +130,8 @@ class _Reading:
         """Read every wanted partition; the rows' slices belong to the caller."""
         self.size = 0
         self.must_answer = False
-        self.found.clear()
-        self.sizes.clear()
+        self.found = {}
+        self.sizes = {}
         rows: list[Row] = []
         for wanted in self._fetch.partitions:
             try:
@@ -152,7 +153,8 @@ class _Reading:
         else:
             for partition, size in self.sizes.items():
                 partition.metrics.bytes_out += size
-        response.node_endpoints = list(self._node_endpoints.values())
+        if self._node_endpoints:
+            response.node_endpoints = list(self._node_endpoints.values())
         return response
 
     def _read_partition(self, wanted: WantedPartition) -> PartitionData:
@@ -186,9 +188,9 @@ class _Reading:
         )
         aborted = self._aborted_transactions(partition, request, found) if self.read_committed else None
         records = found.records
-        size = len(records)
-        if size < _READ_LIMIT and isinstance(records, LogSlice):
+        if isinstance(records, LogSlice) and records.length < _READ_LIMIT:
             records = partition.log.bytes_of(records)
+        size = len(records)
         self.sizes[partition] = size
         self.size += size
         diverging = _NO_EPOCH

@@ -27,6 +27,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -48,17 +50,14 @@ PartitionKey = tuple[bytes | str, int]
 """(topic id or name, partition index)"""
 
 
-class WantedPartition:
+class WantedPartition(msgspec.Struct):
     """A partition that a fetch asks for; in a session also what the peer was last told of it."""
 
-    __slots__ = ("high_watermark", "log_start_offset", "request", "topic", "topic_id")
-
-    def __init__(self, topic: str, topic_id: bytes, request: FetchPartition) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.request = request
-        self.high_watermark = -1
-        self.log_start_offset = -1
+    topic: str
+    topic_id: bytes
+    request: FetchPartition
+    high_watermark: int = -1
+    log_start_offset: int = -1
 
     def remember(self, row: PartitionData) -> bool:
         """Note what the peer is told by `row`; return whether there is anything to tell."""
@@ -196,11 +195,11 @@ def next_epoch(epoch: int) -> int:
 
 def wanted_partitions(request: FetchRequest) -> list[WantedPartition]:
     """The partitions that the request itself names, in its order."""
-    return [
-        WantedPartition(topic.topic, topic.topic_id, partition)
-        for topic in request.topics
-        for partition in topic.partitions
-    ]
+    wanted = []
+    for topic in request.topics:  # a comprehension would be a call: 0.2 µs of every Fetch
+        for partition in topic.partitions:
+            wanted.append(WantedPartition(topic.topic, topic.topic_id, partition))  # noqa: PERF401 - see above
+    return wanted
 
 
 def group_by_topic(rows: Iterable[Row]) -> list[FetchableTopicResponse]:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from broker.metadata.image import PartitionImage
 from broker.metrics import TopicMetrics
@@ -38,7 +39,7 @@ ACKS_ALL = -1
 UP_TO_HIGH_WATERMARK = -1
 
 
-class FetchedRecords(NamedTuple):
+class FetchedRecords(msgspec.Struct, frozen=True, gc=False):
     """What a read found; nothing if the fetcher's log has left ours, at `diverging_epoch` (epoch, end offset)."""
 
     records: LogSlice | bytes
@@ -178,7 +179,8 @@ class Partition:
 
         Raises KafkaError OFFSET_OUT_OF_RANGE and those of `check_leader`. The caller owns the slice and releases it.
         """
-        self.check_leader(current_leader_epoch)
+        if current_leader_epoch >= 0 or self.leader != self._node_id or self.offline:
+            self.check_leader(current_leader_epoch)
         high_watermark = self.high_watermark
         log = self.log
         stable = log.last_stable_offset

@@ -134,7 +134,8 @@ class LogReader(ABC):
         the end of the log, or from `end_offset` on, it is empty.
         Raises OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset]. Release the slice.
         """
-        self._failure.check()
+        if self._failure.error is not None:
+            self._failure.check()
         if not self._tail_is_checked:
             self._check_tail()
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -159,7 +160,7 @@ class LogReader(ABC):
             raise self._failed("reading", error) from error
         finally:
             data.release()
-        if len(found) < len(data):  # cut from outside: the file is at fault, not the disk
+        if len(found) < data.length:  # cut from outside: the file is at fault, not the disk
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, f"{self} ends at {data.position + len(found)} of a file, inside a slice"
             )

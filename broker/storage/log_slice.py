@@ -50,9 +50,12 @@ class LogSlice:
 
     def read(self) -> bytes:
         """All bytes of the slice; `OSError` if the disk fails."""
-        if not self.length or self._descriptors is None:
+        descriptors, descriptor = self._descriptors, self._descriptor
+        if not self.length or descriptors is None:
             return b""
-        data = self._descriptors.files.pread(self.fileno(), self.length, self.position)
+        if descriptor is None:
+            raise ValueError("the slice was released")
+        data = descriptors.files.pread(descriptor.number, self.length, self.position)
         if self._known is not None:
             self._known.put_next(data, self.position)
         return data
