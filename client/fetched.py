@@ -33,6 +33,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.message_set import MAGIC_POSITION, iter_messages, magic_of, read_message_header
 from protocol.messages.fetch import AbortedTransaction
 from protocol.record_iterator import Record, RecordColumns, iter_columns, iter_records
+from protocol.record_runs import Shapes
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")  # in front of a batch or message of every format
 _SPECIAL = CONTROL_BIT | TRANSACTIONAL_BIT
@@ -52,6 +53,7 @@ class Fetched:
         "_check_crcs",
         "_data",
         "_in_aborted",
+        "_shapes",
         "last_epoch",
         "next_offset",
         "partition",
@@ -75,6 +77,7 @@ class Fetched:
         self._check_crcs = check_crcs
         self._aborted = None if aborted is None else deque(sorted(aborted, key=lambda one: one.first_offset))
         self._in_aborted: set[int] = set()  # the producers whose records are skipped at this point
+        self._shapes: Shapes = {}
         self._batches: list[tuple[int, BatchHeader | None]] = []  # None: a message of magic 0 or 1
         self._find_batches()
         self.records = chain.from_iterable(self._read(start))
@@ -115,7 +118,7 @@ class Fetched:
                 rest = [repeat(field) for field in self._rest(position, header)]
                 for columns in self._decode(position, header):
                     records: Iterator[ConsumerRecord] = map(ConsumerRecord, *place, *columns, *rest)
-                    if min(columns.offsets, default=start) < start:
+                    if _lowest(columns.offsets, start) < start:
                         records = filter(lambda record: record.offset >= start, records)
                     yield records
             except RemoteProtocolError as error:
@@ -138,7 +141,7 @@ class Fetched:
             raise RemoteProtocolError("the checksum is wrong")
         if header.attributes & _SPECIAL and self._is_skipped(position, header):
             return iter(())
-        return iter_columns(data, position, header)
+        return iter_columns(data, position, header, shapes=self._shapes)
 
     def _is_skipped(self, position: int, header: BatchHeader) -> bool:
         """Whether no record of a control or transactional batch is for the consumer."""
@@ -164,6 +167,10 @@ class Fetched:
         )
         error.offset = offset
         return error
+
+
+def _lowest(offsets: Sequence[int], default: int) -> int:
+    return offsets[0] if isinstance(offsets, range) else min(offsets, default=default)
 
 
 def _one_record(record: Record) -> RecordColumns:

@@ -51,7 +51,7 @@ def read(data: bytes | bytearray) -> tuple[list[Record], str]:
 
 def read_without_runs(data: bytes | bytearray) -> tuple[list[Record], str]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_iterator, "find_run", lambda data, at, most: None)
+        patch.setattr(record_iterator, "find_run", lambda *_: None)
         return read(data)
 
 
@@ -80,7 +80,7 @@ def test_a_batch_cut_short_ends_at_the_same_record(data: bytearray, at: int) -> 
 @given(st.binary(max_size=300), st.integers(0, 20))
 @example(b"\x02\x00" * 40, 0)
 def test_noise_is_no_error(data: bytes, at: int) -> None:
-    run = find_run(data, at, 512)
+    run = find_run(data, at, 512, BASE, {})
     assert run is None or run.records_count * run.size <= len(data) - at
 
 
@@ -93,19 +93,19 @@ def section(count: int, **fields: Any) -> bytes:
 
 def test_a_run_ends_where_offsets_take_another_byte() -> None:
     data = section(200)
-    first = find_run(data, 0, 512)
+    first = find_run(data, 0, 512, BASE, {})
     assert first is not None
     assert first.records_count == 64
     assert first.values[63] == b"063"
-    second = find_run(data, 64 * first.size, 512)
+    second = find_run(data, 64 * first.size, 512, BASE, {})
     assert second is not None
     assert (second.first_offset, second.records_count) == (64, 136)
-    assert second.values == [b"%03d" % number for number in range(64, 200)]
-    assert find_run(data, 0, 30) == first._replace(
-        records_count=30, time_deltas=first.time_deltas[:30], keys=[None] * 30, values=first.values[:30]
+    assert second.values == tuple(b"%03d" % number for number in range(64, 200))
+    assert find_run(data, 0, 30, BASE, {}) == first._replace(
+        records_count=30, timestamps=first.timestamps[:30], keys=[None] * 30, values=first.values[:30]
     )
 
 
 @pytest.mark.parametrize(("count", "fields"), [(SHORTEST_RUN - 1, {}), (100, {"headers": [("a", b"1")]})])
 def test_what_is_short_or_not_plain_is_no_run(count: int, fields: dict[str, Any]) -> None:
-    assert find_run(section(count, **fields), 0, 512) is None
+    assert find_run(section(count, **fields), 0, 512, BASE, {}) is None
