@@ -27,5 +27,8 @@ What reads and writes here knows `protocol`, `client` and the read-only opener o
 """
 
 from pipeline.session import register, session
+from pipeline.worker_process import spare_imports
+
+spare_imports()
 
 __all__ = ["register", "session"]

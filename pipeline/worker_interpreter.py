@@ -8,6 +8,9 @@ An archive holds no bytecode, so each interpreter that imports PySpark from one 
 processor for every query over a Python stream, which gets an interpreter of its own, and for every first query of a
 kind. PySpark as pip installs it is the same, compiled. Where the driver did not find it in its own site-packages, and
 on other machines, Spark's way stays.
+
+The process that a stream asks for its offsets calculates nothing. So it does not start numpy's threads, which would
+begin by waiting busily: 0.1 s of a processor.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ for entry in $PYTHONPATH; do
     esac
 done
 export PYTHONPATH="$path"
+case $2 in
+    pyspark.sql.streaming.python_streaming_source_runner) export OPENBLAS_NUM_THREADS="${{OPENBLAS_NUM_THREADS:-1}}" ;;
+esac
 exec {interpreter} "$@"
 """
 

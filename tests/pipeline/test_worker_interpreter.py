@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,6 +31,27 @@ def test_what_spark_puts_in_front_of_the_path_is_left_out(monkeypatch: pytest.Mo
         text=True,
     ).stdout.splitlines()
     assert told == [sys.executable, "/my project:/other.zip", "['an argument', '*']"]
+
+
+@pytest.mark.parametrize(("module", "threads"), [("python_streaming_source_runner", "1"), ("another", "None")])
+def test_who_is_asked_for_offsets_alone_starts_no_threads_of_numpy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: str, threads: str
+) -> None:
+    for name in ("SPARK_HOME", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    place = tmp_path / "pyspark" / "sql" / "streaming"
+    place.mkdir(parents=True)
+    for package in (place, *place.parents[:2]):
+        (package / "__init__.py").touch()
+    (place / f"{module}.py").write_text("import os; print(os.environ.get('OPENBLAS_NUM_THREADS'))")
+    told = subprocess.run(
+        [worker_interpreter(), "-m", f"pyspark.sql.streaming.{module}"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert told == f"{threads}\n"
 
 
 def test_another_spark_keeps_its_archive(monkeypatch: pytest.MonkeyPatch) -> None:

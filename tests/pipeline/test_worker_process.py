@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from pipeline.worker_process import spare_collections
+from pipeline.worker_process import spare_collections, spare_imports
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +22,14 @@ def unfrozen() -> Iterator[None]:
 
 def test_the_users_process_keeps_its_collections() -> None:
     before = gc.get_freeze_count()
+    spare_imports()
     spare_collections()
     assert gc.get_freeze_count() == before
 
 
-def test_in_a_process_of_sparks_daemon_what_is_loaded_is_left_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec("pyspark.daemon", None))
+@pytest.mark.parametrize("name", ["pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"])
+def test_in_a_process_of_sparks_what_is_loaded_is_left_out_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec(name, None))
     spare_collections()
     frozen = gc.get_freeze_count()
     assert frozen > len(sys.modules)
