@@ -31,7 +31,6 @@ from client.config import (
 from client.connection import Network, TcpNetwork
 from client.errors import ClosedError, ConfigurationError
 from client.fetcher import Fetcher
-from client.group.group import Group
 from client.group.listener import RebalanceListener
 from client.offset_lookup import OffsetLookup
 from client.offset_places import EARLIEST, LATEST
@@ -42,6 +41,7 @@ from client.turns import Turns
 if TYPE_CHECKING:
     from client.group.classic_group import ClassicGroup
     from client.group.consumer_group import ConsumerGroup
+    from client.group.group import Group
 
 
 class Consumer:

@@ -264,7 +264,8 @@ class FrameReader:
         else:
             own = self._arena.take(limit)
             own[:rest] = view
-        self._drop_own()
+        if self._start:
+            self._drop_own()  # else its one frame has outgrown it, and the next ones of this peer will begin larger
         self._own = own
         self._view = memoryview(own)
         self._start = 0
