@@ -2,7 +2,7 @@
 
 ```
 <!-- figures -->      what a user meets: starting, memory, in seconds and MB of both
-<!-- ratios -->       one line a kind of work, those that we lose included
+<!-- ratios -->       one line a kind of work, those that we lose included; of a compiled broker in brackets
 <!-- end -->          behind each of them
 ```
 Work that results.json does not have is left out.
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.side_by_side.report import SUMMARY, number
+from benchmarks.side_by_side.report import COMPILED, SUMMARY, number
 from benchmarks.side_by_side.results import BASELINE, ODRADEK, Row, Run
 
 _FIGURES = {
@@ -46,14 +46,17 @@ _RATIOS = [
     "end to end, acks=1, a parked fetch",
     "500 small produces a second beside a flood of 900 KB",
 ]
+_GROUPS = ("raw", "official", "life")
 _UNITS = {"seconds": "s", "rss_mb": "MB"}
 
 
 def renew(run: Run, readme: Path) -> None:
     """Write both tables anew. Raises ValueError if a mark is missing."""
     text = readme.read_text()
-    for mark, table in (("figures", _figures), ("ratios", _ratios)):
-        lines = "\n".join(table(run, {row.work: row for row in run.rows if row.group in {"raw", "official", "life"}}))
+    rows = {row.work: row for row in run.rows if row.group in _GROUPS}
+    compiled = {row.work: row for row in run.rows if row.group in {group + COMPILED for group in _GROUPS}}
+    for mark, table in (("figures", _figures(run, rows)), ("ratios", _ratios(rows, compiled))):
+        lines = "\n".join(table)
         marked = re.search(rf"(?s)<!-- {mark} -->\n(.*?)<!-- end -->", text)
         if marked is None:
             raise ValueError(f"{readme} has no <!-- {mark} --> with an <!-- end -->")
@@ -71,14 +74,19 @@ def _figures(run: Run, rows: dict[str, Row]) -> Iterator[str]:
             yield f"| {name} | {' | '.join(sides)} |"
 
 
-def _ratios(_: Run, rows: dict[str, Row]) -> Iterator[str]:
+def _ratios(rows: dict[str, Row], compiled: dict[str, Row]) -> Iterator[str]:
     rate, cpu, _, median, rarely = SUMMARY
     yield "| work | rate | broker CPU | median latency | 99 % |"
     yield "|---|---|---|---|---|"
     for work in _RATIOS:
         if row := rows.get(work):
             cells = (
-                ", ".join(f"{row.ratio(each):.2f}" for each in row.figures() if each in figures)
+                ", ".join(_ratio(row, compiled.get(work), each) for each in row.figures() if each in figures)
                 for figures in (rate, cpu, median, rarely)
             )
             yield f"| {work} | {' | '.join(cells)} |"
+
+
+def _ratio(plain: Row, compiled: Row | None, figure: str) -> str:
+    told = f"{plain.ratio(figure):.2f}"
+    return told if compiled is None else f"{told} ({compiled.ratio(figure):.2f})"

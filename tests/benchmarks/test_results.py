@@ -150,14 +150,15 @@ def test_there_is_a_program_for_each_client_that_is_measured() -> None:
 
 
 def test_readme_says_what_was_measured(tmp_path: Path) -> None:
-    started, lost = row([2.0], [0.25], "seconds"), row([100], [50])
+    started, lost, compiled = row([2.0], [0.25], "seconds"), row([100], [50]), row([100], [70])
     started.group, started.work, lost.work = "life", "start to first Metadata", "produce 100 B, 1×1"
+    compiled.group, compiled.work = lost.group + report.COMPILED, lost.work
     page = tmp_path / "README.md"
     page.write_text("before\n<!-- figures -->\nold\n<!-- end -->\nbetween\n<!-- ratios -->\n<!-- end -->\nbehind\n")
-    readme.renew(run(started, lost), page)
+    readme.renew(run(started, lost, compiled), page)
     assert "old" not in page.read_text()
     assert "| start to the first answer | 2 s | 0.25 s |" in page.read_text()
-    assert "| produce 100 B, 1×1 | 0.50 |  |  |  |" in page.read_text()
+    assert "| produce 100 B, 1×1 | 0.50 (0.70) |  |  |  |" in page.read_text()
     assert [line for line in page.read_text().splitlines() if line.isalpha()] == ["before", "between", "behind"]
 
 
