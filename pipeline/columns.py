@@ -21,6 +21,7 @@ from pipeline.arrow_values import binary_scalar, boolean_array, number_array
 from pipeline.record_fields import HeaderPlaces, Places, RecordFields
 from pipeline.schema import ARROW_TYPES, CORRUPT_RECORD, HEADER_TYPE, HEADERS, HEADERS_TYPE, arrow_schema
 from pipeline.varints import Ints
+from protocol.primitives import Buffer
 
 _LARGEST_MS: Final = ((1 << 63) - 1) // 1000
 _Column = Callable[[RecordFields, Ints], Any]
@@ -38,7 +39,7 @@ def record_columns(
     return pa.RecordBatch.from_arrays([makers[name](fields, rows) for name in names], schema=arrow_schema(names))
 
 
-def _taken(data: bytes, places: Places, rows: Ints) -> Any:
+def _taken(data: Buffer, places: Places, rows: Ints) -> Any:
     """The bytes at the places of these rows; the places ascend and do not overlap."""
     count = len(places.start)
     bounds = np.empty(2 * count, dtype=np.int32)

@@ -41,7 +41,7 @@ class HeaderPlaces(NamedTuple):
 class RecordFields(NamedTuple):
     """One element for each record, in order of the batches; `offset` absolute, `timestamp` in ms."""
 
-    data: bytes
+    data: Buffer
     offset: Ints
     timestamp: Ints
     timestamp_type: Ints
@@ -50,19 +50,21 @@ class RecordFields(NamedTuple):
     headers: HeaderPlaces | None
 
 
-def read_fields(sections: Sequence[Buffer], headers: Sequence[BatchHeader]) -> RecordFields:
-    """Decode the decompressed records of batches with these headers. Raises RemoteProtocolError if one is malformed."""
-    data = bytes(sections[0]) if len(sections) == 1 else b"".join(sections)
+def read_fields(data: Buffer, sections: Sequence[tuple[int, int]], headers: Sequence[BatchHeader]) -> RecordFields:
+    """Decode the records of batches with these headers, which are not compressed in `data`.
+
+    `sections`: where in `data` the records of each batch begin, and the position behind the last one; between them may
+    stand anything. Raises RemoteProtocolError if a batch is malformed.
+    """
     view = np.frombuffer(data, dtype=np.uint8)
-    sizes = _ints(map(len, sections))
+    batch_starts, batch_ends = np.array(sections, dtype=np.int64).T
     counts = _ints(header.records_count for header in headers)
-    _check_counts(counts, sizes)
-    ends = np.cumsum(sizes)
-    starts = record_starts(data, view, ends - sizes, counts)
+    _check_counts(counts, batch_ends - batch_starts)
+    starts = record_starts(data, view, batch_starts, counts)
 
     length, at = read_varints(view, starts)
     end = at + length
-    _check_chain(starts, end, counts, ends)
+    _check_chain(starts, end, counts, batch_starts, batch_ends)
     timestamp_delta, at = read_varints(view, at + 1, bits=64)
     offset_delta, at = read_varints(view, at)
     key_length, at = read_varints(view, at)
@@ -94,7 +96,7 @@ def _check_counts(counts: Ints, sizes: Ints) -> None:
         raise RemoteProtocolError("a batch counts more records than its bytes can hold")
 
 
-def _check_chain(starts: Ints, ends: Ints, counts: Ints, batch_ends: Ints) -> None:
+def _check_chain(starts: Ints, ends: Ints, counts: Ints, batch_starts: Ints, batch_ends: Ints) -> None:
     """Each record must end where the next one starts, the last one of a batch where the batch ends."""
     following = np.empty_like(starts)
     following[:-1] = starts[1:]
@@ -102,8 +104,7 @@ def _check_chain(starts: Ints, ends: Ints, counts: Ints, batch_ends: Ints) -> No
     following[np.cumsum(counts)[filled] - 1] = batch_ends[filled]
     if (following != ends).any() or (starts >= ends).any():
         raise RemoteProtocolError("a record of a length that leads nowhere")
-    sizes = np.diff(batch_ends, prepend=0)
-    if sizes[~filled].any():
+    if (batch_starts != batch_ends)[~filled].any():
         raise RemoteProtocolError("bytes follow the last record of a batch")
 
 

@@ -4,6 +4,7 @@
 |---|---|---|
 | many, of few records | side by side: numpy takes one record of each in every step | 100 |
 | of many records, alike | in runs: if the lengths of as many equal records stand where they would, it is they | 20 |
+| several of these | in runs, side by side | 10 |
 | of many records, varied | one by one | 120 |
 
 Nothing is checked but that positions stay inside the data: whoever decodes the records sees whether each length leads
@@ -18,15 +19,18 @@ import numpy as np
 
 from pipeline.varints import Bytes, Ints, read_varints
 from protocol.errors import RemoteProtocolError
+from protocol.primitives import Buffer
 from protocol.varint import read_varint
 
 _FEW_RECORDS: Final = 48  # a run does not pay in a batch of so many
 _MANY_BATCHES: Final = 48  # a step of numpy costs less than so many of Python
+_SEVERAL_BATCHES: Final = 8
+_FIRST_RUN: Final = 16  # records of each batch that runs side by side are tried with, and four times as many then
 _LONGEST_RUN: Final = 256
 _LONGEST_WALK: Final = 64  # records taken one by one before another run is tried, at most
 
 
-def record_starts(data: bytes, view: Bytes, starts: Ints, counts: Ints) -> Ints:
+def record_starts(data: Buffer, view: Bytes, starts: Ints, counts: Ints) -> Ints:
     """The positions of all records of batches whose records begin at `starts` and are `counts` many, in order.
 
     Raises RemoteProtocolError if a batch goes on after the data end.
@@ -39,10 +43,12 @@ def record_starts(data: bytes, view: Bytes, starts: Ints, counts: Ints) -> Ints:
         _side_by_side(view, starts[small], counts[small], places[small], found)
     else:
         large = np.flatnonzero(counts > 0)
+    at, left, places = starts[large], counts[large], places[large]
+    if len(large) >= _SEVERAL_BATCHES:
+        at, left, places = _runs_side_by_side(view, at, left, places, found)
     singles = 1
-    for batch in large.tolist():
-        place = int(places[batch])
-        singles = _one_after_another(data, int(starts[batch]), found[place : place + int(counts[batch])], singles)
+    for start, count, place in zip(at.tolist(), left.tolist(), places.tolist(), strict=True):
+        singles = _one_after_another(data, view, start, found[place : place + count], singles)
     return found
 
 
@@ -57,7 +63,40 @@ def _side_by_side(view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints
         at = after + lengths
 
 
-def _one_after_another(data: bytes, at: int, found: Ints, singles: int) -> int:
+def _runs_side_by_side(view: Bytes, at: Ints, left: Ints, places: Ints, found: Ints) -> tuple[Ints, Ints, Ints]:
+    """Fill `found` with the starts of records that are as long as the one before them, in all batches at once.
+
+    It goes on for as long as most records are. Returns what is left to find: of each batch that is not done the start
+    of the next record, the number of records from there on, and the place in `found`.
+    """
+    longest = _FIRST_RUN
+    while len(at) >= _SEVERAL_BATCHES:
+        size = _sizes(view, at)
+        tried = np.minimum(left, longest)
+        batch = np.repeat(np.arange(len(at)), tried)
+        number: Ints = np.arange(len(batch)) - np.repeat(np.cumsum(tried) - tried, tried)  # of the record, in its batch
+        guess = at[batch] + number * size[batch]
+        is_other = np.flatnonzero(_sizes(view, guess) != size[batch])
+        run: Ints = tried.copy()
+        np.minimum.at(run, batch[is_other], number[is_other])
+        is_in_run = number < run[batch]
+        found[(places[batch] + number)[is_in_run]] = guess[is_in_run]
+        at, left, places = at + run * size, left - run, places + run
+        unfinished = left > 0
+        at, left, places = at[unfinished], left[unfinished], places[unfinished]
+        if 2 * int(run.sum()) < len(batch) or (size <= 0).any():
+            break
+        longest *= 4
+    return at, left, places
+
+
+def _sizes(view: Bytes, at: Ints) -> Ints:
+    """The sizes of the records that start there, with their lengths."""
+    lengths, after = read_varints(view, at)
+    return after + lengths - at
+
+
+def _one_after_another(data: Buffer, view: Bytes, at: int, found: Ints, singles: int) -> int:
     """Fill `found` with the starts of records from `at` on.
 
     Each `singles` records that are taken one by one a run is tried; that number is doubled where there is none, and
@@ -70,7 +109,7 @@ def _one_after_another(data: bytes, at: int, found: Ints, singles: int) -> int:
             walked, at = _walk(data, at, until - number)
             found[number:until] = walked
             number = until
-            alike = _alike(data, walked[-1], at, min(count - number, _LONGEST_RUN))
+            alike = _alike(view, walked[-1], at, min(count - number, _LONGEST_RUN))
             if alike:
                 size = at - walked[-1]
                 found[number : number + alike] = np.arange(at, at + alike * size, size)
@@ -82,7 +121,7 @@ def _one_after_another(data: bytes, at: int, found: Ints, singles: int) -> int:
     return singles
 
 
-def _walk(data: bytes, at: int, count: int) -> tuple[list[int], int]:
+def _walk(data: Buffer, at: int, count: int) -> tuple[list[int], int]:
     """The starts of `count` records, and where the next one is."""
     starts: list[int] = []
     append = starts.append
@@ -101,7 +140,7 @@ def _walk(data: bytes, at: int, count: int) -> tuple[list[int], int]:
     return starts, at
 
 
-def _alike(data: bytes, last: int, at: int, most: int) -> int:
+def _alike(view: Bytes, last: int, at: int, most: int) -> int:
     """How many records from `at` on, up to `most`, have the length of the one at `last`, which is in front of them.
 
     The bytes of a length are compared where they must then stand: all first ones at once, then all second ones.
@@ -109,8 +148,8 @@ def _alike(data: bytes, last: int, at: int, most: int) -> int:
     size = at - last
     place = 0
     while most:
-        expected = data[last + place : last + place + 1]
-        standing = data[at + place : at + place + size * most : size]
+        expected = view[last + place : last + place + 1].tobytes()
+        standing = view[at + place : at + place + size * most : size].tobytes()
         most = len(standing) - len(standing.lstrip(expected))
         if expected < b"\x80":
             break

@@ -17,6 +17,7 @@ batch can be true, what remains of the buffer is one damage.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
@@ -65,7 +66,7 @@ class _NoBatchError(RemoteProtocolError):
 class _Batch(NamedTuple):
     position: int
     header: BatchHeader
-    section: bytes | memoryview
+    decompressed: bytes | None
 
 
 def whole_batches(raw: Buffer) -> WholeBatches:
@@ -160,7 +161,7 @@ class _Reading:
                     yield from self._damaged(at, size, str(error))
                     continue
                 group.append(batch)
-                group_bytes += len(batch.section)
+                group_bytes += header.size if batch.decompressed is None else len(batch.decompressed)
                 if group_bytes >= GROUP_BYTES:
                     yield from self._decoded(group)
                     group, group_bytes = [], 0
@@ -176,14 +177,18 @@ class _Reading:
     def _batch(self, at: int, header: BatchHeader) -> _Batch:
         if not crc_is_valid(self._view, at, header):
             raise RemoteProtocolError("the checksum of the batch is wrong")
-        section = self._view[at + BATCH_HEADER_SIZE : at + header.size]
-        return _Batch(at, header, decompress(header.codec, section) if header.codec else section)
+        if not header.codec:
+            return _Batch(at, header, None)
+        return _Batch(at, header, decompress(header.codec, self._records(at, header)))
+
+    def _records(self, at: int, header: BatchHeader) -> memoryview:
+        return self._view[at + BATCH_HEADER_SIZE : at + header.size]
 
     def _decoded(self, group: Sequence[_Batch]) -> Iterator[pa.RecordBatch]:
         if not group:
             return
         try:
-            fields = read_fields([batch.section for batch in group], [batch.header for batch in group])
+            fields = read_fields(*self._sections(group), [batch.header for batch in group])
         except RemoteProtocolError as error:
             if len(group) == 1:
                 yield from self._damaged(group[0].position, group[0].header.size, str(error))
@@ -194,6 +199,20 @@ class _Reading:
         chosen = self._chosen(group, fields)
         if len(fields.offset if chosen is None else chosen):
             yield record_columns(fields, self._columns, self._topic, self._partition, chosen)
+
+    def _sections(self, group: Sequence[_Batch]) -> tuple[Buffer, list[tuple[int, int]]]:
+        """The records of the batches, in one buffer, and from where to where those of each lie in it.
+
+        What was compressed has to be put together. All else is left where it is, in front of and behind the headers of
+        batches: to copy it would cost more than to decode it.
+        """
+        if all(batch.decompressed is None for batch in group):
+            first, last = group[0].position, group[-1].position + group[-1].header.size
+            sections = [(at - first + BATCH_HEADER_SIZE, at - first + header.size) for at, header, _ in group]
+            return self._view[first:last], sections
+        pieces = [self._records(at, header) if found is None else found for at, header, found in group]
+        ends = list(itertools.accumulate(map(len, pieces)))
+        return b"".join(pieces), [(end - len(piece), end) for end, piece in zip(ends, pieces, strict=True)]
 
     def _chosen(self, group: Sequence[_Batch], fields: RecordFields) -> Ints | None:
         if group[0].header.base_offset >= self._start and group[-1].header.last_offset < self._end:

@@ -18,11 +18,14 @@ from pipeline.records import whole_batches
 from pipeline.segment_ranges import SegmentRange
 from pipeline.segments import FileIdentity, file_identity, offset_index
 
-CHUNK_BYTES: Final = 4 << 20
+CHUNK_BYTES: Final = 2 << 20
 
 
 class Chunk(NamedTuple):
-    """Whole batches that lie at `position` of the file; `data` is a view of what was read, so nothing is copied."""
+    """Whole batches that lie at `position` of the file.
+
+    `data` is a view of where the next chunk will be read to, too: it is good until that is asked for.
+    """
 
     position: int
     data: memoryview
@@ -37,8 +40,10 @@ def read_range(range_: SegmentRange) -> Iterator[Chunk | Damage]:
     descriptor = _open(range_.path, range_.identity)
     try:
         position = range_.begin
+        # One for all chunks: to use a page for the first time costs more than to fill it.
+        buffer = bytearray(min(CHUNK_BYTES, range_.end - position))
         while position < range_.end:
-            chunk, damage = _read(descriptor, range_, position)
+            chunk, damage = _read(descriptor, range_, position, buffer)
             if chunk is not None:
                 yield chunk
                 position += len(chunk.data)
@@ -65,15 +70,17 @@ def _open(path: str, identity: FileIdentity) -> int:
     )
 
 
-def _read(descriptor: int, range_: SegmentRange, position: int) -> tuple[Chunk | None, Damage | None]:
+def _read(
+    descriptor: int, range_: SegmentRange, position: int, buffer: bytearray
+) -> tuple[Chunk | None, Damage | None]:
     """What is at `position`: batches, then perhaps a damage."""
-    length = min(CHUNK_BYTES, range_.end - position)
-    data = _pread(descriptor, length, position)
+    length = min(len(buffer), range_.end - position)
+    data = _pread(descriptor, memoryview(buffer)[:length], position)
     found = whole_batches(data)
     if not found.size and found.needed and length < found.needed <= range_.end - position:
-        data = _pread(descriptor, found.needed, position)
+        data = _pread(descriptor, memoryview(bytearray(found.needed)), position)
         found = whole_batches(data)
-    chunk = Chunk(position, memoryview(data)[: found.size]) if found.size else None
+    chunk = Chunk(position, data[: found.size]) if found.size else None
     behind = position + found.size
     if found.flaw is not None:
         end = _next_entry(range_, behind)
@@ -84,11 +91,12 @@ def _read(descriptor: int, range_: SegmentRange, position: int) -> tuple[Chunk |
     return chunk, None
 
 
-def _pread(descriptor: int, length: int, position: int) -> bytes:
+def _pread(descriptor: int, room: memoryview, position: int) -> memoryview:
+    """Fill `room` from `position` of the file; return what was filled, less where the file ends."""
     try:
-        return os.pread(descriptor, length, position)
+        return room[: os.preadv(descriptor, [room], position)]
     except OSError as error:
-        raise OSError(error.errno or errno.EIO, f"reading {length} bytes at {position}: {error.strerror}") from error
+        raise OSError(error.errno or errno.EIO, f"reading {len(room)} bytes at {position}: {error.strerror}") from error
 
 
 def _next_entry(range_: SegmentRange, position: int) -> int:

@@ -96,6 +96,20 @@ def test_records_alike_are_found_in_runs(runs: list[tuple[int, int]], per_ms: in
     assert rows(raw) == list(one_by_one(raw))
 
 
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 300), st.integers(1, 90)), min_size=1, max_size=3), min_size=8, max_size=20
+    )
+)
+def test_runs_of_several_batches_are_found_side_by_side(batches: list[list[tuple[int, int]]]) -> None:
+    lengths = [[length for length, count in runs for _ in range(count)] for runs in batches]
+    raw = b"".join(
+        build([(i // 7, None, b"\x02" * length, []) for i, length in enumerate(of_batch)], base_offset=1000 * number)
+        for number, of_batch in enumerate(lengths)
+    )
+    assert rows(raw) == list(one_by_one(raw))
+
+
 @given(record_lists, st.integers(0, 1 << 30), st.binary(min_size=1, max_size=4))
 def test_records_spoiled_under_a_right_checksum_are_refused_where_the_protocol_refuses_them(
     records: Any, where: int, what: bytes
@@ -105,7 +119,7 @@ def test_records_spoiled_under_a_right_checksum_are_refused_where_the_protocol_r
     what = what[: len(spoiled) - where]
     spoiled[where : where + len(what)] = what
     write_crc(spoiled, 0, 12 + struct.unpack_from(">i", spoiled, 8)[0])
-    raw = bytes(spoiled) + build(plain(3), base_offset=1000)
+    raw = bytes(spoiled) + b"".join(build(plain(3), base_offset=1000 * number) for number in range(1, 10))
     try:
         expected = list(one_by_one(raw))
     except Exception:  # noqa: BLE001 - whatever it says, the bytes are refused
