@@ -11,8 +11,9 @@
 
 All contenders take turns; the first topic has a round more, which warms up and does not count. A topic of 1,000 records
 comes before all others: what its queries take is the part of the time that does not depend on the number of records.
-Prints a table of medians in seconds, of how many times as fast as the connector that is, and of the peak of the memory
-that a Python worker occupied. With `--output` it goes into that file too, which is written after each line.
+Prints a table of medians in seconds, of how many times as fast as the connector that is, and of the processor time that
+all processes took together, the broker's included; then the peak of the memory that a Python worker occupied. With
+`--output` it goes into that file too, which is written after each line.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.side_by_side.usage import cpu_seconds
 from pipeline import session
 from pipeline.jobs.package import PACKAGES
 from pipeline.segments import partition_bounds
@@ -133,20 +136,28 @@ class Bench:
         return str(self._directory / f"out-{next(self._numbers)}")
 
 
-def in_turns(rounds: int, works: dict[str, Callable[[], None]], *, warms_up: bool) -> dict[str, float]:
-    """The median seconds of each, perhaps after a round that does not count."""
-    times: dict[str, list[float]] = {name: [] for name in works}
+class Cost(NamedTuple):
+    """What a work took, in seconds: on the clock, and of processors in this process and all that it has started."""
+
+    seconds: float
+    processor: float
+
+
+def in_turns(rounds: int, works: dict[str, Callable[[], None]], *, warms_up: bool) -> dict[str, Cost]:
+    """The median cost of each, perhaps after a round that does not count."""
+    costs: dict[str, list[Cost]] = {name: [] for name in works}
     for round_ in range(-1 if warms_up else 0, rounds):
         for name, work in works.items():
-            start = time.perf_counter()
+            processor, start = cpu_seconds(os.getpid()), time.perf_counter()
             work()
+            seconds = time.perf_counter() - start
             if round_ >= 0:
-                times[name].append(time.perf_counter() - start)
-    return {name: median(each) for name, each in times.items()}
+                costs[name].append(Cost(seconds, cpu_seconds(os.getpid()) - processor))
+    return {name: Cost(*map(median, zip(*each, strict=True))) for name, each in costs.items()}
 
 
-def cases(bench: Bench, chosen: argparse.Namespace) -> Iterator[tuple[str, dict[str, float]]]:
-    """What was measured, and the seconds of each contender."""
+def cases(bench: Bench, chosen: argparse.Namespace) -> Iterator[tuple[str, dict[str, Cost]]]:
+    """What was measured, and the cost of each contender."""
     topics = [(chosen.records, value, codec) for value, codec in itertools.product(chosen.values, chosen.codecs)]
     for number, (records, value, codec) in enumerate([(FEW, *topics[0][1:]), *topics]):
         topic = bench.fill(records, codec, value)
@@ -180,12 +191,16 @@ def worker_peak_mb() -> float:
     return max(peaks)
 
 
-def line(name: str, seconds: dict[str, float]) -> str:
+def line(name: str, costs: dict[str, Cost]) -> str:
     """A line of the table."""
-    told = [f"{seconds['official']:.2f}"]
+    official = costs["official"]
+    told = [f"{official.seconds:.2f} · {official.processor:.1f}"]
     for contender in READERS[1:]:
-        found = seconds.get(contender)
-        told.append(f"{found:.2f} ({seconds['official'] / found:.2f}×)" if found else "")
+        if found := costs.get(contender):
+            ratio = official.seconds / found.seconds
+            told.append(f"{found.seconds:.2f} ({ratio:.2f}×) · {found.processor:.1f}")
+        else:
+            told.append("")
     return f"| {name} | {' | '.join(told)} |"
 
 
@@ -199,7 +214,8 @@ def report(chosen: argparse.Namespace, lines: list[str]) -> str:
 half of each value random. Medians of {chosen.rounds} rounds in seconds, all in turns; in brackets how many times as fast as the
 connector (4.2.0, tuned: {settings}).
 `stream` copies a topic to Parquet in three micro-batches; `write` is keyed, idempotent, with acks=all. The lines of
-{FEW:,} records are what a query takes whatever it reads.
+{FEW:,} records are what a query takes whatever it reads. Behind the dot stands the processor time of all processes
+together, in seconds: Spark's Java, its Python workers and the broker. Half of it is the least that two processors need.
 
 | work | official, s | broker, s | klog, s |
 |---|---|---|---|
@@ -230,8 +246,8 @@ def main() -> None:
         server = odradek.prepare(directory / "server").start()
         lines: list[str] = []
         try:
-            for name, seconds in cases(Bench(spark, server, directory), chosen):
-                lines.append(line(name, seconds))
+            for name, costs in cases(Bench(spark, server, directory), chosen):
+                lines.append(line(name, costs))
                 print(lines[-1], flush=True)
                 if chosen.output is not None:
                     chosen.output.write_text(report(chosen, [*lines, peak_line()]))
