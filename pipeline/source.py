@@ -46,16 +46,19 @@ class BrokerDataSource(DataSource):
     def streamReader(self, schema: StructType) -> BrokerStreamReader:  # noqa: N802 - Spark's name
         from pipeline.stream import BrokerStreamReader
 
+        spare_collections()
         return BrokerStreamReader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BrokerWriter:
         from pipeline.sink import BrokerWriter
 
+        spare_collections()
         return BrokerWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> BrokerStreamWriter:  # noqa: ARG002, N802 - Spark's
         from pipeline.sink import BrokerStreamWriter
 
+        spare_collections()
         return BrokerStreamWriter(self.options, schema)
 
 
