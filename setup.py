@@ -15,6 +15,7 @@ COMPILED = [
     "broker/handlers/fetch.py",
     "broker/handlers/produce.py",
     "broker/replication/fetch_session.py",
+    "broker/replication/fetch_sessions.py",
     "broker/replication/log_appender.py",
     "broker/replication/partition.py",
     "broker/server/connection.py",
@@ -36,6 +37,7 @@ COMPILED = [
     "protocol/batch_header.py",
     "protocol/framing.py",
     "protocol/header.py",
+    "protocol/primitives.py",
 ]
 
 if os.environ.get("ODRADEK_COMPILE") == "1":

@@ -62,13 +62,15 @@ def wanted(fetch: Fetch) -> list[tuple[str, int]]:
     return [(partition.topic, partition.request.partition) for partition in fetch.partitions]
 
 
-class Sessions(FetchSessions):
+class Sessions:
+    """A cache of sessions, and the clock that it goes by."""
+
     def __init__(self, slots: int = 10) -> None:
         self.clock = ManualClock()
-        super().__init__(slots, self.clock, SeededRandomness(1))
+        self.cache = FetchSessions(slots, self.clock, SeededRandomness(1))
 
     def begin_by_name(self, message: FetchRequest, *, from_follower: bool = False) -> Fetch:
-        return self.begin(message, BY_NAME, from_follower=from_follower)
+        return self.cache.begin(message, BY_NAME, from_follower=from_follower)
 
     def start(self, topics: dict[str, list[int]], *, from_follower: bool = False) -> int:
         """Open a session and return its id, 0 if there was no room."""
@@ -82,7 +84,7 @@ def test_without_a_session_everything_is_told_and_nothing_kept() -> None:
 
     assert told(response) == [("a", 0), ("a", 1), ("b", 0)]
     assert response.session_id == 0
-    assert len(sessions) == 0
+    assert len(sessions.cache) == 0
 
 
 def test_a_full_fetch_tells_everything_and_opens_a_session() -> None:
@@ -92,8 +94,8 @@ def test_a_full_fetch_tells_everything_and_opens_a_session() -> None:
 
     assert told(response) == [("a", 0), ("a", 1)]
     assert response.session_id > 0
-    assert len(sessions) == 1
-    assert sessions.partitions_count == 2
+    assert len(sessions.cache) == 1
+    assert sessions.cache.partitions_count == 2
 
 
 def test_an_incremental_fetch_reads_all_and_tells_only_what_is_new() -> None:
@@ -192,7 +194,7 @@ def test_a_session_without_partitions_is_closed() -> None:
     response = answer(sessions.begin_by_name(request(session, 1, forgotten={"a": [0]})))
 
     assert response.session_id == 0
-    assert len(sessions) == 0
+    assert len(sessions.cache) == 0
 
 
 @pytest.mark.parametrize("epoch", [0, -1])
@@ -246,7 +248,7 @@ def test_a_session_cannot_go_from_names_to_ids() -> None:
     session = sessions.start({"a": [0]})
 
     with pytest.raises(KafkaError) as raised:
-        sessions.begin(request(session, 1), BY_ID, from_follower=False)
+        sessions.cache.begin(request(session, 1), BY_ID, from_follower=False)
 
     assert raised.value.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
@@ -254,11 +256,11 @@ def test_a_session_cannot_go_from_names_to_ids() -> None:
 def test_with_ids_a_partition_is_known_by_its_topic_id() -> None:
     sessions = Sessions()
     topics = [FetchTopic("", AN_ID, [FetchPartition(0)])]
-    opened = answer(sessions.begin(FetchRequest(session_epoch=0, topics=topics), BY_ID, from_follower=False))
+    opened = answer(sessions.cache.begin(FetchRequest(session_epoch=0, topics=topics), BY_ID, from_follower=False))
     again = [FetchTopic("", AN_ID, [FetchPartition(0, fetch_offset=9)])]
     message = FetchRequest(session_id=opened.session_id, session_epoch=1, topics=again)
 
-    [partition] = sessions.begin(message, BY_ID, from_follower=False).partitions
+    [partition] = sessions.cache.begin(message, BY_ID, from_follower=False).partitions
 
     assert partition.request.fetch_offset == 9
 
@@ -290,7 +292,7 @@ def test_when_full_the_session_unused_for_longest_goes() -> None:
     sessions.begin_by_name(request(used, 1))
 
     assert sessions.start({"c": [0]}) > 0
-    assert sessions.evictions == 1
+    assert sessions.cache.evictions == 1
     with pytest.raises(KafkaError):
         sessions.begin_by_name(request(unused, 1))
     sessions.begin_by_name(request(used, 2))
