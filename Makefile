@@ -109,7 +109,7 @@ test-compiled: compile ## The suite on compiled modules, which are removed when 
 
 # A compiled module hides its Python file, whatever is changed in there.
 uncompile: ## Run the Python files again
-	@find broker protocol -name '*.so' -delete
+	@find broker client protocol -name '*.so' -delete
 	@rm -rf *__mypyc.*.so build
 
 clean: uncompile ## Remove what the other targets made, apart from the broker's log

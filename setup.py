@@ -8,8 +8,8 @@ import os
 
 from setuptools import setup
 
-# What every Produce and Fetch runs. A module whose msgspec classes need a keyword (other than `frozen` and `gc`, which
-# forbid or save something) cannot be here: mypyc drops them.
+# What every Produce and Fetch runs, in the broker and in the client. A module whose msgspec classes need a keyword
+# (other than `frozen` and `gc`, which forbid or save something) cannot be here: mypyc drops them.
 COMPILED = [
     "broker/histogram.py",
     "broker/handlers/fetch.py",
@@ -34,10 +34,19 @@ COMPILED = [
     "broker/storage/segmented_log.py",
     "broker/storage/segments.py",
     "broker/storage/validation.py",
+    "client/accumulator.py",
+    "client/fetched.py",
+    "client/partition_queue.py",
+    "client/partitioner.py",
+    "protocol/batch_builder.py",
     "protocol/batch_header.py",
     "protocol/framing.py",
     "protocol/header.py",
     "protocol/primitives.py",
+    "protocol/record_headers.py",
+    "protocol/record_iterator.py",
+    "protocol/record_runs.py",
+    "protocol/varint.py",
 ]
 
 if os.environ.get("ODRADEK_COMPILE") == "1":

@@ -20,9 +20,13 @@ import random
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Literal, Protocol, get_args
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from client.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # an int that takes a register where this module is compiled
 
 PartitionerName = Literal["default", "murmur2", "sticky", "round_robin", "random"]
 PARTITIONER_NAMES: tuple[PartitionerName, ...] = get_args(PartitionerName)
@@ -33,10 +37,10 @@ Partitioner = Callable[[str, bytes | None, bytes | None, int, Sequence[int]], in
 It is called in `send`, once for each record that names no partition, and may not block. What it raises, `send` raises.
 """
 
-_SEED = 0x9747B28C
-_M = 0x5BD1E995
-_R = 24
-_MASK = 0xFFFFFFFF
+_SEED: Final = 0x9747B28C
+_M: Final = 0x5BD1E995
+_R: Final = 24
+_MASK: Final = 0xFFFFFFFF
 
 
 @cache
@@ -47,14 +51,16 @@ def _words(count: int) -> struct.Struct:
 def murmur2(data: bytes) -> int:
     """Austin Appleby's MurmurHash2 of 32 bits with the seed that Kafka's clients share, as an unsigned number."""
     length = len(data)
-    h = _SEED ^ length
+    h: i64 = _SEED ^ length
     whole = length >> 2
+    k: i64
     for k in (_words(whole) if whole < 64 else struct.Struct(f"<{whole}I")).unpack_from(data):
         k = k * _M & _MASK
         h = h * _M & _MASK ^ (k ^ k >> _R) * _M & _MASK
     rest = length & 3
     if rest:
-        h = (h ^ int.from_bytes(data[-rest:], "little")) * _M & _MASK
+        k = int.from_bytes(data[-rest:], "little")
+        h = (h ^ k) * _M & _MASK
     h = (h ^ h >> 13) * _M & _MASK
     return h ^ h >> 15
 
@@ -171,7 +177,7 @@ class _OfUser:
 
     def __init__(self, topic: str, function: Partitioner) -> None:
         self._topic = topic
-        self._function = function
+        self._function: Callable[..., Any] = function  # whatever it returns is looked at below
 
     def update(self, partitions: int, available: Sequence[int]) -> None:
         self._partitions = partitions
@@ -186,7 +192,7 @@ class _OfUser:
                 "It returns an index from 0 to the number of partitions less 1",
                 topic=self._topic,
             )
-        return partition
+        return index(partition)  # of whatever type a user's whole number is
 
 
 def topic_partitioner(topic: str, chosen: Partitioner | PartitionerName, share: int) -> TopicPartitioner:
