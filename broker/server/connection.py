@@ -17,8 +17,8 @@
 
 A peer that closes its side gets the requests that it sent before executed (a producer with acks=0 may send and go),
 as in Kafka; a long poll of it is given up. A peer's mistake closes its connection with one log line, after the
-responses before it were handed to the kernel. Whatever way a connection ends, its parked request, its file slices and
-its descriptor are released.
+responses before it, that of a parked request as well, were handed to the kernel. Whatever way a connection ends, its
+parked request, its file slices and its descriptor are released.
 
 Fairness: a turn receives up to 1 MiB and executes up to 32 requests, then other connections have theirs.
 
@@ -88,6 +88,7 @@ class Connection:
         "_fd",
         "_held",
         "_loop",
+        "_mistake",
         "_monotonic",
         "_outbox",
         "_pending",
@@ -113,6 +114,7 @@ class Connection:
         self._outbox = Outbox(transport, self._loop, connections.run_in_thread, self._sent, self._failed)
         self._pending: Pending | None = None
         self._held: Answers | None = None  # to be sent when `Connections` says so
+        self._mistake: RemoteProtocolError | None = None  # of the peer, found behind a parked request
         self._sending: list[_Sending] = []
         self._state = State.OPEN
         self._reading = False
@@ -251,6 +253,8 @@ class Connection:
             self._failed(error)
 
     def _execute_frames(self, answers: Answers) -> None:
+        if self._mistake is not None:
+            raise self._mistake
         next_frame, dispatch, outbox = self._reader.next_frame, self._dispatcher.dispatch, self._outbox
         for _ in range(TURN_REQUESTS):
             if outbox.unsent > UNSENT_LIMIT:
@@ -336,8 +340,13 @@ class Connection:
                 self._loop.remove_reader(self._fd)
 
     def _failed(self, error: BaseException) -> None:
-        """Close because of an error, with one log line that says whose it is."""
+        """Close because of an error, with one log line that says whose it is. A peer's mistake waits for its turn."""
         if self._state is State.CLOSED:
+            return
+        if self._pending is not None and isinstance(error, RemoteProtocolError):
+            self._mistake = error  # the answer comes first; nothing is read, or executed, until then
+            self._state = State.FINISHING
+            self._read(on=False)
             return
         if isinstance(error, (RemoteProtocolError, CloseConnection)):
             _LOG.warning(

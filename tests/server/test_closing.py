@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.produce import ProduceRequest, ProduceResponse
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.server.serving import (
     FETCH_VERSION,
     METADATA_VERSION,
@@ -92,6 +92,26 @@ async def test_garbage_behind_a_parked_request_is_found_when_its_turn_comes(serv
     await client.receive_frame()
     await client.receive_frame()
     assert await client.is_closed()
+
+
+@pytest.mark.parametrize("records_bytes", [100, 100_000])
+async def test_a_parked_request_is_answered_before_a_bad_size_behind_it_closes_the_connection(
+    serve: Serve, caplog: pytest.LogCaptureFixture, records_bytes: int
+) -> None:
+    handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
+    handlers.on("Produce", lambda context, request: parked)
+    serving = await serve(handlers)
+    other, client = await serving.connect(), await serving.connect()
+    data = PartitionProduceData(0, bytes(records_bytes))
+    request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+    await client.send(framed_request("Produce", PRODUCE_VERSION, request) + b"\xff" * 8)
+    await serving.until(lambda: any(connection.is_busy for connection in serving.connections))
+    await other.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    parked.set_result(ProduceResponse())
+    await client.receive_frame()
+    assert await client.is_closed()
+    (line,) = lines_of(caplog)
+    assert "negative" in line
 
 
 async def test_an_unknown_version_of_api_versions_is_told_the_known_ones_and_may_ask_again(serve: Serve) -> None:
