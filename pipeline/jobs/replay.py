@@ -113,9 +113,12 @@ def held_back(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Let each record through when its time has come, counted from the first; its last column says when that is."""
     import numpy as np
 
-    began = time.monotonic()
+    from pipeline.arrow_values import numbers_of
+
+    began = None
     for batch in batches:
-        due = batch.column(batch.num_columns - 1).to_numpy()
+        began = began or time.monotonic()  # not earlier: Spark sorts all records before the first comes
+        due = numbers_of(batch.column(batch.num_columns - 1))
         records = batch.select(range(batch.num_columns - 1))
         start = 0
         while start < len(due):

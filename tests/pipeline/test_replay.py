@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -19,6 +22,18 @@ def test_records_are_held_back_and_none_is_lost() -> None:
     through = list(held_back(iter([batch([0.0, 0.0, 0.12, 0.12, 0.24]), batch([0.0])])))
     assert [each.to_pydict()["value"] for each in through] == [[0, 1], [2, 3], [4], [0]]
     assert all(each.schema.names == ["value"] for each in through)
+
+
+def test_the_time_is_counted_from_the_first_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.append(now.pop() + seconds))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        now[0] += 60  # Spark takes a minute to sort what there is
+        yield batch([0.0, 1.0, 2.0])
+
+    assert [(each.num_rows, now[0]) for each in held_back(batches())] == [(1, 160), (1, 161), (1, 162)]
 
 
 @pytest.mark.spark
