@@ -21,7 +21,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from broker.coordinator.group_type import CLASSIC, CONSUMER
-from broker.metrics import CommittedGauges, GroupGauges
+from broker.gauge_values import CommittedGauges, GroupGauges
 
 _MANAGER = "kafka_coordinator_group_groupmetadatamanager_"
 _COORDINATOR = "kafka_server_group_coordinator_metrics_"

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-HALF_LIFE_SECONDS = 46.2
-_OCTAVES = 30
-_STEPS = 8
-_UPPER_BOUNDS = [1e-6 * 2 ** (step / _STEPS) for step in range(_OCTAVES * _STEPS)] + [float("inf")]
-_FADED = 1e-3  # a bucket with less than this is empty
+HALF_LIFE_SECONDS: Final = 46.2
+_OCTAVES: Final = 30
+_STEPS: Final = 8
+_UPPER_BOUNDS: Final = [1e-6 * 2 ** (step / _STEPS) for step in range(_OCTAVES * _STEPS)] + [float("inf")]
+_FADED: Final = 1e-3  # a bucket with less than this is empty
 
 
 class DurationHistogram:

@@ -4,41 +4,42 @@ Hot paths hold the object and add to its attributes; names, labels, rates and qu
 scrapes (`broker.metrics_collector`). Everything belongs to one broker: two brokers in one interpreter share nothing.
 Only the event loop writes, except where an attribute says otherwise.
 
-What is not counted but looked up (log sizes, partition counts, the purgatory's size) comes from `Gauges` and
-`PartitionGauges`, which whoever owns the partitions provides at scrape time.
+What is not counted but looked up (log sizes, partition counts, the purgatory's size) is in `broker.gauge_values`.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from operator import sub
-from typing import NamedTuple
-
-import msgspec
+from typing import Final
 
 from broker.histogram import DurationHistogram
 
 # Requests whose times are sorted into buckets together. A time is an object: those of 2,048 requests are 400 KB, which
 # went through the processor's caches again and again; to sort 256 costs the same a request.
-_FOLD_AT = 256
-_RATE_WINDOW_SECONDS = 30.0  # Kafka's metrics.sample.window.ms
-_LOAD_WINDOW_SECONDS = 60.0  # Kafka gives the one-minute rate
+_FOLD_AT: Final = 256
+_RATE_WINDOW_SECONDS: Final = 30.0  # Kafka's metrics.sample.window.ms
+_LOAD_WINDOW_SECONDS: Final = 60.0  # Kafka gives the one-minute rate
+
+
+TOPIC_COUNTS: Final = (
+    "bytes_in",
+    "bytes_out",
+    "bytes_rejected",
+    "failed_fetch_requests",
+    "failed_produce_requests",
+    "fetch_requests",
+    "messages_in",
+    "produce_message_conversions",
+    "produce_requests",
+)
+"""The attributes of a TopicMetrics; compiled, it has no `__slots__` to ask."""
 
 
 class TopicMetrics:
     """Kafka's BrokerTopicMetrics of one topic."""
 
-    __slots__ = (
-        "bytes_in",
-        "bytes_out",
-        "bytes_rejected",
-        "failed_fetch_requests",
-        "failed_produce_requests",
-        "fetch_requests",
-        "messages_in",
-        "produce_message_conversions",
-        "produce_requests",
-    )
+    __slots__ = TOPIC_COUNTS
 
     def __init__(self) -> None:
         self.messages_in = 0
@@ -53,7 +54,7 @@ class TopicMetrics:
 
     def add(self, other: TopicMetrics) -> None:
         """Add all counts of `other`."""
-        for name in self.__slots__:
+        for name in TOPIC_COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
@@ -187,94 +188,6 @@ class ListenerMetrics:
         since, created, closed = self._samples[0]
         elapsed = max(now - since, 1.0)
         return (self.created - created) / elapsed, (self.closed - closed) / elapsed
-
-
-class CleanerGauges(msgspec.Struct, frozen=True):
-    """What compaction has been doing. `uncleanable` are, by log directory, the logs that it leaves alone, and bytes."""
-
-    max_dirty_percent: int = 0
-    time_since_last_run_ms: int = 0
-    recopy_percent: int = 0
-    max_clean_time_seconds: float = 0
-    max_buffer_utilization_percent: float = 0
-    max_compaction_delay_seconds: float = 0
-    dead_workers: int = 0
-    uncleanable: dict[str, tuple[int, int]] = {}
-
-
-class Gauges(msgspec.Struct):
-    """The state of a broker at the time of a scrape; see the names in `broker.metrics_collector`."""
-
-    broker_state: int = 0  # Kafka's BrokerState: 1 starting, 2 recovery, 3 running, 6 pending controlled shutdown
-    leader_count: int = 0
-    partition_count: int = 0
-    under_replicated_partitions: int = 0
-    under_min_isr_partitions: int = 0
-    at_min_isr_partitions: int = 0
-    offline_replicas: int = 0
-    offline_log_directories: int = 0
-    log_directories: dict[str, bool] = {}  # by path: whether it failed
-    producer_ids: int = 0
-    is_active_controller: bool = False
-    offline_partitions: int = 0
-    preferred_replica_imbalance: int = 0
-    global_topics: int = 0
-    global_partitions: int = 0
-    active_brokers: int = 0
-    fenced_brokers: int = 0
-    fetch_sessions: int = 0
-    fetch_session_partitions: int = 0
-    fetch_session_evictions: int = 0
-    cleaner: CleanerGauges = CleanerGauges()
-    purgatory_sizes: dict[str, int] = {}  # by the delayed operation: Produce, Fetch, Rebalance
-
-
-class ClusterGauges(NamedTuple):
-    """What the controller knows of all: addresses of the brokers that serve, by id, and sizes of topics, by name."""
-
-    brokers: dict[int, str]
-    partitions_by_topic: dict[str, int]
-
-
-class PartitionGauges(NamedTuple):
-    """One partition with a log here. Offsets are exclusive at the end. `leader` is -1 if there is none."""
-
-    topic: str
-    partition: int
-    size_bytes: int
-    log_start_offset: int
-    log_end_offset: int
-    high_watermark: int
-    segments: int
-    replicas: int
-    in_sync_replicas: int
-    min_in_sync_replicas: int
-    leader: int
-    preferred_leader: int
-    is_led_here: bool
-
-
-class CommittedGauges(NamedTuple):
-    """What a group has committed for a partition. `lag` is None if another broker leads, which knows the end.
-
-    `lag_seconds` is how long ago the batch was written that it reads next; 0 if it has read all, None if not known.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    lag: int | None
-    lag_seconds: float | None
-
-
-class GroupGauges(NamedTuple):
-    """One group that is coordinated here."""
-
-    group_id: str
-    group_type: str
-    state: str
-    members: int
-    committed: list[CommittedGauges]
 
 
 class Metrics:

@@ -21,8 +21,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from broker.clock import Clock
+from broker.gauge_values import CleanerGauges, Gauges, PartitionGauges
 from broker.histogram import DurationHistogram
-from broker.metrics import ApiMetrics, CleanerGauges, Gauges, Metrics, PartitionGauges, TopicMetrics
+from broker.metrics import ApiMetrics, Metrics, TopicMetrics
 from protocol.errors import ErrorCode
 
 # The percentiles of Kafka's beans, under the label values that jmx_exporter makes of them.

@@ -25,17 +25,18 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from typing import Final
 
 from protocol.errors import RemoteProtocolError
 
-SIZE_PREFIX = struct.Struct(">i")
-DEFAULT_MAX_FRAME_SIZE = 100 * 1024 * 1024
+SIZE_PREFIX: Final = struct.Struct(">i")
+DEFAULT_MAX_FRAME_SIZE: Final = 100 * 1024 * 1024
 """Kafka's `socket.request.max.bytes`."""
 
-ARENA_SIZE = 256 * 1024
-_LARGE = 64 * 1024  # a frame over this has a buffer of its own
-_SMALL = 16 * 1024  # up to this, copying the rest of a cut frame back into the arena beats a receive of its own
-_OTHER_PROTOCOLS = [
+ARENA_SIZE: Final = 256 * 1024
+_LARGE: Final = 64 * 1024  # a frame over this has a buffer of its own
+_SMALL: Final = 16 * 1024  # up to this, copying the rest of a cut frame back into the arena beats a receive of its own
+_OTHER_PROTOCOLS: Final = [
     (b"\x16\x03", "a TLS handshake"),
     (b"\x15\x03", "a TLS server"),
     (b"GET ", "HTTP"),
@@ -44,8 +45,8 @@ _OTHER_PROTOCOLS = [
     (b"HTTP", "an HTTP server"),
     (b"SSH-", "SSH"),
 ]
-_TRUST_LIMIT = 4 * 1024 * 1024
-_POOL_LIMIT = 8 * 1024 * 1024  # bytes of buffers that wait for their next use
+_TRUST_LIMIT: Final = 4 * 1024 * 1024
+_POOL_LIMIT: Final = 8 * 1024 * 1024  # bytes of buffers that wait for their next use
 
 
 def frame_size(buffer: bytes | bytearray | memoryview, position: int, limit: int) -> int:

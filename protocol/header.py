@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -30,17 +31,17 @@ from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.primitives import Buffer, uvarint_rest
 from protocol.schema import Message, spec
 
-API_VERSIONS_KEY = 18
-CONTROLLED_SHUTDOWN_KEY = 7
+API_VERSIONS_KEY: Final = 18
+CONTROLLED_SHUTDOWN_KEY: Final = 7
 
-_REQUEST = struct.Struct(">hhi")
-_REQUEST_WITH_CLIENT_ID = struct.Struct(">hhih")
-_CORRELATION_ID = struct.Struct(">i")
-_CORRELATION_ID_AND_TAGS = struct.Struct(">ix")  # no tagged fields
-_FRAMED_CORRELATION_ID = struct.Struct(">ii")
-_FRAMED_CORRELATION_ID_AND_TAGS = struct.Struct(">iix")
-_LENGTH = struct.Struct(">h")
-LONGEST_REPEATED_HEADER = 512
+_REQUEST: Final = struct.Struct(">hhi")
+_REQUEST_WITH_CLIENT_ID: Final = struct.Struct(">hhih")
+_CORRELATION_ID: Final = struct.Struct(">i")
+_CORRELATION_ID_AND_TAGS: Final = struct.Struct(">ix")  # no tagged fields
+_FRAMED_CORRELATION_ID: Final = struct.Struct(">ii")
+_FRAMED_CORRELATION_ID_AND_TAGS: Final = struct.Struct(">iix")
+_LENGTH: Final = struct.Struct(">h")
+LONGEST_REPEATED_HEADER: Final = 512
 """Bytes of the longest header that is worth a `RepeatedHeader`: tagged fields could make one as long as a frame."""
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Hashable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from broker.handlers.defects import as_row_error
 from broker.handlers.endpoints import current_leader
@@ -50,14 +50,14 @@ from protocol.messages.produce import (
     TopicProduceResponse,
 )
 
-_ADMIN_CLIENT_ID = "__admin_client"
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
-_FIRST_VERSION_WITH_LEADERS = 10
-_ATTRIBUTES = 22
+_ADMIN_CLIENT_ID: Final = "__admin_client"
+_FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+_FIRST_VERSION_WITH_LEADERS: Final = 10
+_ATTRIBUTES: Final = 22
 """Where in a batch the low byte of its attributes is."""
-_IS_TRANSACTIONAL = 0x10
-_NO_LEADER = LeaderIdAndEpoch()  # shared; the encoder leaves it out
-_NO_ERROR = int(ErrorCode.NONE)  # 0.06 µs less than to look a member up
+_IS_TRANSACTIONAL: Final = 0x10
+_NO_LEADER: Final = LeaderIdAndEpoch()  # shared; the encoder leaves it out
+_NO_ERROR: Final = int(ErrorCode.NONE)  # 0.06 µs less than to look a member up
 
 
 class _Appending(NamedTuple):

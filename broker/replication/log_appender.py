@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.writer_thread import OnEnd, end_future
@@ -30,7 +30,7 @@ from broker.storage.log_config import NO_LIMIT
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LARGE_APPEND_BYTES = 64 * 1024
+LARGE_APPEND_BYTES: Final = 64 * 1024
 """Where handing over to a thread starts to cost less than what it saves the other clients.
 
 Not lower: to wake a thread and to be woken by it costs more than to copy 16 KiB. Four connections of four requests in

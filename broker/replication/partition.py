@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -33,10 +34,10 @@ from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import LogSlice
 from protocol.errors import ErrorCode, KafkaError
 
-NO_LEADER = -1
-NO_EPOCH = -1
-ACKS_ALL = -1
-UP_TO_HIGH_WATERMARK = -1
+NO_LEADER: Final = -1
+NO_EPOCH: Final = -1
+ACKS_ALL: Final = -1
+UP_TO_HIGH_WATERMARK: Final = -1
 
 
 class FetchedRecords(msgspec.Struct, frozen=True, gc=False):

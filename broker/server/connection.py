@@ -31,7 +31,7 @@ from __future__ import annotations
 import errno
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.event_log import EventLogger
 from broker.server.context import CloseConnection, ConnectionContext
@@ -44,22 +44,22 @@ from protocol.framing import FrameReader
 if TYPE_CHECKING:
     from broker.server.connections import Connections
 
-_LOG = EventLogger(__name__)
+_LOG: Final = EventLogger(__name__)
 
-TURN_BYTES = 1024 * 1024
-TURN_REQUESTS = 32
-WAITING_LIMIT = 64 * 1024
+TURN_BYTES: Final = 1024 * 1024
+TURN_REQUESTS: Final = 32
+WAITING_LIMIT: Final = 64 * 1024
 """Received bytes that may wait behind a long poll; until then reading goes on, to notice when the client goes."""
-LARGE_RECEIVE = 64 * 1024
+LARGE_RECEIVE: Final = 64 * 1024
 """Received bytes that take so long to execute that nobody else's answer is held meanwhile."""
-AHEAD_LIMIT = 1024 * 1024
+AHEAD_LIMIT: Final = 1024 * 1024
 """Bytes of the next request that are received while another than a long poll, which ends soon, is being executed."""
-UNSENT_LIMIT = 256 * 1024
+UNSENT_LIMIT: Final = 256 * 1024
 """Response bytes that a peer may leave unread before its next request waits."""
-_PROGRESS_BYTES = 1024  # fewer bytes and no whole request: a peer that dribbles is idle all the same
+_PROGRESS_BYTES: Final = 1024  # fewer bytes and no whole request: a peer that dribbles is idle all the same
 
 
-_PEER_HAS_GONE = frozenset(
+_PEER_HAS_GONE: Final = frozenset(
     {errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENOTCONN}
 )
 

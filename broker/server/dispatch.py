@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from broker.clock import Clock
 from broker.event_log import EventLogger
@@ -39,11 +39,11 @@ from protocol.header import LONGEST_REPEATED_HEADER, RepeatedHeader, encode_resp
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.schema import Message
 
-_LOG = EventLogger(__name__)
-_REQUEST_LOG = EventLogger("broker.request")
+_LOG: Final = EventLogger(__name__)
+_REQUEST_LOG: Final = EventLogger("broker.request")
 _pack_size_into = SIZE_PREFIX.pack_into
-_EXPECTED = (KafkaError, RemoteProtocolError, CloseConnection)
-_UNKNOWN_VERSION = -1  # one label for all versions that a peer may make up
+_EXPECTED: Final = (KafkaError, RemoteProtocolError, CloseConnection)
+_UNKNOWN_VERSION: Final = -1  # one label for all versions that a peer may make up
 
 
 class Dispatcher:

@@ -22,13 +22,13 @@ import errno
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from broker.server import page_cache
 from broker.server.transport import Buffer, Transport
 
-JOIN_LIMIT = 32 * 1024
-TURN_BYTES = 1024 * 1024 + 64 * 1024
+JOIN_LIMIT: Final = 32 * 1024
+TURN_BYTES: Final = 1024 * 1024 + 64 * 1024
 """A Fetch gives 1 MiB of a partition, and its answer has some bytes more: they are not worth a turn of their own, which
 is another round of epoll and 8 of 28 system calls."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from broker.metrics import ApiMetrics, Metrics
 from broker.server.context import RequestContext
@@ -16,13 +16,13 @@ from protocol.errors import ErrorCode
 from protocol.header import response_start_packer
 from protocol.schema import Message
 
-PRODUCE = 0
-FETCH = 1
-API_VERSIONS = 18
+PRODUCE: Final = 0
+FETCH: Final = 1
+API_VERSIONS: Final = 18
 # What waits for others to do something, for minutes perhaps: Fetch, JoinGroup, SyncGroup, ShareFetch. It is given up
 # when its client goes. Everything else that has begun ends by itself soon, and is let end: a half-done request helps
 # nobody.
-_LONG_POLLS = frozenset({FETCH, 11, 14, 78})
+_LONG_POLLS: Final = frozenset({FETCH, 11, 14, 78})
 
 Result = Message | None
 """A response; None for a request that gets none."""

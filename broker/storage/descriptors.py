@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from broker.storage.files import Files
 
-DEFAULT_CAPACITY = 500  # half of the usual soft limit of 1,024 descriptors; sockets get the other half
+DEFAULT_CAPACITY: Final = 500  # half of the usual soft limit of 1,024 descriptors; sockets get the other half
 
 
 class Block(NamedTuple):

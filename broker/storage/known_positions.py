@@ -13,14 +13,14 @@ he reads; a cut of the segment begins another one, so that what was read before 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.storage.batch_scan import find_cut_off_batch
 
 if TYPE_CHECKING:
     from broker.storage.log_file import LogFile
 
-_GENERATION = 16
+_GENERATION: Final = 16
 _NOTHING: dict[int, tuple[int, int]] = {}  # of the many segments that nobody reads; never written to
 
 

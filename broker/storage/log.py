@@ -116,13 +116,12 @@ class Log(LogReader):
             self._failure.check()
         if not self._tail_is_checked:
             self._check_tail()
-        valid = self._validator.validate(records, now_ms, api_version, from_client)
-        data, header = valid.data, valid.header
+        data, header, records_converted = self._validator.validate(records, now_ms, api_version, from_client)
         marker = None
         if header.producer_id >= 0:
             judged = self._producers.judge(data, header, from_client)
             if isinstance(judged, AppendedBatch):
-                return self._duplicate(judged, len(records), valid.records_converted)
+                return self._duplicate(judged, len(records), records_converted)
             marker = judged
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -147,7 +146,7 @@ class Log(LogReader):
             header.records_count,
             len(records),
             False,
-            valid.records_converted,
+            records_converted,
         )
 
     def append_as_follower(self, records: WritableBatch) -> AppendInfo | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from broker.storage.descriptors import Descriptor, DescriptorCache
 from broker.storage.known_positions import KnownPositions
@@ -75,4 +75,4 @@ class LogSlice:
         self.release()
 
 
-EMPTY_SLICE = LogSlice(None, None, 0, 0)
+EMPTY_SLICE: Final = LogSlice(None, None, 0, 0)

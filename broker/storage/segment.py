@@ -17,6 +17,8 @@ segment which was deleted or replaced goes on reading it under its new name, unt
 
 from __future__ import annotations
 
+from typing import Final
+
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.known_positions import KnownPositions
 from broker.storage.log_config import LogConfig
@@ -33,8 +35,8 @@ from broker.storage.segment_indexes import SegmentIndexes
 from broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
 from broker.storage.transaction_index import TransactionIndex
 
-MAX_RELATIVE_OFFSET = 0x7FFF_FFFF
-_RECENT = 16  # batches whose positions are remembered, once or twice over: consumers at the tail ask for these
+MAX_RELATIVE_OFFSET: Final = 0x7FFF_FFFF
+_RECENT: Final = 16  # batches whose positions are remembered, once or twice over: consumers at the tail ask for these
 
 
 class Segment:

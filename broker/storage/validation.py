@@ -29,8 +29,7 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-
-import msgspec
+from typing import Final
 
 from broker.storage.log_config import (
     LOG_APPEND_TIME,
@@ -60,31 +59,27 @@ from protocol.records import (
 
 WritableBatch = memoryview | bytearray
 
-_MIN_LENGTH = 14  # of the shortest entry of any format, magic 0 without key and value
-_LENGTH_POSITION = 8
-_MAGIC_POSITION = 16
-_LENGTH = struct.Struct(">i")
-_ATTRIBUTES = struct.Struct(">h")
-_ATTRIBUTES_POSITION = 21
-_MAX_TIMESTAMP = struct.Struct(">q")
-_MAX_TIMESTAMP_POSITION = 35
-_LOG_APPEND_TIME_BIT = 0x08
-_CONTROL_BIT = 0x20
-_ZSTD = int(Codec.ZSTD)  # 0.06 µs less than to look a member up
-_ZSTD_VERSION = 7
-_SHOWN_ERRORS = 3
-_BROKER_TIME = "producers may not say that timestamps are the broker's"
+_MIN_LENGTH: Final = 14  # of the shortest entry of any format, magic 0 without key and value
+_LENGTH_POSITION: Final = 8
+_MAGIC_POSITION: Final = 16
+_LENGTH: Final = struct.Struct(">i")
+_ATTRIBUTES: Final = struct.Struct(">h")
+_ATTRIBUTES_POSITION: Final = 21
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_MAX_TIMESTAMP_POSITION: Final = 35
+_LOG_APPEND_TIME_BIT: Final = 0x08
+_CONTROL_BIT: Final = 0x20
+_ZSTD: Final = int(Codec.ZSTD)  # 0.06 µs less than to look a member up
+_ZSTD_VERSION: Final = 7
+_SHOWN_ERRORS: Final = 3
+_BROKER_TIME: Final = "producers may not say that timestamps are the broker's"
 
 
-class ValidBatch(msgspec.Struct, frozen=True):
-    """A batch to append: its bytes (the caller's, or new ones if it was compressed anew) and the header in them.
+ValidBatch = tuple[WritableBatch, BatchHeader, int]
+"""A batch to append: its bytes (the caller's, or new ones if it was compressed anew) and the header in them.
 
-    `records_converted` is the number of its records if it was compressed anew, else 0.
-    """
-
-    data: WritableBatch
-    header: BatchHeader
-    records_converted: int = 0
+The number is that of its records if it was compressed anew, else 0.
+"""
 
 
 class BatchValidator:
@@ -149,15 +144,15 @@ class BatchValidator:
             and not attributes & _LOG_APPEND_TIME_BIT
             and header.max_timestamp - now_ms <= self._after_max_ms
         ):
-            valid = ValidBatch(records, header)  # nearly every batch: nothing of it is to be changed
+            converted = 0  # nearly every batch: nothing of it is to be changed
         else:
-            valid = self._apply(records, header, now_ms)
-        if len(valid.data) > self._segment_bytes:
+            records, header, converted = self._apply(records, header, now_ms)
+        if len(records) > self._segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"the batch has {len(valid.data)} bytes, segment.bytes is {self._segment_bytes}",
+                f"the batch has {len(records)} bytes, segment.bytes is {self._segment_bytes}",
             )
-        return valid
+        return records, header, converted
 
     def _apply(self, records: WritableBatch, header: BatchHeader, now_ms: int) -> ValidBatch:
         """Timestamps and codec of a batch that is sound in itself."""
@@ -169,13 +164,13 @@ class BatchValidator:
             if attributes & _LOG_APPEND_TIME_BIT:
                 raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
             stamp_log_append_time(records, 0, header, now_ms)
-            return ValidBatch(records, read_batch_header(records))
+            return records, read_batch_header(records), 0
         max_timestamp = header.max_timestamp
         if max_timestamp - now_ms > self._after_max_ms:
             return self._walk(records, header, now_ms, changes_codec=False)  # which of them, and is the header right?
         if attributes & _LOG_APPEND_TIME_BIT:
             return self._set_create_time(records, header, max_timestamp)
-        return ValidBatch(records, header)
+        return records, header, 0
 
     def _walk(self, records: WritableBatch, header: BatchHeader, now_ms: int, changes_codec: bool) -> ValidBatch:
         """Look at every record, and give the batch the topic's codec."""
@@ -192,10 +187,10 @@ class BatchValidator:
             converted = header.records_count
         if self._log_append_time:
             stamp_log_append_time(records, 0, header, now_ms)
-            return ValidBatch(records, read_batch_header(records), converted)
+            return records, read_batch_header(records), converted
         if found.max_timestamp != header.max_timestamp or header.attributes & _LOG_APPEND_TIME_BIT:
             return self._set_create_time(records, header, found.max_timestamp, converted)
-        return ValidBatch(records, header, converted)
+        return records, header, converted
 
     def _timestamps_are_fine(self, found: RecordTimestamps, header: BatchHeader, now_ms: int) -> bool:
         if self._log_append_time:
@@ -258,7 +253,7 @@ class BatchValidator:
         _ATTRIBUTES.pack_into(records, _ATTRIBUTES_POSITION, header.attributes & ~_LOG_APPEND_TIME_BIT)
         _MAX_TIMESTAMP.pack_into(records, _MAX_TIMESTAMP_POSITION, max_timestamp)
         write_crc(records, 0, header.size)
-        return ValidBatch(records, read_batch_header(records), converted)
+        return records, read_batch_header(records), converted
 
     def _out_of_bounds(self, timestamp: int, now_ms: int) -> str:
         oldest, newest = now_ms - self._before_max_ms, now_ms + self._after_max_ms

@@ -50,10 +50,13 @@ def test_a_signal_ends_it_in_order(server: Server, number: signal.Signals) -> No
     assert "Traceback" not in server.printed()
 
 
-def test_it_says_where_it_listens(server: Server) -> None:
+async def test_it_says_where_it_listens(server: Server) -> None:
     server.start()
+    async with Wire("127.0.0.1", server.port) as wire:
+        await create(wire, "t")  # it may be connected to just before it says so, but it answers only then
 
     assert f"listening listener=PLAINTEXT address=127.0.0.1:{server.port}" in server.printed()
+    assert "started compiled=" in server.printed()
 
 
 async def test_what_is_in_flight_is_answered_before_it_ends(server: Server) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.broker import Broker
-from broker.metrics import Metrics, TopicMetrics
+from broker.metrics import TOPIC_COUNTS, Metrics
 from protocol.errors import ErrorCode
 from protocol.records import BatchBuilder, Codec, write_crc
 from tests.handlers.cluster import OTHER, SELF, publish
@@ -40,8 +40,8 @@ def keyless(codec: Codec) -> bytes:
 
 def counts(metrics: Metrics, topic: str) -> dict[str, int]:
     """What was counted of a topic and of refused records so far, zeros left out."""
-    found = {name: getattr(metrics.topic(topic), name) for name in TopicMetrics.__slots__}
-    found |= {name: value for name, value in vars(metrics).items() if name.endswith("_records")}
+    found = {name: getattr(metrics.topic(topic), name) for name in TOPIC_COUNTS}
+    found |= {name: getattr(metrics, name) for name in dir(metrics) if name.endswith("_records")}
     return {name: value for name, value in found.items() if value}
 
 

@@ -8,7 +8,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from broker.exporter_collector import ExporterCollector
-from broker.metrics import ClusterGauges, Gauges, Metrics, PartitionGauges
+from broker.gauge_values import ClusterGauges, Gauges, PartitionGauges
+from broker.metrics import Metrics
 from broker.metrics_collector import MetricsCollector
 from broker.metrics_dialects import registry
 from broker.process_io import ProcessIoCollector

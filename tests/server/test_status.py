@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.metrics import Gauges, Metrics
+from broker.gauge_values import Gauges
+from broker.metrics import Metrics
 from broker.metrics_collector import MetricsCollector
 from broker.metrics_dialects import registry
 from broker.server.http import HttpServer

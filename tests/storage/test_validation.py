@@ -151,10 +151,10 @@ CASES: list[tuple[str, bytes, ErrorCode | None, dict[str, Any]]] = [
 def test_the_code_is_kafkas(data: bytes, code: ErrorCode | None, properties: dict[str, Any]) -> None:
     validator = BatchValidator(LogConfig(**properties))
     if code is None:
-        valid = validator.validate(bytearray(data), NOW, 13)
-        assert crc_is_valid(valid.data, 0, valid.header)
-        assert valid.header == read_batch_header(valid.data)
-        assert len(valid.data) == valid.header.size
+        valid, header, _ = validator.validate(bytearray(data), NOW, 13)
+        assert crc_is_valid(valid, 0, header)
+        assert header == read_batch_header(valid)
+        assert len(valid) == header.size
     else:
         with pytest.raises(KafkaError) as caught:
             validator.validate(bytearray(data), NOW, 13)
@@ -166,7 +166,7 @@ def test_the_code_is_kafkas(data: bytes, code: ErrorCode | None, properties: dic
 @pytest.mark.parametrize("properties", [{}, DEEP, COMPACTED, NOT_OLD])
 def test_a_good_batch_is_left_as_it_is(data: bytes, properties: dict[str, Any]) -> None:
     buffer = bytearray(data)
-    assert BatchValidator(LogConfig(**properties)).validate(buffer, NOW, 13).data is buffer
+    assert BatchValidator(LogConfig(**properties)).validate(buffer, NOW, 13)[0] is buffer
     assert buffer == data
 
 
@@ -187,14 +187,14 @@ def test_zstd_needs_produce_7() -> None:
     with pytest.raises(KafkaError) as caught:
         validator.validate(bytearray(data), NOW, 6)
     assert caught.value.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    assert validator.validate(bytearray(data), NOW, 7).data == data
+    assert validator.validate(bytearray(data), NOW, 7)[0] == data
 
 
 def test_coordinators_may_write_control_batches_and_need_no_sequences() -> None:
     validator = BatchValidator(LogConfig(**COMPACTED, compression_type="gzip"))
     data = poked(is_control=True, producer_id=5, producer_epoch=0)
-    valid = validator.validate(bytearray(data), NOW, 13, from_client=False)
-    assert valid.data == data  # control batches are never compressed
+    valid, _, _ = validator.validate(bytearray(data), NOW, 13, from_client=False)
+    assert valid == data  # control batches are never compressed
 
 
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
@@ -202,17 +202,17 @@ def test_coordinators_may_write_control_batches_and_need_no_sequences() -> None:
 def test_batches_get_the_topics_codec(source: Codec, target: str) -> None:
     fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 9, "is_transactional": True}
     data = bytes(batch(b"a" * 50, None, b"c" * 50, codec=source, **fields))
-    valid = BatchValidator(LogConfig(compression_type=target)).validate(bytearray(data), NOW, 13)
+    valid, header, _ = BatchValidator(LogConfig(compression_type=target)).validate(bytearray(data), NOW, 13)
     wanted = Codec.NONE if target == "uncompressed" else Codec[target.upper()]
-    assert valid.header.codec is wanted
+    assert header.codec is wanted
     if source is wanted:
-        assert valid.data == data
-    assert crc_is_valid(valid.data, 0, valid.header)
+        assert valid == data
+    assert crc_is_valid(valid, 0, header)
     before = list(iter_records(data, 0, read_batch_header(data)))
-    assert list(iter_records(valid.data, 0, valid.header)) == before
+    assert list(iter_records(valid, 0, header)) == before
     unchanged: Callable[[Any], Any] = lambda header: replace(header, batch_length=0, crc=0, attributes=0)  # noqa: E731
-    assert unchanged(valid.header) == unchanged(read_batch_header(data))
-    assert (valid.header.producer_id, valid.header.base_sequence, valid.header.is_transactional) == (7, 9, True)
+    assert unchanged(header) == unchanged(read_batch_header(data))
+    assert (header.producer_id, header.base_sequence, header.is_transactional) == (7, 9, True)
 
 
 def test_a_batch_that_grows_too_large_by_its_new_codec_is_refused() -> None:
@@ -225,21 +225,21 @@ def test_a_batch_that_grows_too_large_by_its_new_codec_is_refused() -> None:
 @pytest.mark.parametrize("properties", [{}, DEEP, COMPACTED, {"compression_type": "lz4"}])
 def test_the_broker_stamps_its_time(properties: dict[str, Any]) -> None:
     validator = BatchValidator(LogConfig(**BROKER_TIME, **properties))
-    valid = validator.validate(bytearray(batch(b"a", b"b", timestamp=5)), NOW + 3, 13)
-    assert valid.header.timestamp_type is TimestampType.LOG_APPEND_TIME
-    assert valid.header.max_timestamp == NOW + 3
-    assert crc_is_valid(valid.data, 0, valid.header)
-    assert [record.timestamp for record in iter_records(valid.data, 0, valid.header)] == [NOW + 3, NOW + 3]
+    valid, header, _ = validator.validate(bytearray(batch(b"a", b"b", timestamp=5)), NOW + 3, 13)
+    assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    assert header.max_timestamp == NOW + 3
+    assert crc_is_valid(valid, 0, header)
+    assert [record.timestamp for record in iter_records(valid, 0, header)] == [NOW + 3, NOW + 3]
 
 
 @pytest.mark.parametrize("properties", [{}, DEEP])
 def test_a_brokers_time_that_a_producer_claims_becomes_the_producers(properties: dict[str, Any]) -> None:
     data = poked((">h", 21, 8), values=(b"a", b"b"))
-    valid = BatchValidator(LogConfig(**properties)).validate(bytearray(data), NOW, 13)
-    assert valid.header.timestamp_type is TimestampType.CREATE_TIME
-    assert crc_is_valid(valid.data, 0, valid.header)
+    valid, header, _ = BatchValidator(LogConfig(**properties)).validate(bytearray(data), NOW, 13)
+    assert header.timestamp_type is TimestampType.CREATE_TIME
+    assert crc_is_valid(valid, 0, header)
 
 
 def test_a_wrong_largest_timestamp_is_corrected_where_records_are_seen() -> None:
     data = bytearray(poked((">q", 35, NOW - 77)))
-    assert BatchValidator(LogConfig(**DEEP)).validate(data, NOW, 13).header.max_timestamp == NOW
+    assert BatchValidator(LogConfig(**DEEP)).validate(data, NOW, 13)[1].max_timestamp == NOW

@@ -1,0 +1,99 @@
+"""What a scrape finds by looking: log sizes, partition counts, sizes of groups. What is counted is in `broker.metrics`.
+
+Whoever owns the partitions and the groups makes these values when somebody scrapes (`broker.gauges`), and the
+collectors turn them into series (`broker.metrics_collector`, `broker.group_collector`, `broker.exporter_collector`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+
+class CleanerGauges(msgspec.Struct, frozen=True):
+    """What compaction has been doing. `uncleanable` are, by log directory, the logs that it leaves alone, and bytes."""
+
+    max_dirty_percent: int = 0
+    time_since_last_run_ms: int = 0
+    recopy_percent: int = 0
+    max_clean_time_seconds: float = 0
+    max_buffer_utilization_percent: float = 0
+    max_compaction_delay_seconds: float = 0
+    dead_workers: int = 0
+    uncleanable: dict[str, tuple[int, int]] = {}
+
+
+class Gauges(msgspec.Struct):
+    """The state of a broker at the time of a scrape; see the names in `broker.metrics_collector`."""
+
+    broker_state: int = 0  # Kafka's BrokerState: 1 starting, 2 recovery, 3 running, 6 pending controlled shutdown
+    leader_count: int = 0
+    partition_count: int = 0
+    under_replicated_partitions: int = 0
+    under_min_isr_partitions: int = 0
+    at_min_isr_partitions: int = 0
+    offline_replicas: int = 0
+    offline_log_directories: int = 0
+    log_directories: dict[str, bool] = {}  # by path: whether it failed
+    producer_ids: int = 0
+    is_active_controller: bool = False
+    offline_partitions: int = 0
+    preferred_replica_imbalance: int = 0
+    global_topics: int = 0
+    global_partitions: int = 0
+    active_brokers: int = 0
+    fenced_brokers: int = 0
+    fetch_sessions: int = 0
+    fetch_session_partitions: int = 0
+    fetch_session_evictions: int = 0
+    cleaner: CleanerGauges = CleanerGauges()
+    purgatory_sizes: dict[str, int] = {}  # by the delayed operation: Produce, Fetch, Rebalance
+
+
+class ClusterGauges(NamedTuple):
+    """What the controller knows of all: addresses of the brokers that serve, by id, and sizes of topics, by name."""
+
+    brokers: dict[int, str]
+    partitions_by_topic: dict[str, int]
+
+
+class PartitionGauges(NamedTuple):
+    """One partition with a log here. Offsets are exclusive at the end. `leader` is -1 if there is none."""
+
+    topic: str
+    partition: int
+    size_bytes: int
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    segments: int
+    replicas: int
+    in_sync_replicas: int
+    min_in_sync_replicas: int
+    leader: int
+    preferred_leader: int
+    is_led_here: bool
+
+
+class CommittedGauges(NamedTuple):
+    """What a group has committed for a partition. `lag` is None if another broker leads, which knows the end.
+
+    `lag_seconds` is how long ago the batch was written that it reads next; 0 if it has read all, None if not known.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    lag: int | None
+    lag_seconds: float | None
+
+
+class GroupGauges(NamedTuple):
+    """One group that is coordinated here."""
+
+    group_id: str
+    group_type: str
+    state: str
+    members: int
+    committed: list[CommittedGauges]
