@@ -141,7 +141,7 @@ class FlushMetrics:
 
     def times(self) -> DurationHistogram:
         """All that was noted up to now."""
-        self._times.record_all(self._noted.popleft() for _ in range(len(self._noted)))
+        self._times.record_all([self._noted.popleft() for _ in range(len(self._noted))])
         return self._times
 
     def fade(self, seconds: float) -> None:

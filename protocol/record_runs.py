@@ -30,9 +30,9 @@ from protocol.varint import SHORT_VARINTS, ZIGZAG
 SHORTEST_RUN: Final = 8
 _MOST_SHAPES: Final = 16
 _ONE_BYTE_OFFSETS: Final = 64  # those below take one byte, the other short ones two
-_FIRST_BYTES: Final = bytes(encoded[0] for encoded in SHORT_VARINTS)
-_TOP_BIT_FLIPPED: Final = bytes(byte ^ 128 for byte in range(256))
-_SECOND_BYTES: Final = bytes(encoded[-1] for encoded in SHORT_VARINTS)
+_FIRST_BYTES: Final = bytes([encoded[0] for encoded in SHORT_VARINTS])
+_TOP_BIT_FLIPPED: Final = bytes([byte ^ 128 for byte in range(256)])
+_SECOND_BYTES: Final = bytes([encoded[-1] for encoded in SHORT_VARINTS])
 
 
 class Run(NamedTuple):

@@ -9,7 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
+from typing import Final
 
 from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.compaction import Cleanable, cleanable_part
@@ -32,6 +34,8 @@ from broker.storage.timestamp_lookup import (
 )
 from broker.storage.transaction_index import AbortedTransaction, aborted_transactions
 from protocol.errors import ErrorCode, KafkaError
+
+_TRANSACTION_INDEX: Final = attrgetter("transaction_index")
 
 
 class LogReader(ABC):
@@ -195,7 +199,7 @@ class LogReader(ABC):
         with self._disk("reading the transaction index of"):
             return self._segmented.look(
                 lambda segments: aborted_transactions(
-                    (segment.transaction_index for segment in segments.with_aborted(start_offset)),
+                    map(_TRANSACTION_INDEX, segments.with_aborted(start_offset)),  # one by one: the first may do
                     start_offset,
                     end_offset,
                 )

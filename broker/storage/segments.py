@@ -113,7 +113,7 @@ class Segments:
         """Take segments out and others in, in one step."""
         gone = set(removed)
         with self._lock:
-            stay = (segment for segment in self._ordered.segments if segment not in gone)
+            stay = [segment for segment in self._ordered.segments if segment not in gone]
             self._take(sorted([*stay, *added], key=_base_offset))
 
     def _take(self, segments: list[Segment]) -> None:
