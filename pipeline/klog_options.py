@@ -9,8 +9,10 @@
 | includeHeaders | false | |
 | failOnDataLoss | true | false: read what is left, where segments or offsets are gone |
 | mode | FAILFAST | FAILFAST, PERMISSIVE, DROPMALFORMED (`damage`) |
-| minPartitions | 1 | about so many tasks, or more; cuts are made where the index has entries |
+| minPartitions | one a processor, of 32 MiB or more | about so many tasks, or more; cut where the index has entries |
 | maxPartitionBytes | 256 MiB | about the bytes of a task |
+
+The processors are the driver's. Who sets one of the last two is not held to the default of the other.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ from pipeline.bounds import EARLIEST, LATEST, Bound, read_bound
 from pipeline.damage import Mode
 from pipeline.options import Strategy, Subscription, boolean, choice, isolation_level, number, subscription
 
-_DEFAULT_PIECE: Final = 256 << 20  # a task costs 0.03 s of processor, and 64 MiB are read in twice that
 _SUBSCRIPTIONS: Final = ("subscribe", "subscribepattern", "assign")
 _KNOWN: Final = {
     "path", *_SUBSCRIPTIONS, "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
@@ -45,8 +46,8 @@ class KlogOptions(NamedTuple):
     include_headers: bool
     isolation_level: IsolationLevel
     mode: Mode
-    min_partitions: int
-    max_partition_bytes: int
+    min_partitions: int | None
+    max_partition_bytes: int | None
 
 
 def klog_options(given: Mapping[str, str]) -> KlogOptions:
@@ -69,8 +70,8 @@ def klog_options(given: Mapping[str, str]) -> KlogOptions:
         include_headers=boolean(options, "includeheaders", default=False),
         isolation_level=isolation_level(options),
         mode=_mode(options.get("mode", Mode.FAILFAST)),
-        min_partitions=number(options, "minpartitions", 1) or 1,
-        max_partition_bytes=number(options, "maxpartitionbytes", 1) or _DEFAULT_PIECE,
+        min_partitions=number(options, "minpartitions", 1),
+        max_partition_bytes=number(options, "maxpartitionbytes", 1),
     )
 
 

@@ -6,6 +6,7 @@ the partitions that are asked for are looked at, and of these names, index entri
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from pipeline.segment_ranges import SegmentRange, segment_ranges
 from pipeline.segments import LogDirectory, PartitionLog
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+# Of a task, unless options say otherwise. It costs 0.03 s of processor, and 64 MiB are read in twice that.
+_MOST_BYTES: Final = 256 << 20
+_FEWEST_BYTES: Final = 32 << 20
 _ATTEMPTS: Final = 5  # a broker that rolls, compacts and deletes changes a directory now and then, not all the time
 
 
@@ -68,10 +72,13 @@ def _plan(options: KlogOptions, wanted: LogFilter) -> list[KlogPartition]:
         end = _end(log, limit, ends[partition], options)
         start = max(start, wanted.start_offset, _not_older(log, wanted.earliest_ms))
         found.append((log, start, min(end, wanted.end_offset)))
-    pieces = list(_pieces(options, found, options.max_partition_bytes))
-    if 0 < len(pieces) < options.min_partitions:
-        total = sum(piece.range.end - piece.range.begin for piece in pieces if piece.range is not None)
-        pieces = list(_pieces(options, found, max(total // options.min_partitions, 1)))
+    pieces = list(_pieces(options, found, options.max_partition_bytes or _MOST_BYTES))
+    total = sum(piece.range.end - piece.range.begin for piece in pieces if piece.range is not None)
+    fewest = options.min_partitions
+    if fewest is None:
+        fewest = 1 if options.max_partition_bytes else min(os.cpu_count() or 1, total // _FEWEST_BYTES)
+    if 0 < len(pieces) < fewest:
+        pieces = list(_pieces(options, found, max(total // fewest, 1)))
     return pieces
 
 

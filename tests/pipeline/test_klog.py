@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan
 
 from broker.storage.log_config import LogConfig
-from pipeline import segment_reader
+from pipeline import klog_plan, segment_reader
 from pipeline.damage import CorruptRecordsError
 from pipeline.klog import KlogReader
 from pipeline.klog_options import klog_options
@@ -168,6 +168,16 @@ def test_a_large_segment_is_shared_out_between_tasks_at_index_entries() -> None:
     assert pieces.bytes == whole.bytes
     assert len({task.range.path for task in pieces.tasks if task.range}) == len(whole.tasks)
     assert pieces.offsets() == whole.offsets()
+
+
+def test_every_processor_gets_a_task_of_what_is_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = len(Reading(GOLDEN, subscribe="rolled").tasks)
+    monkeypatch.setattr("os.cpu_count", lambda: 20)
+    assert len(Reading(GOLDEN, subscribe="rolled").tasks) == few
+    monkeypatch.setattr(klog_plan, "_FEWEST_BYTES", 1)
+    assert len(Reading(GOLDEN, subscribe="rolled").tasks) > 15
+    assert len(Reading(GOLDEN, subscribe="rolled", maxPartitionBytes=str(1 << 20)).tasks) == few
+    assert len(Reading(GOLDEN, subscribe="rolled", minPartitions="1").tasks) == few
 
 
 def test_of_a_range_of_offsets_only_its_bytes_are_read() -> None:
