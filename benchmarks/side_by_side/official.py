@@ -71,11 +71,14 @@ def _java_producer(contest: Contest, record_bytes: int, batch_bytes: int, acks: 
     return row
 
 
-def produce(side: Side, topic: str, record_bytes: int, batch_bytes: int, acks: str, codec: str, size: int) -> Sample:
+def produce(
+    side: Side, topic: str, record_bytes: int, batch_bytes: int, acks: str, codec: str, size: int, linger_ms: int = 5
+) -> Sample:
     """Kafka's ProducerPerformance, as fast as it goes."""
     properties = [
         f"bootstrap.servers={side.bootstrap}", f"acks={acks}", f"compression.type={codec}", f"batch.size={batch_bytes}",
-        f"enable.idempotence={'true' if acks == 'all' else 'false'}", "linger.ms=5", "buffer.memory=67108864",
+        f"enable.idempotence={'true' if acks == 'all' else 'false'}", f"linger.ms={linger_ms}",
+        "buffer.memory=67108864",
     ]  # fmt: skip
     printed = _java(
         java.PRODUCER_PERFORMANCE,
@@ -92,7 +95,8 @@ def _consumers(contest: Contest, record_bytes: int, size: int) -> Iterator[Row]:
     """Both consumers read what a Java producer wrote, from the page cache."""
     topic = contest.new_topic(1)
     for side in contest.sides:
-        produce(side, topic, record_bytes, 262_144, "1", "none", size)
+        # Long enough for full batches: a quick broker would else be sent smaller ones, which cost its consumers more.
+        produce(side, topic, record_bytes, 262_144, "1", "none", size, linger_ms=100)
     for work, consume in (("Java", _java_consumer), ("librdkafka", _librdkafka_consumer)):
         measure = partial(_consume, consume, topic=topic, record_bytes=record_bytes, size=size)
         yield contest.row(
