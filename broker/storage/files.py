@@ -26,6 +26,7 @@ import sys
 from typing import NamedTuple, Protocol
 
 BytesLike = bytes | bytearray | memoryview
+_SCANS = 10  # of a directory that another process changes: a broker renames a few files a second at most
 
 
 class FileEntry(NamedTuple):
@@ -88,7 +89,10 @@ class Files(Protocol):
         ...
 
     def scan(self, path: str) -> list[FileEntry]:
-        """The names in a directory, in no order; symbolic links are followed."""
+        """The names in a directory, in no order; symbolic links are followed, and left out if they lead nowhere.
+
+        Raises `FileNotFoundError` as well if the directory is changed, by another process, faster than it can be read.
+        """
         ...
 
     def read(self, path: str) -> bytes:
@@ -178,10 +182,23 @@ class OsFiles:
         return Volume(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def scan(self, path: str) -> list[FileEntry]:
+        for _ in range(_SCANS - 1):
+            try:
+                return self._scan_once(path)
+            except FileNotFoundError:
+                continue  # a file was renamed or removed meanwhile, and may be there under another name
+        return self._scan_once(path)
+
+    def _scan_once(self, path: str) -> list[FileEntry]:
         entries = []
         with os.scandir(path) as names:
             for entry in names:
-                status = entry.stat()
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:
+                    if entry.is_symlink():
+                        continue
+                    raise
                 is_directory = stat.S_ISDIR(status.st_mode)
                 entries.append(FileEntry(entry.name, status.st_size, status.st_mtime_ns // 1_000_000, is_directory))
         return entries

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,41 @@ from broker.storage.names import (
 from broker.storage.text_file import MalformedFileError
 from broker.testing.clock import ManualClock
 from protocol.errors import KafkaError
+
+# ------------------------------------------------------------------------------------------------------------ listing
+
+
+def test_what_goes_away_while_a_directory_is_listed_is_not_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_bytes(b"123")
+    (tmp_path / "checkpoint.tmp").touch()
+    listings = []
+    scandir = os.scandir
+
+    @contextmanager
+    def slow_scandir(path: str) -> Iterator[list[os.DirEntry[str]]]:
+        with scandir(path) as names:
+            listings.append(list(names))
+        if len(listings) == 1:
+            (tmp_path / "checkpoint.tmp").rename(tmp_path / "checkpoint")
+        yield listings[-1]
+
+    monkeypatch.setattr(os, "scandir", slow_scandir)
+    assert {entry.name: entry.size for entry in OsFiles().scan(str(tmp_path))} == {"a": 3, "checkpoint": 0}
+    assert len(listings) == 2
+
+
+def test_a_link_that_leads_nowhere_is_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    (tmp_path / "a").touch()
+    assert [entry.name for entry in OsFiles().scan(str(tmp_path))] == ["a"]
+
+
+def test_a_directory_that_is_not_there_cannot_be_listed(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        OsFiles().scan(str(tmp_path / "gone"))
+
 
 # ---------------------------------------------------------------------------------------------------------------- names
 
