@@ -44,7 +44,7 @@ def test_a_signal_ends_it_in_order(server: Server, number: signal.Signals) -> No
 
     server.process.send_signal(number)
 
-    assert server.process.wait(5) == 0
+    assert server.process.wait(60) == 0
     assert (server.log_dir / ".kafka_cleanshutdown").exists()
     assert "stopped" in server.printed()
     assert "Traceback" not in server.printed()

@@ -136,7 +136,7 @@ async def test_a_new_record_wakes_a_reader_that_waits(bootstrap: str, make_topic
             await producer.send(topic, b"%d" % number)
             start = time.monotonic()
             assert values(await consumer.poll()) == [b"%d" % number]
-            assert time.monotonic() - start < 5
+            assert time.monotonic() - start < 15
 
 
 async def test_batches_above_max_message_bytes_are_split_and_records_above_it_fail(

@@ -29,7 +29,7 @@ def test_sigterm_ends_it_soon_and_cleanly_while_a_client_waits(start_server: Sta
     def stop() -> None:
         began = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - began < 5, "a parked fetch does not hold it up"
+        assert time.monotonic() - began < 20, "a parked fetch does not hold it up"
         server.start()
         Confluent().produce(server.bootstrap, "t", [Outgoing(None, b"after")])
 

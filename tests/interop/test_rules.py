@@ -186,9 +186,8 @@ async def test_a_fetch_is_not_hurried_by_a_partition_that_is_not_there(server: S
         assert codes == {0: ErrorCode.NONE, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
         request.topics[0].partitions = [missing]
-        began = time.monotonic()
+        request.max_wait_ms = 600_000  # far above what any client here waits for an answer
         await wire.ask(request, 12)
-        assert time.monotonic() - began < 0.6
 
 
 def test_a_deleted_and_recreated_topic_starts_from_nothing(
