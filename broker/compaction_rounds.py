@@ -3,7 +3,7 @@
 | step | where |
 |---|---|
 | the log that needs it most, its job, the swaps | a thread of the cleaner's own |
-| keys and records | a process of low priority for each thread, started with its first job (`storage.cleaner_worker`) |
+| keys and records | a process of low priority for each thread, started with its first job (`storage.compaction`) |
 | segments of compacted logs that have had their time (cleanup.policy=compact,delete) deleted | `retention_check` |
 | nothing to do: log.cleaner.backoff.ms | |
 """
@@ -21,8 +21,8 @@ from broker.config.broker_config import PROPERTIES
 from broker.config.property import attribute_name
 from broker.event_log import EventLogger
 from broker.retention_check import RetentionCheck
-from broker.storage.cleaner import Cleaner, CleanerSettings
-from broker.storage.cleaner_process import CleanerProcess
+from broker.storage.compaction.cleaner import Cleaner, CleanerSettings
+from broker.storage.compaction.cleaner_process import CleanerProcess
 from broker.storage.log_dir import LogDir
 from broker.tasks import BackgroundTasks
 

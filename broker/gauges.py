@@ -10,7 +10,7 @@ from broker.handlers.services import Services
 from broker.metadata.image import BrokerImage
 from broker.replication.isr import effective_min_insync
 from broker.replication.partition import Partition
-from broker.storage.cleaner import Cleaner
+from broker.storage.compaction.cleaner import Cleaner
 from broker.storage.log_dirs import LogDirs
 from protocol.errors import KafkaError
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.compaction import Cleanable, cleanable_part
+from broker.storage.compaction.cleanable import Cleanable, cleanable_part
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import EpochStart, LeaderEpochs
 from broker.storage.log_config import LogConfig

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import NamedTuple
 
-from broker.storage.compaction import cleanable_part
+from broker.storage.compaction.cleanable import cleanable_part
 from broker.storage.log_config import LogConfig
 from pipeline.jobs import JobError
 from pipeline.segments import LogDirectory, NoLogDirError, PartitionLog

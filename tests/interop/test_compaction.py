@@ -19,8 +19,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from broker.clock import SystemClock
 from broker.randomness import SystemRandomness
-from broker.storage.cleaner import Cleaner, CleanerSettings
-from broker.storage.cleaner_process import CleanerProcess
+from broker.storage.compaction.cleaner import Cleaner, CleanerSettings
+from broker.storage.compaction.cleaner_process import CleanerProcess
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir

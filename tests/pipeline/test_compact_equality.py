@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.jobs import run
+from tests.storage.compaction.test_cleaner import Compacted
 from tests.storage.logs import NOW, append, marker, read_all
-from tests.storage.test_cleaner import Compacted
 
 pytestmark = pytest.mark.spark
 

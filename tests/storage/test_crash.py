@@ -23,11 +23,11 @@ import pytest
 from broker.inspection.problem import Problem
 from broker.inspection.verification import Verification
 from broker.randomness import SeededRandomness
-from broker.storage.cleaner import Cleaner, CleanerSettings
-from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.compaction.cleaner import Cleaner, CleanerSettings
+from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.compaction.log_cleaning import LogCleaning
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.log import Log
-from broker.storage.log_cleaning import LogCleaning
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from broker.testing.clock import ManualClock

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from broker.storage.cleaner import Cleaner, CleanerSettings
-from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.compaction.cleaner import Cleaner, CleanerSettings
+from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.compaction.log_cleaning import LogCleaning
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.files import OsFiles
 from broker.storage.log import Log
-from broker.storage.log_cleaning import LogCleaning
 from broker.storage.log_config import LogConfig
 from broker.testing.clock import ManualClock
 from protocol.records import Codec

@@ -29,9 +29,9 @@ import msgspec
 
 from broker.clock import Clock
 from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.cleaner_report import CleanerReport, progress_line
-from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
-from broker.storage.compaction import Cleanable
+from broker.storage.compaction.cleanable import Cleanable
+from broker.storage.compaction.cleaner_report import CleanerReport, progress_line
+from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
 from broker.storage.log import Log
 from broker.storage.log_dir import LogDir
 from broker.storage.segment import Segment

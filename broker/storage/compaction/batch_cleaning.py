@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker.storage.cleaned_transactions import CleanedTransactions
-from broker.storage.dirty_offsets import KEYLESS, LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets
-from broker.storage.key_offsets import KeyOffsets
+from broker.storage.compaction.cleaned_transactions import CleanedTransactions
+from broker.storage.compaction.dirty_offsets import KEYLESS, LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets
+from broker.storage.compaction.key_offsets import KeyOffsets
 from protocol.message_set import iter_messages
 from protocol.record_iterator import records_section
 from protocol.record_scan import ScannedRecord, empty_batch, rebuild_batch, scan_records

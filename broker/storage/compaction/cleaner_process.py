@@ -14,8 +14,8 @@ import sys
 from collections.abc import Iterator
 from threading import Lock
 
-from broker.storage.cleaner import CleanerDiedError, CleaningStoppedError, UncleanableLogError
-from broker.storage.cleaning_job import (
+from broker.storage.compaction.cleaner import CleanerDiedError, CleaningStoppedError, UncleanableLogError
+from broker.storage.compaction.cleaning_job import (
     Answer,
     CleanedGroup,
     CleaningDone,
@@ -85,7 +85,7 @@ class CleanerProcess:
                 self._end(self._process)
             if self._process is None:
                 paths = os.pathsep.join(path for path in sys.path if path)
-                command = [sys.executable, "-P", "-m", "broker.storage.cleaner_worker", str(os.getpid())]
+                command = [sys.executable, "-P", "-m", "broker.storage.compaction.cleaner_worker", str(os.getpid())]
                 self._process = subprocess.Popen(  # noqa: S603 - our own command
                     command,
                     stdin=subprocess.PIPE,

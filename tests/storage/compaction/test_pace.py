@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.storage.pace import Pace, turns_of
+from broker.storage.compaction.pace import Pace, turns_of
 from broker.testing.clock import ManualClock
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.storage.compaction import Cleanable, cleanable_part, group_segments
+from broker.storage.compaction.cleanable import Cleanable, cleanable_part, group_segments
 from broker.storage.log_config import LogConfig
 from tests.storage.logs import NOW
 

@@ -17,19 +17,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from broker.clock import Clock
-from broker.storage.batch_cleaning import BatchCleaning, CleanedBatch, LastBatch
 from broker.storage.batch_scan import StoredBatch, read_whole_batches
-from broker.storage.cleaned_segment import CleanedSegment
-from broker.storage.cleaned_transactions import CleanedTransactions
-from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
-from broker.storage.compaction import group_segments
+from broker.storage.compaction.batch_cleaning import BatchCleaning, CleanedBatch, LastBatch
+from broker.storage.compaction.cleanable import group_segments
+from broker.storage.compaction.cleaned_segment import CleanedSegment
+from broker.storage.compaction.cleaned_transactions import CleanedTransactions
+from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
+from broker.storage.compaction.dirty_offsets import KEYLESS, SUPERSEDED, TOMBSTONE, DirtyOffsets
+from broker.storage.compaction.key_offsets import KeyOffsets
+from broker.storage.compaction.pace import at_once
+from broker.storage.compaction.throttle import Throttle
 from broker.storage.descriptors import DescriptorCache
-from broker.storage.dirty_offsets import KEYLESS, SUPERSEDED, TOMBSTONE, DirtyOffsets
-from broker.storage.key_offsets import KeyOffsets
 from broker.storage.log_config import LogConfig
 from broker.storage.names import LOG_SUFFIX, file_name
-from broker.storage.pace import at_once
-from broker.storage.throttle import Throttle
 from protocol.message_set import iter_messages
 from protocol.record_iterator import records_section
 from protocol.record_scan import ScannedRecord, scan_records

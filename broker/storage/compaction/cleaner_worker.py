@@ -1,4 +1,4 @@
-"""The process that compacts: `python -m broker.storage.cleaner_worker BROKER_PID`, started by `cleaner_process`.
+"""The process that compacts, started by `cleaner_process` with the broker's process id as its one argument.
 
 The work of compaction is arithmetic on every record: in the broker's own process it would hold the interpreter that
 requests wait for. So it is done here, at the lowest priority (which `cleaner_process` gives it) and giving way to the
@@ -21,12 +21,12 @@ from threading import Thread
 
 from broker.clock import SystemClock
 from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.cleaning_job import Answer, CleaningFailed, CleaningJob, GoOn, receive_message, send
+from broker.storage.compaction.cleaning_job import Answer, CleaningFailed, CleaningJob, GoOn, receive_message, send
+from broker.storage.compaction.log_cleaning import LogCleaning
+from broker.storage.compaction.pace import Pace, at_once, turns_of
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.files import OsFiles
 from broker.storage.index_file import CorruptIndexError
-from broker.storage.log_cleaning import LogCleaning
-from broker.storage.pace import Pace, at_once, turns_of
 from protocol.errors import RemoteProtocolError
 
 _OPEN_FILES = 16

@@ -14,10 +14,10 @@ import pytest
 from msgspec.structs import replace
 
 from broker.server.page_cache import is_cached
-from broker.storage.cleaner import Clean, Cleaner, CleanerSettings, UncleanableLogError
-from broker.storage.cleaner_process import CleanerProcess
-from broker.storage.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
-from broker.storage.log_cleaning import LogCleaning
+from broker.storage.compaction.cleaner import Clean, Cleaner, CleanerSettings, UncleanableLogError
+from broker.storage.compaction.cleaner_process import CleanerProcess
+from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.compaction.log_cleaning import LogCleaning
 from broker.storage.log_config import LogConfig
 from broker.storage.resources import LogResources
 from broker.testing.clock import ManualClock
@@ -547,8 +547,8 @@ def test_an_overdue_log_is_compacted_at_the_priority_of_the_broker(
 
 _BROKER = """
 import os, signal, sys
-from broker.storage.cleaner_process import CleanerProcess
-from broker.storage.cleaning_job import CleaningJob, SegmentToClean
+from broker.storage.compaction.cleaner_process import CleanerProcess
+from broker.storage.compaction.cleaning_job import CleaningJob, SegmentToClean
 worker = CleanerProcess()
 empty = SegmentToClean(0, 0, 0, 0, 0)
 list(worker.clean(CleaningJob("", [empty], 0, 0, [], {}, 0, 0, 1, 1, 1, 65536, 0.9, float("inf"), False)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.clock import Clock
-from broker.storage.cleaning_job import CleaningDone
-from broker.storage.compaction import Cleanable
+from broker.storage.compaction.cleanable import Cleanable
+from broker.storage.compaction.cleaning_job import CleaningDone
 
 _MIB = 1 << 20
 
