@@ -12,8 +12,8 @@ from setuptools import setup
 # (other than `frozen` and `gc`, which forbid or save something) cannot be here: mypyc drops them. Constants are `Final`
 # where they are used for every request: then mypyc knows their values, or where they are, and looks no name up (20 ns).
 COMPILED = [
-    "broker/histogram.py",
-    "broker/metrics.py",
+    "broker/metrics/histogram.py",
+    "broker/metrics/metrics.py",
     "broker/handlers/fetch.py",
     "broker/handlers/produce.py",
     "broker/replication/fetch_session.py",

@@ -25,7 +25,7 @@ import uvloop
 from broker.clock import SystemClock
 from broker.config.broker_config import BrokerConfig
 from broker.handlers.table import Handler
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.server.server import Server
 from protocol import header
 from protocol.api import by_name

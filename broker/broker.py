@@ -28,8 +28,6 @@ from broker.config import BrokerConfig
 from broker.coordinator.group_types import group_factories
 from broker.coordinator.groups import Groups
 from broker.event_log import EventLogger
-from broker.gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
-from broker.group_lag import LAG_REFRESH_MS, GroupLag
 from broker.handlers.read_only import ReadOnlyTable
 from broker.handlers.services import Services
 from broker.handlers.table import HandlerTable
@@ -39,7 +37,9 @@ from broker.metadata.metadata import Metadata
 from broker.metadata.producer_id_blocks import ProducerIdBlocks
 from broker.metadata.sqlite import FILE_NAME, SqliteStore, copy_store
 from broker.metadata.values import Listener
-from broker.metrics import Metrics
+from broker.metrics.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
+from broker.metrics.group_lag import LAG_REFRESH_MS, GroupLag
+from broker.metrics.metrics import Metrics
 from broker.opening import make_log_dirs, open_log_dirs
 from broker.purgatory import Purgatory
 from broker.randomness import Randomness, SystemRandomness
@@ -266,7 +266,7 @@ class Broker:
 
     async def _start_status_server(self) -> None:
         # Not at the top: importing the Prometheus client would delay every start by a third.
-        from broker.metrics_dialects import broker_registry
+        from broker.metrics.dialects import broker_registry
         from broker.server.status import status_server
 
         config = self.config

@@ -12,7 +12,7 @@ from functools import partial
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.event_log import EventLogger
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.randomness import Randomness
 from broker.replication.disk_threads import DiskThreads
 from broker.storage.files import OsFiles

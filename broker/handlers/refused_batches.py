@@ -21,7 +21,7 @@ Source: Kafka's ReplicaManager.appendToLocalLog, UnifiedLog and LogValidator; tr
 
 from __future__ import annotations
 
-from broker.metrics import Metrics, TopicMetrics
+from broker.metrics.metrics import Metrics, TopicMetrics
 from broker.storage.refusals import Cause, InvalidRecordsError, RefusedBatchError
 from protocol.errors import ErrorCode, KafkaError
 

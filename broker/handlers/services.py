@@ -9,7 +9,7 @@ from broker.config.broker_config import BrokerConfig
 from broker.coordinator.groups import Groups
 from broker.metadata.metadata import Metadata
 from broker.metadata.producer_id_blocks import ProducerIdBlocks
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.purgatory import Purgatory
 from broker.replication.fetch_sessions import FetchSessions
 from broker.replication.partitions import Partitions

@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 
 from broker.metadata.image import PartitionImage
-from broker.metrics import TopicMetrics
+from broker.metrics.metrics import TopicMetrics
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.isr import effective_min_insync, high_watermark
 from broker.replication.log_appender import LogAppender

@@ -27,7 +27,7 @@ from typing import Any
 from broker.clock import Clock
 from broker.event_log import EventLogger
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.purgatory import Purgatory
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partition import Partition

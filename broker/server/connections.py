@@ -19,7 +19,7 @@ from broker.clock import Clock
 from broker.config.broker_config import BrokerConfig
 from broker.config.rules import connection_overrides
 from broker.event_log import EventLogger
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.server.connection import Connection
 from broker.server.context import ConnectionContext
 from broker.server.dispatch import Dispatcher

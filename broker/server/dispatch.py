@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from broker.clock import Clock
 from broker.event_log import EventLogger
-from broker.metrics import ApiMetrics, Metrics
+from broker.metrics.metrics import ApiMetrics, Metrics
 from broker.server.context import CloseConnection, ConnectionContext, RequestContext
 from broker.server.flow_control import release_all
 from broker.server.routes import API_VERSIONS, Answers, Handler, Pending, Result, Route

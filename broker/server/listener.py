@@ -18,7 +18,7 @@ from typing import Any
 from broker.config.broker_config import BrokerConfig
 from broker.config.endpoints import Endpoint
 from broker.event_log import EventLogger
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.server.connections import Connections
 from broker.server.context import Address, ConnectionContext
 from broker.server.transport import PlaintextTransport

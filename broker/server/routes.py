@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
-from broker.metrics import ApiMetrics, Metrics
+from broker.metrics.metrics import ApiMetrics, Metrics
 from broker.server.context import RequestContext
 from broker.server.flow_control import FileSlice
 from protocol.api import Api

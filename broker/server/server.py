@@ -15,7 +15,7 @@ from typing import Any
 from broker.clock import Clock
 from broker.config.broker_config import BrokerConfig
 from broker.event_log import EventLogger
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.server.connections import Connections
 from broker.server.context import Address
 from broker.server.dispatch import Dispatcher

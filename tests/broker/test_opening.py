@@ -7,7 +7,7 @@ import pytest
 
 from broker.broker import Broker
 from broker.config import BrokerConfig
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.opening import make_log_dirs, open_log_dirs
 from broker.randomness import SeededRandomness
 from broker.replication.disk_threads import DiskThreads

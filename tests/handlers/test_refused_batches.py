@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.broker import Broker
-from broker.metrics import TOPIC_COUNTS, Metrics
+from broker.metrics.metrics import TOPIC_COUNTS, Metrics
 from protocol.errors import ErrorCode
 from protocol.records import BatchBuilder, Codec, write_crc
 from tests.handlers.cluster import OTHER, SELF, publish

@@ -7,12 +7,12 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from broker.exporter_collector import ExporterCollector
-from broker.gauge_values import ClusterGauges, Gauges, PartitionGauges
-from broker.metrics import Metrics
-from broker.metrics_collector import MetricsCollector
-from broker.metrics_dialects import registry
-from broker.process_io import ProcessIoCollector
+from broker.metrics.dialects import registry
+from broker.metrics.exporter_collector import ExporterCollector
+from broker.metrics.gauge_values import ClusterGauges, Gauges, PartitionGauges
+from broker.metrics.jmx_collector import JmxCollector
+from broker.metrics.metrics import Metrics
+from broker.metrics.process_io import ProcessIoCollector
 from broker.server.exposition import exposition
 from broker.testing.clock import ManualClock
 from protocol.errors import ErrorCode
@@ -32,7 +32,7 @@ class Scraped:
         self.partition_limit = 1000
 
     async def text(self, accept: str = "", static_labels: dict[str, str] | None = None) -> tuple[str, str]:
-        collector = MetricsCollector(
+        collector = JmxCollector(
             self.metrics, self.clock, lambda: self.gauges, lambda: self.partitions, self.partition_limit
         )
         exporter = ExporterCollector(lambda: self.cluster, lambda: self.partitions, self.partition_limit)

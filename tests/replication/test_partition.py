@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.metadata.image import PartitionImage
-from broker.metrics import TopicMetrics
+from broker.metrics.metrics import TopicMetrics
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partition import ACKS_ALL, FetchedRecords, Partition
 from broker.storage.append_info import AppendInfo

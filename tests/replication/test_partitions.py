@@ -8,7 +8,7 @@ import pytest
 
 from broker.clock import SystemClock
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.purgatory import Purgatory
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.log_appender import LARGE_APPEND_BYTES

@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from broker.config.broker_config import BrokerConfig
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.server.server import Server
 from broker.testing.clock import ManualClock
 from tests.server.serving import Handlers, Serve, Serving, default_handlers

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.handlers.table import Handler
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.server.connections import Connections
 from broker.server.context import RequestContext
 from broker.server.server import Server

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker.clock import SystemClock
 from broker.handlers.table import ROWS, Handler
-from broker.metrics import Metrics
+from broker.metrics.metrics import Metrics
 from broker.server.context import ConnectionContext
 from broker.server.dispatch import Dispatcher
 from broker.server.routes import Answers

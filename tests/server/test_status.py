@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.gauge_values import Gauges
-from broker.metrics import Metrics
-from broker.metrics_collector import MetricsCollector
-from broker.metrics_dialects import registry
+from broker.metrics.dialects import registry
+from broker.metrics.gauge_values import Gauges
+from broker.metrics.jmx_collector import JmxCollector
+from broker.metrics.metrics import Metrics
 from broker.server.http import HttpServer
 from broker.server.status import status_server
 from broker.testing.clock import ManualClock
@@ -31,7 +31,7 @@ class Status(NamedTuple):
 
 @pytest.fixture
 async def status() -> AsyncIterator[Status]:
-    collector = MetricsCollector(Metrics(), ManualClock(), Gauges, list, 1000)
+    collector = JmxCollector(Metrics(), ManualClock(), Gauges, list, 1000)
     reasons: list[str] = []
     server = status_server(registry(collector), ["env=dev"], lambda: reasons[0] if reasons else None)
     yield Status(server, await server.start("127.0.0.1", 0), reasons)
@@ -54,6 +54,6 @@ async def test_a_broker_is_ready_when_nothing_speaks_against_it(status: Status) 
 
 @pytest.mark.parametrize("text", ["env", "=dev", "a-b=c"])
 def test_a_static_label_has_a_name_and_a_value(text: str) -> None:
-    collector = MetricsCollector(Metrics(), ManualClock(), Gauges, list, 1000)
+    collector = JmxCollector(Metrics(), ManualClock(), Gauges, list, 1000)
     with pytest.raises(ValueError, match="name=value"):
         status_server(registry(collector), [text], lambda: None)

@@ -2,7 +2,7 @@
 
 | dialect | collectors |
 |---|---|
-| strimzi | `metrics_collector`, `group_collector` |
+| strimzi | `jmx_collector`, `group_collector` |
 | exporter | `exporter_collector`, `group_collector` |
 
 What is known of the process is there in any case.
@@ -15,12 +15,12 @@ from prometheus_client.registry import Collector
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.exporter_collector import ExporterCollector
-from broker.gauges import BrokerGauges
-from broker.group_collector import GroupLagCollector, GroupManagerCollector
-from broker.metrics import Metrics
-from broker.metrics_collector import MetricsCollector
-from broker.process_io import ProcessIoCollector
+from broker.metrics.broker_gauges import BrokerGauges
+from broker.metrics.exporter_collector import ExporterCollector
+from broker.metrics.group_collector import GroupLagCollector, GroupManagerCollector
+from broker.metrics.jmx_collector import JmxCollector
+from broker.metrics.metrics import Metrics
+from broker.metrics.process_io import ProcessIoCollector
 
 
 def broker_registry(config: BrokerConfig, metrics: Metrics, gauges: BrokerGauges, clock: Clock) -> CollectorRegistry:
@@ -28,7 +28,7 @@ def broker_registry(config: BrokerConfig, metrics: Metrics, gauges: BrokerGauges
     limit = config.metrics_partition_limit
     dialects: dict[str, tuple[Collector, ...]] = {
         "strimzi": (
-            MetricsCollector(metrics, clock, gauges.read, gauges.read_partitions, limit),
+            JmxCollector(metrics, clock, gauges.read, gauges.read_partitions, limit),
             GroupManagerCollector(gauges.read_groups),
         ),
         "exporter": (

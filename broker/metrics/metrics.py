@@ -1,10 +1,10 @@
 """What the broker counts while it works: plain integers on small objects, one for each topic, API and listener.
 
 Hot paths hold the object and add to its attributes; names, labels, rates and quantiles exist only when somebody
-scrapes (`broker.metrics_collector`). Everything belongs to one broker: two brokers in one interpreter share nothing.
+scrapes (`jmx_collector`). Everything belongs to one broker: two brokers in one interpreter share nothing.
 Only the event loop writes, except where an attribute says otherwise.
 
-What is not counted but looked up (log sizes, partition counts, the purgatory's size) is in `broker.gauge_values`.
+What is not counted but looked up (log sizes, partition counts, the purgatory's size) is in `gauge_values`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter, defaultdict, deque
 from operator import sub
 from typing import Final
 
-from broker.histogram import DurationHistogram
+from broker.metrics.histogram import DurationHistogram
 
 # Requests whose times are sorted into buckets together. A time is an object: those of 2,048 requests are 400 KB, which
 # went through the processor's caches again and again; to sort 256 costs the same a request.

@@ -1,7 +1,6 @@
-"""What a scrape finds by looking: log sizes, partition counts, sizes of groups. What is counted is in `broker.metrics`.
+"""What a scrape finds by looking: log sizes, partition counts, sizes of groups. What is counted is in `metrics`.
 
-Whoever owns the partitions and the groups makes these values when somebody scrapes (`broker.gauges`), and the
-collectors turn them into series (`broker.metrics_collector`, `broker.group_collector`, `broker.exporter_collector`).
+`broker_gauges` makes these values when somebody scrapes, and the collectors turn them into series.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class CleanerGauges(msgspec.Struct, frozen=True):
 
 
 class Gauges(msgspec.Struct):
-    """The state of a broker at the time of a scrape; see the names in `broker.metrics_collector`."""
+    """The state of a broker at the time of a scrape; see the names in `jmx_collector`."""
 
     broker_state: int = 0  # Kafka's BrokerState: 1 starting, 2 recovery, 3 running, 6 pending controlled shutdown
     leader_count: int = 0

@@ -21,9 +21,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from broker.clock import Clock
-from broker.gauge_values import CleanerGauges, Gauges, PartitionGauges
-from broker.histogram import DurationHistogram
-from broker.metrics import ApiMetrics, Metrics, TopicMetrics
+from broker.metrics.gauge_values import CleanerGauges, Gauges, PartitionGauges
+from broker.metrics.histogram import DurationHistogram
+from broker.metrics.metrics import ApiMetrics, Metrics, TopicMetrics
 from protocol.errors import ErrorCode
 
 # The percentiles of Kafka's beans, under the label values that jmx_exporter makes of them.
@@ -156,7 +156,7 @@ _API_TIMES: dict[str, tuple[str, Callable[[ApiMetrics], DurationHistogram]]] = {
 }
 
 
-class MetricsCollector(Collector):
+class JmxCollector(Collector):
     """The families of one broker. `gauges` and `partitions` are asked once a scrape, on the event loop."""
 
     def __init__(

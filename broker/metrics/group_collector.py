@@ -8,7 +8,7 @@
 | kafka_consumergroup_group_lag, _group_lag_seconds, _group_max_lag, _group_max_lag_seconds | kafka-lag-exporter |
 
 A group is told by its coordinator. It knows the lag of what it leads itself; that of other partitions is left out of
-`_lag` and of the sum. Seconds are how old the batch is that is read next, see `broker.group_lag`. No series of single
+`_lag` and of the sum. Seconds are how old the batch is that is read next, see `group_lag`. No series of single
 partitions are told if there are more of them than `metrics.partition.limit`; then there are those of groups and topics.
 """
 
@@ -21,7 +21,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from broker.coordinator.group_type import CLASSIC, CONSUMER
-from broker.gauge_values import CommittedGauges, GroupGauges
+from broker.metrics.gauge_values import CommittedGauges, GroupGauges
 
 _MANAGER = "kafka_coordinator_group_groupmetadatamanager_"
 _COORDINATOR = "kafka_server_group_coordinator_metrics_"

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.gauge_values import CleanerGauges, ClusterGauges, CommittedGauges, Gauges, GroupGauges, PartitionGauges
-from broker.group_lag import GroupLag
 from broker.handlers.services import Services
 from broker.metadata.image import BrokerImage
+from broker.metrics.gauge_values import (
+    CleanerGauges,
+    ClusterGauges,
+    CommittedGauges,
+    Gauges,
+    GroupGauges,
+    PartitionGauges,
+)
+from broker.metrics.group_lag import GroupLag
 from broker.replication.isr import effective_min_insync
 from broker.replication.partition import Partition
 from broker.storage.compaction.cleaner import Cleaner
