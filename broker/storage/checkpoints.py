@@ -20,7 +20,7 @@ from threading import Lock
 from broker.storage.files import Files, replace_file
 from broker.storage.text_file import MalformedFileError, encode_rows, parse_rows
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _VERSION = 0
 
@@ -42,7 +42,7 @@ class OffsetCheckpoint:
         except FileNotFoundError:
             return {}
         except MalformedFileError as error:
-            _log.warning("ignoring %s: %s", self._path, error)
+            _LOG.warning("ignoring %s: %s", self._path, error)
             return {}
         return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
 

@@ -20,7 +20,7 @@ from protocol.records import Record
 from protocol.schema import spec
 from protocol.stored_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _TYPE = struct.Struct(">h")
 _COMMITS = (0, 1)  # record types; the messages of the older one are laid out like the first version of the other
@@ -43,7 +43,7 @@ def read_committed_offsets(partitions: Iterable[StoredPartition]) -> dict[str, d
             try:
                 _take(found, record)
             except (RemoteProtocolError, struct.error) as error:
-                _log.warning(
+                _LOG.warning(
                     "%s-%d: leaving offset %d out: %s", partition.topic, partition.partition, record.offset, error
                 )
     return {group: offsets for group, offsets in sorted(found.items()) if offsets}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from protocol.errors import ErrorCode, KafkaError
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 class DiskFailure:
@@ -32,7 +32,7 @@ class DiskFailure:
         """Take the directory offline because of `error`; returns what to raise to the one who asked."""
         if self.error is None:
             self.error = error
-            _log.error("log directory %s is offline: %s: %s", self.path, doing, error)
+            _LOG.error("log directory %s is offline: %s: %s", self.path, doing, error)
             if self._on_failure is not None:
                 self._on_failure(error)
         return self._refusal(error)

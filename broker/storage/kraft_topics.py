@@ -40,7 +40,7 @@ from protocol.stored_records.cluster_metadata import (
     TopicRecord,
 )
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
 
@@ -95,7 +95,7 @@ def read_kraft_topics(files: Files, log_dir: str) -> KraftTopics | None:
         for value in _values(descriptors, directory):
             topics.take(value)
     except (CorruptBatchError, RemoteProtocolError, ValueError) as error:
-        _log.warning("what %s says of topics is known up to there only: %s", directory, error)
+        _LOG.warning("what %s says of topics is known up to there only: %s", directory, error)
     finally:
         descriptors.close()
     return topics

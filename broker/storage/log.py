@@ -48,7 +48,7 @@ from broker.storage.validation import WritableBatch, validator_for
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import assign_offsets
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 class Log(LogReader):
@@ -323,7 +323,7 @@ class Log(LogReader):
             if not self._tail_is_checked:
                 segmented = self._segmented
                 if not segmented.ends_where_it_says():
-                    _log.error("%s does not end where a clean stop left it: recovering its last segment", self)
+                    _LOG.error("%s does not end where a clean stop left it: recovering its last segment", self)
                     now_ms = self._resources.clock.time_ms()
                     self._learn_producers(self.active_segment.base_offset, now_ms)
                     self.log_end_offset = segmented.recover_end(self.producers, self._leader_epochs)

@@ -49,7 +49,7 @@ from broker.storage.resources import LogResources, unheard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uuid_to_text
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _CLOSING_THREADS = 8  # closing is waiting for syncs, and file systems commit those of several threads together
 
@@ -148,10 +148,10 @@ class LogDir:
             directory = f"{self._path}/{entry.name}"
             key = parse_partition_directory(entry.name)
             if is_deleted_directory(entry.name):
-                _log.info("removing %s, a deleted partition", directory)
+                _LOG.info("removing %s, a deleted partition", directory)
                 self._files.remove_directory(directory)
             elif key is None or key[0] == RAFT_METADATA:
-                _log.warning("leaving %s alone, it is no partition's directory", directory)
+                _LOG.warning("leaving %s alone, it is no partition's directory", directory)
             else:
                 log = LogOpener(
                     directory,
@@ -269,7 +269,7 @@ class LogDir:
                 self.checkpoint()
                 self._mark_clean()
         except KafkaError as error:
-            _log.error("log directory %s was not closed cleanly: %s", self._path, error)
+            _LOG.error("log directory %s was not closed cleanly: %s", self._path, error)
         finally:
             self._release()
 

@@ -38,7 +38,7 @@ from broker.storage.segments import Segments
 from broker.storage.swaps import has_leftovers, settle_leftovers
 from broker.storage.text_file import MalformedFileError
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 ZERO_TOPIC_ID = bytes(16)
 
@@ -118,7 +118,7 @@ class LogOpener:
         self._check_transaction_indexes()
         end_offset, tail_is_checked = self._find_end(log_start_offset)
         if end_offset < log_start_offset:
-            _log.warning(
+            _LOG.warning(
                 "%s ends at %d and starts at %d: dropping it all", self._directory, end_offset, log_start_offset
             )
             self._drop(list(self._segments))
@@ -202,14 +202,14 @@ class LogOpener:
     def _remove_orphans(self, base_offset: int, suffixes: dict[str, int]) -> None:
         for suffix in suffixes:
             path = f"{self._directory}/{file_name(base_offset, suffix)}"
-            _log.warning("removing %s, an index without a log", path)
+            _LOG.warning("removing %s, an index without a log", path)
             self._resources.files.remove(path)
 
     def _read_topic_id(self) -> bytes:
         try:
             return read_topic_id(self._resources.files, self._directory)
         except MalformedFileError as error:
-            _log.warning("the topic id of %s is lost: %s", self._directory, error)
+            _LOG.warning("the topic id of %s is lost: %s", self._directory, error)
             return ZERO_TOPIC_ID
 
     def _load_epochs(self, has_file: bool) -> None:
@@ -218,7 +218,7 @@ class LogOpener:
                 self._leader_epochs.load()
                 return
         except MalformedFileError as error:
-            _log.warning("making the leader epochs of %s again: %s", self._directory, error)
+            _LOG.warning("making the leader epochs of %s again: %s", self._directory, error)
             self._leader_epochs.clear()
         try:
             for segment in self._segments:
@@ -226,7 +226,7 @@ class LogOpener:
                     if batch.leader_epoch > self._leader_epochs.latest:
                         self._leader_epochs.assign(batch.leader_epoch, batch.base_offset)
         except CorruptBatchError as error:
-            _log.warning("leader epochs are known up to where the log is sound: %s", error)
+            _LOG.warning("leader epochs are known up to where the log is sound: %s", error)
 
     def _add_segment(self, base_offset: int) -> None:
         self._changed = True
@@ -249,7 +249,7 @@ class LogOpener:
             try:
                 segment.transaction_index.check()
             except CorruptIndexError as error:
-                _log.warning("recovering from offset %d on: %s", segment.base_offset, error)
+                _LOG.warning("recovering from offset %d on: %s", segment.base_offset, error)
                 self._is_clean = False
                 self._checkpointed = self._checkpointed._replace(
                     recovery_point=min(self._checkpointed.recovery_point or 0, segment.base_offset)
@@ -276,10 +276,10 @@ class LogOpener:
         end_offset = self._segments.first.base_offset
         for index, segment in enumerate(unflushed):
             if index and segment.base_offset < end_offset:
-                _log.warning("dropping the segments from %s on, which begin before offset %d", segment, end_offset)
+                _LOG.warning("dropping the segments from %s on, which begin before offset %d", segment, end_offset)
                 self._drop(unflushed[index:])
                 break
-            _log.info("recovering %s, %d of %d bytes of its log done", segment, done, total)
+            _LOG.info("recovering %s, %d of %d bytes of its log done", segment, done, total)
             producers = ProducerState()
             self._rebuild_producers(producers, log_start_offset, segment.base_offset)
             size = segment.size

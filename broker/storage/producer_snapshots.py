@@ -18,7 +18,7 @@ from broker.storage.producer_entry import NO_OFFSET, ProducerEntry
 from broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
 from broker.storage.producer_state import ProducerState
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 class ProducerSnapshots:
@@ -60,7 +60,7 @@ class ProducerSnapshots:
             try:
                 entries = decode_snapshot(self._files.read(self.path(offset)))
             except CorruptSnapshotError as error:
-                _log.warning("dropping the producer snapshot %s: %s", self.path(offset), error)
+                _LOG.warning("dropping the producer snapshot %s: %s", self.path(offset), error)
                 self.remove(offset)
             else:
                 state.load((e for e in entries if not _is_expired(e, now_ms, expiration_ms)), offset)

@@ -18,7 +18,7 @@ from broker.storage.producer_state import ProducerState
 from broker.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from protocol.records import read_batch_header
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 # Called with the bytes of the segment that were looked at so far.
 SegmentProgress = Callable[[int], None]
@@ -45,7 +45,7 @@ def recover_segment(
             valid = batch.position + batch.size
             progress(valid)
     except CorruptBatchError as error:
-        _log.warning("cutting off %d bytes: %s", size - valid, error)
+        _LOG.warning("cutting off %d bytes: %s", size - valid, error)
         segment.log.truncate(valid)
     producers.end_offset = next_offset
     segment.finish()

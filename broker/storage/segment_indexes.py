@@ -24,7 +24,7 @@ from broker.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from broker.storage.offset_index import OffsetIndex
 from broker.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 class SegmentIndexes:
@@ -214,7 +214,7 @@ class SegmentIndexes:
             raise CorruptIndexError(f"{self._times.path} says {entry} where the log has {batch}")
 
     def _rebuild_because_of(self, error: Exception) -> None:
-        _log.warning("making the indexes of %s again: %s", self._log_file, error)
+        _LOG.warning("making the indexes of %s again: %s", self._log_file, error)
         self._rebuild()
 
     def _rebuild(self) -> None:

@@ -32,7 +32,7 @@ from broker.storage.segment import Segment
 from broker.storage.segments import Segments
 from protocol.records import BatchHeader
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class SegmentedLog:
         active.finish()
         # An empty active segment is rolled only when its indexes have room for nothing, and makes place for its like.
         segment = self._replace([active] if active.base_offset == base_offset else [], base_offset)
-        _log.info("rolled %s at offset %d", self.directory, base_offset)
+        _LOG.info("rolled %s at offset %d", self.directory, base_offset)
         return segment
 
     # --------------------------------------------------------------------------------------------------------- reading
@@ -201,7 +201,7 @@ class SegmentedLog:
         try:
             return active.next_offset() == self.end.offset
         except CorruptBatchError as error:
-            _log.warning("%s", error)
+            _LOG.warning("%s", error)
             return False
 
     def recover_end(self, producers: ProducerState, leader_epochs: LeaderEpochs) -> int:

@@ -22,7 +22,7 @@ from broker.storage.batch_scan import scan_batches
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.names import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX, parse_file_name
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _LEFTOVERS = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
 
@@ -45,15 +45,15 @@ def settle_leftovers(descriptors: DescriptorCache, directory: str, sizes: dict[s
     ]
     removed += cleaned  # last: while one is there, the swap files above it are known to be unfinished
     for name in removed:
-        _log.info("removing %s/%s, left behind by an unclean stop", directory, name)
+        _LOG.info("removing %s/%s, left behind by an unclean stop", directory, name)
         files.remove(f"{directory}/{name}")
     swapped = sorted(name for name in offsets if name.endswith(SWAP_SUFFIX) and name not in removed)
     if swapped:
         for name in _covered(descriptors, directory, sizes, offsets, swapped):
-            _log.info("removing %s/%s, which compaction has replaced", directory, name)
+            _LOG.info("removing %s/%s, which compaction has replaced", directory, name)
             files.remove(f"{directory}/{name}")
         for name in swapped:
-            _log.info("completing the swap of %s/%s", directory, name)
+            _LOG.info("completing the swap of %s/%s", directory, name)
             files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
     files.fsync_directory(directory)
 

@@ -37,7 +37,7 @@ from broker.storage.log_dir import LogDir
 from broker.storage.segment import Segment
 from protocol.errors import KafkaError, RemoteProtocolError
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _DEATHS = 3  # a log that does it kills the worker each time
 
@@ -100,11 +100,11 @@ class Cleaner:
         try:
             return self._compact(log_dir, log, part, clean, settings)
         except KafkaError as error:  # the directory has failed, or was found to have: its logs are offline
-            _log.error("%s was not compacted: %s", log, error)
+            _LOG.error("%s was not compacted: %s", log, error)
         except CleanerDiedError as error:
             self._deaths[log] += 1
             if self._deaths[log] < _DEATHS:
-                _log.warning("%s was not compacted and will be tried again: %s", log, error)
+                _LOG.warning("%s was not compacted and will be tried again: %s", log, error)
                 log.discard_cleaned()
             else:
                 self._leave_alone(log, error)
@@ -116,7 +116,7 @@ class Cleaner:
         return False
 
     def _leave_alone(self, log: Log, error: Exception) -> None:
-        _log.error("%s cannot be compacted and is left alone from now on: %s", log, error)
+        _LOG.error("%s cannot be compacted and is left alone from now on: %s", log, error)
         log.discard_cleaned()
         self._uncleanable.add(log)
 
@@ -148,7 +148,7 @@ class Cleaner:
                     try:
                         yield _Candidate(log_dir, log, log.cleanable_part())
                     except KafkaError as error:
-                        _log.error("%s cannot be compacted and is left alone from now on: %s", log, error)
+                        _LOG.error("%s cannot be compacted and is left alone from now on: %s", log, error)
                         self._uncleanable.add(log)
 
     def _forget_deleted(self) -> None:
@@ -184,9 +184,9 @@ class Cleaner:
         log.cleaned_offset = done.end_offset
         log_dir.checkpoint_cleaned_offsets()
         self.report.compacted(done)
-        _log.info("%s", progress_line(f"{log.topic}-{log.partition}", part.first_dirty_offset, done))
+        _LOG.info("%s", progress_line(f"{log.topic}-{log.partition}", part.first_dirty_offset, done))
         if done.invalid_records:
-            _log.warning("%s had %d records without a key, which are gone", log, done.invalid_records)
+            _LOG.warning("%s had %d records without a key, which are gone", log, done.invalid_records)
         return True
 
     @staticmethod

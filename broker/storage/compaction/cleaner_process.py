@@ -26,7 +26,7 @@ from broker.storage.compaction.cleaning_job import (
     send,
 )
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _NICENESS = 19  # the lowest priority where there is none below all others
 
@@ -129,11 +129,11 @@ def _give_way(pid: int) -> None:
             os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
             return
     except OSError as error:  # some sandboxes forbid it
-        _log.info("compaction is nice instead of idle: %s", error)
+        _LOG.info("compaction is nice instead of idle: %s", error)
     try:
         os.setpriority(os.PRIO_PROCESS, pid, _NICENESS)
     except OSError as error:
-        _log.warning("compaction runs at the priority of the broker: %s", error)
+        _LOG.warning("compaction runs at the priority of the broker: %s", error)
 
 
 def _error_of(failed: CleaningFailed) -> Exception:
