@@ -25,6 +25,7 @@ from typing import Any, Self
 
 from broker.clock import Clock, SystemClock, boot_id
 from broker.config import BrokerConfig
+from broker.config.topic_config import log_config
 from broker.coordinator.group_types import group_factories
 from broker.coordinator.groups import Groups
 from broker.event_log import EventLogger
@@ -51,7 +52,6 @@ from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from broker.storage.log_dirs import LogDirs
 from broker.tasks import BackgroundTasks
-from broker.topic_config import log_config
 from broker.upkeep import Upkeep
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import FetchResponse

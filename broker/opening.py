@@ -11,6 +11,7 @@ from functools import partial
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.config.topic_config import log_config
 from broker.event_log import EventLogger
 from broker.metrics.metrics import Metrics
 from broker.randomness import Randomness
@@ -19,7 +20,6 @@ from broker.storage.files import OsFiles
 from broker.storage.log_dir import LogDir
 from broker.storage.log_dirs import LogDirs
 from broker.storage.read_only_files import ReadOnlyFiles
-from broker.topic_config import log_config
 
 _LOG = EventLogger(__name__)
 

@@ -1,15 +1,15 @@
-"""The broker's configuration: Kafka's property names, defaults and bounds, in tables that everything is derived from.
+"""The configuration: Kafka's property names, defaults and bounds, in tables that everything else is derived from.
 
-```
-property.py     one row: name, type, default, bound, topic-level name, dynamic or not, one-line doc
-identity.py network.py topics.py log.py observability.py     the tables
-without_meaning.py                                           names that mean nothing here, with reasons
-broker_config.py    BrokerConfig.load: file and overrides → checked, typed values
-describe.py         DescribeConfigs rows of the broker
-docs.py             docs/configuration.md, config/*.properties, --help-config   (`python -m broker.config` writes them)
-```
-
-What a topic may override, and the `LogConfig` that comes of it, is `broker.topic_config`.
+| module | what |
+|---|---|
+| `property`, `types`, `bounds` | one row of a table: name, type, default, bound, topic-level name, dynamic or not |
+| `identity`, `network`, `topics`, `log`, `groups`, `consumer_groups`, `observability` | the tables |
+| `without_meaning` | Kafka's names that mean nothing here, with reasons |
+| `broker_config`, `rules` | `BrokerConfig.load`: a file and overrides → checked, typed values |
+| `topic_config` | what a topic may override, and the `LogConfig` that comes of it |
+| `group_config` | what a group may override |
+| `describe` | the rows of DescribeConfigs |
+| `docs` | docs/configuration.md, config/*.properties, --help-config (`python -m broker.config` writes them) |
 """
 
 from __future__ import annotations

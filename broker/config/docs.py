@@ -11,8 +11,8 @@ from typing import Any
 
 from broker.config.broker_config import PROPERTIES, BrokerConfig
 from broker.config.property import Property, Table
+from broker.config.topic_config import TOPIC_PROPERTIES, TopicProperty
 from broker.config.without_meaning import PREFIXES, WITHOUT_MEANING
-from broker.topic_config import TOPIC_PROPERTIES, TopicProperty
 
 _GENERATED = "Made from the tables in broker/config by `make docs`; change those, not this."
 

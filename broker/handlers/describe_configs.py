@@ -16,14 +16,14 @@ resource fails for itself. The value of a sensitive property is null.
 from __future__ import annotations
 
 from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults
-from broker.group_config import describe as describe_group
+from broker.config.group_config import describe as describe_group
+from broker.config.topic_config import describe
 from broker.handlers.broker_loggers import describe_loggers
 from broker.handlers.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from broker.handlers.services import Services
 from broker.metadata.image import TopicImage
 from broker.metadata.topic_names import check_name
 from broker.server.context import RequestContext
-from broker.topic_config import describe
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,

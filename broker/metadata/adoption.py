@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from broker.config.topic_config import log_config, validate
 from broker.event_log import EventLogger
 from broker.metadata.image import PartitionImage, TopicImage
 from broker.metadata.metadata import Metadata
@@ -30,7 +31,6 @@ from broker.metadata.topics import write_topic
 from broker.storage.kraft_topics import KraftTopics
 from broker.storage.log import Log
 from broker.storage.log_opening import ZERO_TOPIC_ID
-from broker.topic_config import log_config, validate
 from protocol.errors import KafkaError
 
 _LOG = EventLogger(__name__)

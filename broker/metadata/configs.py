@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from broker.config.broker_config import PROPERTIES
+from broker.config.group_config import GROUP_PROPERTIES
+from broker.config.group_config import validate as validate_group
+from broker.config.topic_config import TOPIC_PROPERTIES, log_config, validate
 from broker.config.types import InvalidValueError, Type
 from broker.config.without_meaning import reason_without_meaning
-from broker.group_config import GROUP_PROPERTIES
-from broker.group_config import validate as validate_group
 from broker.metadata.config_changes import Change, changed
 from broker.metadata.metadata import Metadata
 from broker.metadata.store import Cmp, Delete, Op, Put, still
 from broker.metadata.topic_names import check_name
 from broker.metadata.values import encode_configs
-from broker.topic_config import TOPIC_PROPERTIES, log_config, validate
 from protocol.errors import ErrorCode, KafkaError
 
 

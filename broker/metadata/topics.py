@@ -21,13 +21,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from broker.config.topic_config import log_config, validate
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from broker.metadata.metadata import Metadata
 from broker.metadata.placement import DEFAULT, place, place_as_assigned
 from broker.metadata.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
 from broker.metadata.topic_names import check_new_name
 from broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
-from broker.topic_config import log_config, validate
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uuid_to_text
 

@@ -9,7 +9,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults
-from broker.topic_config import describe
+from broker.config.topic_config import describe
 
 STATIC = {
     "node.id": "1",

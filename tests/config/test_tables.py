@@ -10,9 +10,9 @@ import pytest
 from broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range, RangeOr
 from broker.config.broker_config import PROPERTIES
 from broker.config.property import attribute_name
+from broker.config.topic_config import TOPIC_PROPERTIES
 from broker.config.without_meaning import WITHOUT_MEANING
 from broker.storage.log_config import LogConfig
-from broker.topic_config import TOPIC_PROPERTIES
 
 
 class Fact(NamedTuple):

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from broker.config import BrokerConfig
+from broker.config.topic_config import log_config, validate
 from broker.storage.log_config import LogConfig
-from broker.topic_config import log_config, validate
 from protocol.errors import ErrorCode, KafkaError
 
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from broker.broker import Broker
 from broker.config.property import attribute_name
-from broker.topic_config import TOPIC_PROPERTIES, TopicProperty
+from broker.config.topic_config import TOPIC_PROPERTIES, TopicProperty
 from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,

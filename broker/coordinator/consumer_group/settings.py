@@ -12,7 +12,7 @@ import msgspec
 
 from broker.config import BrokerConfig
 from broker.config.broker_config import PROPERTIES
-from broker.group_config import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, overridden
+from broker.config.group_config import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, overridden
 from broker.metadata.image import MetadataImage
 
 _ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
