@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from client.admin.admin import Admin
+    from client.admin.arguments import (
+        ConfigChange,
+        ConfigOperation,
+        ConfigResource,
+        NewPartitions,
+        NewTopic,
+        OffsetSpec,
+        ResourceType,
+    )
     from client.admin.results import (
         ApiRange,
         BrokerDescription,
@@ -32,15 +41,6 @@ if TYPE_CHECKING:
         Results,
         TopicDescription,
         TopicListing,
-    )
-    from client.admin.wishes import (
-        ConfigChange,
-        ConfigOperation,
-        ConfigResource,
-        NewPartitions,
-        NewTopic,
-        OffsetSpec,
-        ResourceType,
     )
     from client.consumer import Consumer
     from client.errors import (
@@ -141,10 +141,10 @@ _MODULES = {
     "BrokerDescription": "client.admin.results",
     "ClusterDescription": "client.admin.results",
     "CommittedOffset": "client.admin.results",
-    "ConfigChange": "client.admin.wishes",
+    "ConfigChange": "client.admin.arguments",
     "ConfigEntry": "client.admin.results",
-    "ConfigOperation": "client.admin.wishes",
-    "ConfigResource": "client.admin.wishes",
+    "ConfigOperation": "client.admin.arguments",
+    "ConfigResource": "client.admin.arguments",
     "ConfigSource": "client.admin.results",
     "ConfigSynonym": "client.admin.results",
     "ConfigType": "client.admin.results",
@@ -156,10 +156,10 @@ _MODULES = {
     "GroupListing": "client.admin.results",
     "LogDirDescription": "client.admin.results",
     "MemberDescription": "client.admin.results",
-    "NewPartitions": "client.admin.wishes",
-    "NewTopic": "client.admin.wishes",
+    "NewPartitions": "client.admin.arguments",
+    "NewTopic": "client.admin.arguments",
     "OffsetAndTimestamp": "client.record",
-    "OffsetSpec": "client.admin.wishes",
+    "OffsetSpec": "client.admin.arguments",
     "PartitionDescription": "client.admin.results",
     "PartitionLag": "client.admin.results",
     "Partitioner": "client.partitioner",
@@ -167,7 +167,7 @@ _MODULES = {
     "RebalanceListener": "client.group.listener",
     "RecordMetadata": "client.record",
     "ReplicaDescription": "client.admin.results",
-    "ResourceType": "client.admin.wishes",
+    "ResourceType": "client.admin.arguments",
     "Results": "client.admin.results",
     "TopicDescription": "client.admin.results",
     "TopicListing": "client.admin.results",

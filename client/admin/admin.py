@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from client.admin import cluster, configs, group_offsets, groups, log_dirs, offsets, topics
+from client.admin.arguments import ConfigChange, ConfigResource, NewPartitions, NewTopic
 from client.admin.calls import Calls
 from client.admin.results import (
     ApiRange,
@@ -41,7 +42,6 @@ from client.admin.results import (
     TopicDescription,
     TopicListing,
 )
-from client.admin.wishes import ConfigChange, ConfigResource, NewPartitions, NewTopic
 from client.cluster import Cluster
 from client.config import AdminConfig, ClientSettings, IsolationLevel, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork

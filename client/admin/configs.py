@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from client.admin.arguments import ConfigChange, ConfigResource, ResourceType
 from client.admin.calls import Calls, Outcomes
 from client.admin.results import ConfigEntry, ConfigSource, ConfigSynonym, ConfigType, Results
-from client.admin.wishes import ConfigChange, ConfigResource, ResourceType
 from client.connection import Connection
 from client.errors import ClientError, ConfigurationError, broker_error
 from protocol.messages.describe_configs import (

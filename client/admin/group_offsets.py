@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+from client.admin.arguments import OffsetSpec
 from client.admin.calls import Calls, Outcomes
 from client.admin.groups import coordinators, describe_groups, group_error
 from client.admin.offsets import list_offsets
 from client.admin.results import CommittedOffset, PartitionLag, Results
-from client.admin.wishes import OffsetSpec
 from client.connection import Connection
 from client.errors import BrokerError, ClientError, broker_error
 from client.record import TopicPartition

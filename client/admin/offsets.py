@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from client.admin.arguments import OffsetSpec
 from client.admin.calls import Calls, Outcomes
 from client.admin.results import Results
-from client.admin.wishes import OffsetSpec
 from client.connection import Connection
 from client.errors import broker_error
 from client.record import OffsetAndTimestamp, TopicPartition

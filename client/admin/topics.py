@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from client.admin.arguments import NewPartitions, NewTopic
 from client.admin.calls import Calls, Outcomes
 from client.admin.results import (
     ConfigEntry,
@@ -14,7 +15,6 @@ from client.admin.results import (
     TopicDescription,
     TopicListing,
 )
-from client.admin.wishes import NewPartitions, NewTopic
 from client.connection import Connection
 from client.errors import ClientError, ConfigurationError, broker_error
 from client.record import TopicPartition

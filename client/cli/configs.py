@@ -16,8 +16,8 @@ from client.cli.tables import add_json_argument, print_rows
 
 if TYPE_CHECKING:
     from client.admin.admin import Admin
+    from client.admin.arguments import ConfigChange, ConfigResource
     from client.admin.results import ConfigEntry
-    from client.admin.wishes import ConfigChange, ConfigResource
 
 _ACTIONS = {"describe": "Print configs", "alter": "Change single configs, and leave the others as they are"}
 _BETWEEN_CONFIGS = re.compile(r",(?![^\[]*\])")  # a comma that is not inside of brackets
@@ -113,7 +113,7 @@ async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
-    from client.admin.wishes import ConfigChange, ConfigOperation
+    from client.admin.arguments import ConfigChange, ConfigOperation
 
     said = {
         ConfigOperation.SET: arguments.add_config,
@@ -125,7 +125,7 @@ def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
 
 
 def _resource(arguments: argparse.Namespace) -> ConfigResource:
-    from client.admin.wishes import ConfigResource, ResourceType
+    from client.admin.arguments import ConfigResource, ResourceType
 
     if arguments.topic is not None:
         return ConfigResource.topic(arguments.topic)

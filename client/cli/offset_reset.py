@@ -46,7 +46,7 @@ class Move(NamedTuple):
 
 async def plan(admin: Admin, partitions: Iterable[TopicPartition], committed: Offsets, wanted: Scenario) -> list[Move]:
     """The moves of these partitions. Raises ClientError; ValueError where a shift has nothing to start from."""
-    from client.admin.wishes import OffsetSpec
+    from client.admin.arguments import OffsetSpec
 
     asked = sorted(partitions)
     begins = (await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST))).values_or_raise()

@@ -130,7 +130,7 @@ def _check_layout(arguments: argparse.Namespace) -> None:
 
 
 async def _create(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.admin.wishes import NewTopic
+    from client.admin.arguments import NewTopic
     from client.errors import TopicExistsError
 
     assignments: Assignments = arguments.replica_assignment or []
@@ -178,8 +178,8 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
 
 async def _overrides(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str | None]]:
     """The properties that were set for each topic itself. Raises ClientError."""
+    from client.admin.arguments import ConfigResource
     from client.admin.results import ConfigSource
-    from client.admin.wishes import ConfigResource
 
     described = await admin.describe_configs([ConfigResource.topic(topic) for topic in topics])
     return {
@@ -193,7 +193,7 @@ async def _overrides(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str,
 
 
 async def _offsets(admin: Admin, topic: TopicDescription) -> dict[int, dict[str, int]]:
-    from client.admin.wishes import OffsetSpec
+    from client.admin.arguments import OffsetSpec
     from client.record import TopicPartition
 
     partitions = [TopicPartition(topic.name, one.partition) for one in topic.partitions if one.leader is not None]
@@ -209,7 +209,7 @@ async def _offsets(admin: Admin, topic: TopicDescription) -> dict[int, dict[str,
 
 
 async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.admin.wishes import ConfigChange, ConfigOperation, ConfigResource, NewPartitions
+    from client.admin.arguments import ConfigChange, ConfigOperation, ConfigResource, NewPartitions
 
     status = 0
     if arguments.partitions:
@@ -240,7 +240,7 @@ async def _delete(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _list_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.admin.wishes import OffsetSpec
+    from client.admin.arguments import OffsetSpec
 
     place = arguments.time
     if isinstance(place, str):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from client.admin.admin import Admin
-from client.admin.wishes import NewTopic
+from client.admin.arguments import NewTopic
 from client.config import Address
 from client.connection import Network
 from client.consumer import Consumer

@@ -1,4 +1,7 @@
-"""What the calls of an Admin take: topics to create, partitions to add, configs to change, offsets to look up."""
+"""What the calls of an Admin take: topics to create, partitions to add, configs to change, offsets to look up.
+
+`results` is what they give back.
+"""
 
 from __future__ import annotations
 
