@@ -41,7 +41,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.side_by_side.usage import cpu_seconds
 from pipeline import session
 from pipeline.jobs.package import PACKAGES
-from pipeline.segments import partition_bounds
+from pipeline.segments import LogDirectory
 from tests.peers import connector, odradek
 from tests.peers.server import Server
 
@@ -96,8 +96,8 @@ class Bench:
         return topic
 
     def _complete(self, topic: str) -> int:
-        bounds = partition_bounds(str(self.server.log_dir))
-        return sum(each.end_offset for key, each in bounds.items() if key.topic == topic)
+        directory = LogDirectory(str(self.server.log_dir))
+        return sum(directory.open(each).end_offset for each in directory.partitions if each.topic == topic)
 
     def table(self, contender: str, topic: str) -> DataFrame:
         if contender == "klog":

@@ -56,15 +56,6 @@ from client.record import TopicPartition
 _ENTRY_SIZES: Final = {OFFSET_INDEX_SUFFIX: OffsetIndex.entry_size, TIME_INDEX_SUFFIX: TimeIndex.entry_size}
 
 
-class PartitionBounds(NamedTuple):
-    """Offsets of a partition; the ends are exclusive. `active_base_offset`: where its last segment begins."""
-
-    start_offset: int
-    end_offset: int
-    last_stable_offset: int
-    active_base_offset: int
-
-
 class FileIdentity(NamedTuple):
     """Which file a name stood for: compaction puts another one under the same name."""
 
@@ -74,17 +65,6 @@ class FileIdentity(NamedTuple):
 
 class NoLogDirError(Exception):
     """The path names nothing that a broker keeps its log in."""
-
-
-def partition_bounds(log_dir: str) -> dict[TopicPartition, PartitionBounds]:
-    """The bounds of every partition in the directory. Raises NoLogDirError and OSError."""
-    directory = LogDirectory(log_dir)
-    bounds = {}
-    for key in directory.partitions:
-        log = directory.open(key)
-        active = log.segments.active.base_offset
-        bounds[key] = PartitionBounds(log.start_offset, log.end_offset, log.last_stable_offset(), active)
-    return bounds
 
 
 class LogDirectory:

@@ -85,7 +85,6 @@ class ClassicGroup(Joining):
     def __init__(self, group_id: str, settings: ClassicSettings, now_ms: int, upgrade: Upgrade | None = None) -> None:
         super().__init__(group_id, settings, now_ms)
         self._upgrade = upgrade
-        self.rebalances_completed = 0
         self._handlers: dict[type, Callable[[Any, Effects], None]] = {
             Join: self._join,
             Sync: self._sync,
@@ -192,7 +191,6 @@ class ClassicGroup(Joining):
                 effects.replies.append((ticket, self._synced(member)))
                 self._expect_life(member, effects)
         self.move_to(State.STABLE)
-        self.rebalances_completed += 1
 
     # ------------------------------------------------------------------------------------ signs of life, and of the end
 

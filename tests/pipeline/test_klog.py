@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan
 
 from broker.storage.log_config import LogConfig
+from client.record import TopicPartition
 from pipeline import klog_plan, segment_reader
 from pipeline.damage import CorruptRecordsError
 from pipeline.klog import KlogReader
@@ -23,7 +24,7 @@ from pipeline.klog_options import klog_options
 from pipeline.klog_plan import KlogPartition, OffsetRangeError
 from pipeline.schema import column_names
 from pipeline.segment_reader import SegmentGoneError
-from pipeline.segments import NoLogDirError, PartitionBounds, partition_bounds
+from pipeline.segments import LogDirectory, NoLogDirError
 from tests.storage.logs import NOW, batch, marker, open_log_dir
 
 STORAGE = Path(__file__).parents[1] / "storage"
@@ -142,10 +143,11 @@ def test_what_is_not_there_is_named(option: dict[str, str]) -> None:
         Reading(GOLDEN, **option)
 
 
-def test_bounds_are_told_for_every_partition() -> None:
-    bounds = partition_bounds(str(GOLDEN))
-    assert bounds["transactional", 0] == PartitionBounds(0, 66, 66, 10)  # type: ignore[index]
-    assert bounds["rolled", 0].end_offset == 20000  # type: ignore[index]
+def test_the_offsets_of_a_partition_are_known_without_its_records() -> None:
+    directory = LogDirectory(str(GOLDEN))
+    log = directory.open(TopicPartition("transactional", 0))
+    assert (log.start_offset, log.end_offset, log.last_stable_offset()) == (0, 66, 66)
+    assert directory.open(TopicPartition("rolled", 0)).end_offset == 20000
 
 
 @pytest.mark.parametrize("make", [False, True])
