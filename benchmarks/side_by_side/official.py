@@ -92,16 +92,14 @@ def produce(
 
 
 def _consumers(contest: Contest, record_bytes: int, size: int) -> Iterator[Row]:
-    """Both consumers read what a Java producer wrote, from the page cache."""
+    """All consumers read what a Java producer wrote, from the page cache."""
     topic = contest.new_topic(1)
     for side in contest.sides:
         # Long enough for full batches: a quick broker would else be sent smaller ones, which cost its consumers more.
         produce(side, topic, record_bytes, 262_144, "1", "none", size, linger_ms=100)
-    for work, consume in (("Java", _java_consumer), ("librdkafka", _librdkafka_consumer)):
+    for work, consume in (CONSUMERS_OF_SMALL_RECORDS if record_bytes < 1024 else CONSUMERS).items():
         measure = partial(_consume, consume, topic=topic, record_bytes=record_bytes, size=size)
-        yield contest.row(
-            "official", f"{work} consumer, {record_bytes} B", measure, goals=CONSUMER_GOALS, uncounted=False
-        )
+        yield contest.row("official", work.format(record_bytes), measure, goals=CONSUMER_GOALS, uncounted=False)
     contest.delete_topic(topic)
 
 
@@ -121,8 +119,17 @@ def _java_consumer(side: Side, topic: str, record_bytes: int, size: int) -> Samp
     return {"mb_per_s": fetched_mb / (float(values["fetch.time.ms"]) / 1000)}
 
 
-def _librdkafka_consumer(side: Side, topic: str, record_bytes: int, size: int) -> Sample:
-    return _client(side, "confluent", "consume", topic, record_bytes, size)
+def _librdkafka_consumer(work: str, side: Side, topic: str, record_bytes: int, size: int) -> Sample:
+    return _client(side, "confluent", work, topic, record_bytes, size)
+
+
+CONSUMERS: dict[str, Callable[..., Sample]] = {
+    "Java consumer, {} B": _java_consumer,
+    "librdkafka consumer, {} B": partial(_librdkafka_consumer, "consume"),
+}
+CONSUMERS_OF_SMALL_RECORDS = CONSUMERS | {
+    "librdkafka consumer, {} B, with its rests of a second": partial(_librdkafka_consumer, "consume-by-default"),
+}
 
 
 def _librdkafka_producer(contest: Contest, record_bytes: int, size: int) -> Row:
