@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import NamedTuple, Self
 
 from broker.clock import Clock, SystemClock, boot_id
 from broker.config import BrokerConfig
@@ -66,6 +66,14 @@ READ_ONLY = {"auto.create.topics.enable": "false"}
 """What holds for a broker that only reads, whatever else its configuration says."""
 
 _EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
+
+
+class _Purgatories(NamedTuple):
+    """What waits for something to happen to a partition, in the order in which it is touched."""
+
+    produce: Purgatory[ProduceResponse]
+    groups: Purgatory[ErrorCode]
+    fetch: Purgatory[FetchResponse]
 
 
 class Broker:
@@ -156,40 +164,53 @@ class Broker:
         await self._stack.aclose()
 
     async def _start(self) -> None:
-        loop = asyncio.get_running_loop()
-        config, stack = self.config, self._stack
+        """Start in the order of the module's drawing; what the stack is given undoes it in reverse."""
+        loop, stack = asyncio.get_running_loop(), self._stack
         stack.callback(self._remove_temporary)
         threads = DiskThreads(loop)
         stack.push_async_callback(threads.close)
-        if config.metrics_port >= 0:
+        if self.config.metrics_port >= 0:
             await self._start_status_server()
         self._gauges.state = RECOVERY
-        self.log_dirs = log_dirs = await self._open_log_dirs(threads)
-        stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
-        store = await SqliteStore.open(await self._metadata_path(log_dirs.first, threads))
+        self.log_dirs = await self._open_log_dirs(threads)
+        stack.push_async_callback(self._close_log_dirs, self.log_dirs, threads)
+        store = await SqliteStore.open(await self._metadata_path(self.log_dirs.first, threads))
         stack.push_async_callback(store.close)
-        metadata = self._metadata(store)
         tasks = BackgroundTasks(self._fail)
-        fetch_purgatory: Purgatory[FetchResponse] = Purgatory("Fetch", loop)
-        produce_purgatory: Purgatory[ProduceResponse] = Purgatory("Produce", loop)
-        group_purgatory: Purgatory[ErrorCode] = Purgatory("Groups", loop)
+        purgatories = _Purgatories(Purgatory("Produce", loop), Purgatory("Groups", loop), Purgatory("Fetch", loop))
+        self._build(store, threads, tasks, purgatories)
+        server = self._running_server()
+        stack.push_async_callback(self._leave, self.services.metadata, self.services.partitions, self.upkeep)
+        stack.push_async_callback(tasks.stop)
+        stack.push_async_callback(self.services.partitions.settled)
+        stack.push_async_callback(self._stop_serving, server, self.services.groups, purgatories)
+        await server.bind()
+        await self._join_cluster(server, threads)
+        self._start_chores(tasks)
+        await server.start()
+        self._gauges.state = RUNNING
+
+    def _build(
+        self, store: SqliteStore, threads: DiskThreads, tasks: BackgroundTasks, purgatories: _Purgatories
+    ) -> None:
+        """Make every part between the log and the sockets; nothing happens yet."""
+        config = self.config
+        metadata = self._metadata(store)
         self._partitions = partitions = Partitions(
             node_id=config.node_id,
-            log_dirs=log_dirs,
+            log_dirs=self.log_dirs,
             log_config_of=self._log_config_of,
-            purgatories=(produce_purgatory, group_purgatory, fetch_purgatory),
+            purgatories=purgatories,
             threads=threads,
             tasks=tasks,
             metrics=self.metrics,
             clock=self._clock,
         )
-        self.upkeep = upkeep = Upkeep(
-            log_dirs, partitions, threads, self._clock, lambda: metadata.image.dynamic_configs(config.node_id)
+        self.upkeep = Upkeep(
+            self.log_dirs, partitions, threads, self._clock, lambda: metadata.image.dynamic_configs(config.node_id)
         )
-        metadata.on_change(lambda _, image: partitions.apply(image))
-        groups = self._group_coordinator(metadata, partitions, threads, tasks, group_purgatory)
-        metadata.on_change(groups.image_changed)
-        services = Services(
+        groups = self._group_coordinator(metadata, partitions, threads, tasks, purgatories.groups)
+        self.services = Services(
             config=config,
             clock=self._clock,
             metadata=metadata,
@@ -199,30 +220,26 @@ class Broker:
             fetch_sessions=FetchSessions(
                 config.max_incremental_fetch_session_cache_slots, self._clock, self._randomness
             ),
-            fetch_purgatory=fetch_purgatory,
-            produce_purgatory=produce_purgatory,
+            fetch_purgatory=purgatories.fetch,
+            produce_purgatory=purgatories.produce,
             metrics=self.metrics,
         )
-        self.services = services
         self.group_lag = GroupLag(groups, partitions, threads, self._clock, config.metrics_partition_limit)
-        self._gauges.attach(services, log_dirs, upkeep.compaction.cleaner, self.group_lag)
+        self._gauges.attach(self.services, self.log_dirs, self.upkeep.compaction.cleaner, self.group_lag)
         handlers = ReadOnlyTable() if self._read_only else HandlerTable()
-        self._server = Server(config, handlers, services, self.metrics, self._clock, threads.run)
+        self._server = Server(config, handlers, self.services, self.metrics, self._clock, threads.run)
+        metadata.on_change(lambda _, image: partitions.apply(image))
+        metadata.on_change(groups.image_changed)
         metadata.on_change(self._configure_server)
-        stack.push_async_callback(self._leave, metadata, partitions, upkeep)
-        stack.push_async_callback(tasks.stop)
-        stack.push_async_callback(partitions.settled)
-        purgatories = (produce_purgatory, group_purgatory, fetch_purgatory)
-        stack.push_async_callback(self._stop_serving, self._server, groups, purgatories)
-        await self._server.bind()
-        await metadata.start(self._listeners(self._server))
-        await self._adopt_topics(metadata, log_dirs, threads)
+
+    async def _join_cluster(self, server: Server, threads: DiskThreads) -> None:
+        """Register, and return when the partitions of the image that came of it are led here."""
+        metadata, partitions = self.services.metadata, self.services.partitions
+        await metadata.start(self._listeners(server))
+        await self._adopt_topics(metadata, self.log_dirs, threads)
         await partitions.settled()
         partitions.warn_of_strays()
-        log_dirs.set_broker_epoch(metadata.broker_epoch)
-        self._start_chores(tasks)
-        await self._server.start()
-        self._gauges.state = RUNNING
+        self.log_dirs.set_broker_epoch(metadata.broker_epoch)
 
     def _start_chores(self, tasks: BackgroundTasks) -> None:
         config = self.config
@@ -323,7 +340,7 @@ class Broker:
         await metadata.stop(clean=self._is_clean and self._has_started and not self.log_dirs.offline)
 
     @staticmethod
-    async def _stop_serving(server: Server, groups: Groups, purgatories: tuple[Purgatory[Any], ...]) -> None:
+    async def _stop_serving(server: Server, groups: Groups, purgatories: _Purgatories) -> None:
         server.stop_accepting()
         groups.stop()
         for purgatory in purgatories:
