@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import add
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -29,17 +30,19 @@ from protocol.varint import SHORT_VARINTS, ZIGZAG
 
 SHORTEST_RUN: Final = 8
 _MOST_SHAPES: Final = 16
-_ONE_BYTE_OFFSETS: Final = 64  # those below take one byte, the other short ones two
+ONE_BYTE_LENGTHS: Final = 64  # those below take one byte, as do offsets; the other short ones take two
 _FIRST_BYTES: Final = bytes([encoded[0] for encoded in SHORT_VARINTS])
 _TOP_BIT_FLIPPED: Final = bytes([byte ^ 128 for byte in range(256)])
+_LOWEST_BIT: Final = bytes([byte & 1 for byte in range(256)])
+_DELTA_BITS: Final = bytes([(byte & 127) >> 1 for byte in range(256)])
 _SECOND_BYTES: Final = bytes([encoded[-1] for encoded in SHORT_VARINTS])
 
 
 class Run(NamedTuple):
-    """`records_count` records of `size` bytes each; the first offset is a difference to the base of the batch."""
+    """`records_count` records that end at `end`; the first offset is a difference to the base of the batch."""
 
     records_count: int
-    size: int
+    end: int
     timestamps: list[int]
     first_offset: int
     keys: Sequence[bytes | None]
@@ -86,10 +89,10 @@ def _run(data: bytes, at: int, most: int, base_timestamp: int, shape: Shape) -> 
     size = shape.size
     if at + size > len(data):
         return None
-    delta, after = _short(data, at + shape.offset)
+    delta, after = read_short(data, at + shape.offset)
     if delta < 0 or after != at + shape.key_lengths:
         return None
-    limit = _ONE_BYTE_OFFSETS if delta < _ONE_BYTE_OFFSETS else len(SHORT_VARINTS)
+    limit = ONE_BYTE_LENGTHS if delta < ONE_BYTE_LENGTHS else len(SHORT_VARINTS)
     count = min(most, (len(data) - at) // size, limit - delta)
     end = at + count * size
     for place, byte in shape.framing:
@@ -102,13 +105,13 @@ def _run(data: bytes, at: int, most: int, base_timestamp: int, shape: Shape) -> 
     if timestamps is None:
         return None
     keys = _parts(data, at, count, size, shape.key, shape.key_length)
-    return Run(count, size, timestamps, delta, keys, _parts(data, at, count, size, shape.value, shape.value_length))
+    return Run(count, end, timestamps, delta, keys, _parts(data, at, count, size, shape.value, shape.value_length))
 
 
 def _first_shape(data: bytes, at: int) -> Shape | None:
     """The shape of the record at `at`; None if it is not plain, or the next is of another length, as with most."""
     try:
-        length, place = _short(data, at)
+        length, place = read_short(data, at)
         second = place + length
         if data[second : second + place - at] != data[at:place]:
             return None
@@ -121,10 +124,10 @@ def _shape(data: bytes, at: int, attributes: int, end: int) -> Shape | None:
     """The shape of the record from `at` to `end`; None if it is not plain. IndexError: the data end inside it."""
     time = attributes + 1
     offset = time + (1 if data[time] < 128 else 2)
-    delta, key_lengths = _short(data, offset)
-    key_length, key = _short(data, key_lengths)
+    delta, key_lengths = read_short(data, offset)
+    key_length, key = read_short(data, key_lengths)
     value_lengths = key + key_length if key_length > 0 else key
-    value_length, value = _short(data, value_lengths)
+    value_length, value = read_short(data, value_lengths)
     headers = value + value_length if value_length > 0 else value
     if end < at or delta < 0 or key_length < -1 or value_length < -1 or headers + 1 != end or data[headers]:
         return None
@@ -142,7 +145,7 @@ def _shape(data: bytes, at: int, attributes: int, end: int) -> Shape | None:
     )
 
 
-def _short(data: bytes, at: int) -> tuple[int, int]:
+def read_short(data: bytes, at: int) -> tuple[int, int]:
     """A varint of one or two bytes and the position after it; -2, which is no length, for a longer one."""
     byte = data[at]
     if byte < 128:
@@ -159,7 +162,7 @@ def _counts_up(data: bytes, at: int, end: int, shape: Shape, first: int) -> bool
     last = first + (end - at) // size
     if data[place:end:size] != _FIRST_BYTES[first:last]:
         return False
-    return first < _ONE_BYTE_OFFSETS or data[place + 1 : end : size] == _SECOND_BYTES[first:last]
+    return first < ONE_BYTE_LENGTHS or data[place + 1 : end : size] == _SECOND_BYTES[first:last]
 
 
 def _timestamps(data: bytes, at: int, end: int, base: int, shape: Shape) -> list[int] | None:
@@ -167,10 +170,16 @@ def _timestamps(data: bytes, at: int, end: int, base: int, shape: Shape) -> list
     place, size = at + shape.time, shape.size
     first_bytes = data[place:end:size]
     if shape.offset - shape.time == 1:
-        return [base + ZIGZAG[byte] for byte in first_bytes] if first_bytes.isascii() else None
+        if not first_bytes.isascii():
+            return None
+        times = [base + delta for delta in ZIGZAG[: max(first_bytes) + 1]]
+        return list(map(times.__getitem__, first_bytes))
     second_bytes = data[place + 1 : end : size]
     if not (first_bytes.translate(_TOP_BIT_FLIPPED).isascii() and second_bytes.isascii()):
         return None
+    if 1 not in first_bytes.translate(_LOWEST_BIT):  # none before the base
+        times = [base + (byte << 6) for byte in range(max(second_bytes) + 1)]
+        return list(map(add, map(times.__getitem__, second_bytes), first_bytes.translate(_DELTA_BITS)))
     return [
         base + ((second << 6 | (first & 127) >> 1) ^ -(first & 1))
         for first, second in zip(first_bytes, second_bytes, strict=True)

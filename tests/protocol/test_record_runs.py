@@ -1,4 +1,4 @@
-"""Runs of records of one shape: whatever they save, the records are those that the loop for any shape finds."""
+"""Runs and stretches of records: whatever they save, the records are those that the loop for any shape finds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from protocol import record_iterator
 from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD
 from protocol.errors import RemoteProtocolError
 from protocol.record_runs import SHORTEST_RUN, find_run
+from protocol.record_stretches import find_stretch
 from protocol.records import BatchBuilder, Record, TimestampType, iter_records, read_batch_header
 
 BASE = 1_700_000_000_000
@@ -27,12 +28,13 @@ def batches(draw: st.DrawFn) -> bytearray:
         offset += draw(st.sampled_from([0, 0, 1, 60, 8150]))
         timestamp += draw(st.sampled_from([0, 0, 40, -2, 5000]))
         key_length, value_length = draw(LENGTHS), draw(LENGTHS)
+        spread = draw(st.sampled_from([0, 0, 3, 70]))
         pace = draw(st.sampled_from([1, 10]))
         headers = draw(st.sampled_from([(), (), [("a", b"1")]]))
         for number in range(draw(st.sampled_from([1, SHORTEST_RUN, 70, 200]))):
             letter = bytes([number % 256])
             key = None if key_length is None else letter * key_length
-            value = None if value_length is None else letter * value_length
+            value = None if value_length is None else letter * (value_length + number * 7 % (spread + 1))
             builder.append(timestamp + number // pace, key, value, headers, offset_delta=offset)
             offset += 1
     return builder.build(base_offset=draw(st.sampled_from([0, 1 << 40, (1 << 63) - 1 - offset])))
@@ -51,7 +53,7 @@ def read(data: bytes | bytearray) -> tuple[list[Record], str]:
 
 def read_without_runs(data: bytes | bytearray) -> tuple[list[Record], str]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_iterator, "find_run", lambda *_: None)
+        patch.setattr(record_iterator, "_plain", lambda *_: None)
         return read(data)
 
 
@@ -81,7 +83,9 @@ def test_a_batch_cut_short_ends_at_the_same_record(data: bytearray, at: int) -> 
 @example(b"\x02\x00" * 40, 0)
 def test_noise_is_no_error(data: bytes, at: int) -> None:
     run = find_run(data, at, 512, BASE, {})
-    assert run is None or run.records_count * run.size <= len(data) - at
+    assert run is None or run.end <= len(data)
+    stretch = find_stretch(data, at, 512, BASE)
+    assert stretch is None or stretch.end <= len(data)
 
 
 def section(count: int, **fields: Any) -> bytes:
@@ -97,15 +101,64 @@ def test_a_run_ends_where_offsets_take_another_byte() -> None:
     assert first is not None
     assert first.records_count == 64
     assert first.values[63] == b"063"
-    second = find_run(data, 64 * first.size, 512, BASE, {})
+    second = find_run(data, first.end, 512, BASE, {})
     assert second is not None
     assert (second.first_offset, second.records_count) == (64, 136)
     assert second.values == tuple(b"%03d" % number for number in range(64, 200))
     assert find_run(data, 0, 30, BASE, {}) == first._replace(
-        records_count=30, timestamps=first.timestamps[:30], keys=[None] * 30, values=first.values[:30]
+        records_count=30,
+        end=30 * first.end // 64,
+        timestamps=first.timestamps[:30],
+        keys=[None] * 30,
+        values=first.values[:30],
     )
 
 
 @pytest.mark.parametrize(("count", "fields"), [(SHORTEST_RUN - 1, {}), (100, {"headers": [("a", b"1")]})])
 def test_what_is_short_or_not_plain_is_no_run(count: int, fields: dict[str, Any]) -> None:
     assert find_run(section(count, **fields), 0, 512, BASE, {}) is None
+
+
+def various(count: int, *, key: bytes | None = None, pace: int = 10) -> bytes:
+    builder = BatchBuilder()
+    for number in range(count):
+        builder.append(BASE + number // pace, key, b"%d" % number * (number % 40))
+    return bytes(builder.build()[BATCH_HEADER_SIZE:])
+
+
+@pytest.mark.parametrize("key", [None, b"", b"k" * 63])
+def test_a_stretch_goes_on_where_offsets_and_values_take_another_byte(key: bytes | None) -> None:
+    data = various(200, key=key)
+    stretch = find_stretch(data, 0, 512, BASE)
+    assert stretch is not None
+    assert (stretch.records_count, stretch.end, stretch.first_offset) == (200, len(data), 0)
+    assert list(stretch.keys) == [key] * 200
+    assert list(stretch.values) == [b"%d" % number * (number % 40) for number in range(200)]
+    assert stretch.timestamps == [BASE + number // 10 for number in range(200)]
+
+
+def test_a_stretch_ends_where_times_take_another_byte() -> None:
+    data = various(200, pace=1)
+    first = find_stretch(data, 0, 512, BASE)
+    assert first is not None
+    assert first.records_count == 64
+    second = find_stretch(data, first.end, 512, BASE)
+    assert second is not None
+    assert (second.first_offset, second.records_count, second.end) == (64, 136, len(data))
+    assert second.timestamps == [BASE + number for number in range(64, 200)]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_stretch_ends_before_a_record_that_is_not_plain(number: int) -> None:
+    odd: dict[str, Any] = [{"value": None}, {"headers": [("a", b"1")]}, {"key": b"k"}, {"value": b"x" * 2048}][number]
+    builder = BatchBuilder()
+    for index in range(80):
+        builder.append(BASE, **({"key": None, "value": b"x" * (index % 9)} | (odd if index == 50 else {})))
+    stretch = find_stretch(bytes(builder.build()[BATCH_HEADER_SIZE:]), 0, 512, BASE)
+    assert stretch is not None
+    assert stretch.records_count == 50
+
+
+def test_few_records_are_no_stretch() -> None:
+    assert find_stretch(various(31), 0, 512, BASE) is None
+    assert find_stretch(various(40), 0, 31, BASE) is None

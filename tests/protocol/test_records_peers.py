@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder as AiokafkaBuilder
 from aiokafka.record.memory_records import MemoryRecords as AiokafkaRecords
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
 
 from protocol.message_set import iter_messages
-from protocol.records import BatchBuilder, Codec, Header, Record, TimestampType
+from protocol.records import BatchBuilder, Codec, Header, Record, TimestampType, iter_records, read_batch_header
 
 ROWS: list[tuple[int, bytes | None, bytes | None, list[Header]]] = [
     (1_700_000_000_000, b"key", b"value", []),
@@ -46,6 +47,21 @@ def test_batches_are_read_by(parser: Any, codec: Codec) -> None:
 def test_append_time_is_understood_by(parser: Any) -> None:
     batch = parser(built(Codec.NONE, timestamp_type=TimestampType.LOG_APPEND_TIME)).next_batch()
     assert {(r.timestamp_type, r.timestamp) for r in batch} == {(1, 1_700_009_000_000)}
+
+
+@pytest.mark.parametrize("key_length", [None, 8, 63])
+@pytest.mark.parametrize("codec", Codec)
+def test_records_of_various_lengths_of_aiokafka(codec: Codec, key_length: int | None) -> None:
+    """More of them than a column of one-byte offsets has, and times that come to take two bytes."""
+    builder = AiokafkaBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
+    expected = []
+    for offset in range(700):
+        key = None if key_length is None else bytes([offset % 256]) * key_length
+        value = b"%d" % offset * (offset * 7 % 300 if offset % 90 else 3)
+        builder.append(offset, 1_700_000_000_000 + offset // 3, key, value, [])
+        expected.append(Record(offset, 1_700_000_000_000 + offset // 3, key, value, []))
+    data = bytes(builder.build())
+    assert list(iter_records(data, 0, read_batch_header(data))) == expected
 
 
 @pytest.mark.parametrize("magic", [0, 1])
