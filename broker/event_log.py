@@ -11,8 +11,10 @@ id) can not break the line: values with spaces, quotes or control characters are
 follows a human line, and is the field `traceback` of a JSON one.
 
 `configure` is for the process that is a broker. A broker embedded in another program leaves logging to that program:
-there the same lines come out of whatever handlers it has, in human form. Plain `logging` calls of this and other code
-are formatted too, as events without fields.
+there the same lines come out of whatever handlers it has, in human form.
+
+`broker.storage`, which is of use without a broker, writes sentences with plain `logging`, and so does the client. They
+come out as events without fields.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ checkpoints. A task that was meant to run for ever and ends by an exception cann
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-_LOG = logging.getLogger(__name__)
+from broker.event_log import EventLogger
+
+_LOG = EventLogger(__name__)
 
 Chore = Callable[[], Awaitable[object] | None]
 
@@ -59,8 +60,8 @@ class BackgroundTasks:
                 result = function()
                 if result is not None:
                     await result
-            except Exception:  # noqa: BLE001 - whatever it is, it is logged and tried again
-                _LOG.exception("background task failed, it runs again in %s s: %s", interval, name)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and tried again
+                _LOG.exception("background task failed", error, task=name, again_in_seconds=interval)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

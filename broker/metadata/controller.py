@@ -15,11 +15,11 @@ Administration (topics, configurations) is not the controller's: any broker does
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from broker.event_log import EventLogger
 from broker.metadata.commit import commit
 from broker.metadata.image import BrokerImage, MetadataImage, TopicImage
 from broker.metadata.keys import Keys
@@ -39,13 +39,12 @@ from broker.metadata.store import (
 )
 from broker.metadata.values import ControllerRecord, encode
 
-_LOG = logging.getLogger(__name__)
+_LOG = EventLogger(__name__)
 
 PARTITIONS_PER_TRANSACTION = 120
 """With the comparison of the controller's epoch this stays below the store's 128."""
-
-
-_NAMED = 10  # partitions in one line of the log
+_NAMED = 10
+"""Partitions that one line of the log names."""
 
 
 class _Election(NamedTuple):
@@ -132,11 +131,9 @@ class Controller:
             accepted = await self._write(batch) and accepted
             damaged += [f"{topic.name}-{index}" for topic, index, decision in batch if decision.may_have_lost]
         if damaged:
-            _LOG.warning(
-                "records may be lost, the only in-sync replica restarted without a clean stop: %d partitions, %s",
-                len(damaged),
-                ", ".join(damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else ""),
-            )
+            # The only in-sync replica has restarted without a clean stop.
+            named = ", ".join(damaged[:_NAMED])
+            _LOG.warning("records may be lost", count=len(damaged), partitions=named)
         return accepted
 
     async def _write(self, elections: list[_Election]) -> bool:

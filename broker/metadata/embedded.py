@@ -12,12 +12,12 @@ of its own: cancelling the caller does not interrupt it.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from broker.event_log import EventLogger
 from broker.metadata.history import History, HistoryWatch
 from broker.metadata.store import (
     KV,
@@ -36,7 +36,7 @@ from broker.metadata.store import (
     prefix_end,
 )
 
-_LOG = logging.getLogger(__name__)
+_LOG = EventLogger(__name__)
 
 
 class _Lease(NamedTuple):
@@ -100,7 +100,7 @@ class EmbeddedStore:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # The caller may be gone; then this is the only trace of it.
-            _LOG.debug("metadata transaction failed: %s", error)
+            _LOG.debug("metadata transaction failed", error=str(error))
 
     async def _in_turn(self, when: Sequence[Cmp], then: Sequence[Op], ending: int) -> TxnResult:
         async with self._turn:

@@ -13,12 +13,12 @@ is set up when the creation is answered.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.event_log import EventLogger
 from broker.metadata.commit import commit
 from broker.metadata.controller import Controller
 from broker.metadata.image import MetadataImage
@@ -42,7 +42,7 @@ from broker.randomness import Randomness
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uuid_to_text
 
-_LOG = logging.getLogger(__name__)
+_LOG = EventLogger(__name__)
 
 SESSION_TTL = 2.0
 """Seconds after which a silent broker is given up. Embedded stores need it only for form."""
@@ -121,8 +121,8 @@ class Metadata:
         try:
             if clean and self._registration is not None and self._failure is None:
                 await self._registration.close()
-        except StoreError:
-            _LOG.exception("cannot leave the cluster cleanly")
+        except StoreError as error:
+            _LOG.exception("cluster not left cleanly", error)
         finally:
             self._fail(StoreFailedError("the broker is stopping"))
 
@@ -189,7 +189,7 @@ class Metadata:
                     self._publish(next_image(self.keys, self.image, batch))
                 return
             except CompactedError:
-                _LOG.warning("fell behind the metadata store at revision %d, loading it anew", self.image.revision)
+                _LOG.warning("metadata loaded anew, the store has gone too far ahead", revision=self.image.revision)
                 await self._load()
 
     def _publish(self, image: MetadataImage) -> None:
