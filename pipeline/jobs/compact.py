@@ -43,8 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from pipeline.jobs.counting import counted
+    from pipeline.jobs.job_session import spark_for
     from pipeline.jobs.output import prepare_output
-    from pipeline.jobs.running import Summary, spark_for
+    from pipeline.jobs.summary import Summary
 
     with spark_for("compact", arguments) as spark:
         summary = Summary("compact")

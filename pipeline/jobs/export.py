@@ -64,8 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--format {arguments.format} goes with --bootstrap-server")
     from pipeline.jobs.export_runs import export_log_dir
     from pipeline.jobs.filesystem import FileSystem
+    from pipeline.jobs.job_session import spark_for
     from pipeline.jobs.output import check_format
-    from pipeline.jobs.running import Summary, spark_for
+    from pipeline.jobs.summary import Summary
 
     with spark_for("export", arguments) as spark:
         summary = Summary("export")

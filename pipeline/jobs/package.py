@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from pipeline.jobs import JobError
-    from pipeline.jobs.running import say
+    from pipeline.jobs.summary import say
 
     if arguments.archive.exists() and not arguments.overwrite:
         raise JobError(f"{arguments.archive} exists; --overwrite replaces it")

@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from pipeline.jobs.counting import counted
-    from pipeline.jobs.running import Summary, spark_for
+    from pipeline.jobs.job_session import spark_for
+    from pipeline.jobs.summary import Summary
 
     with spark_for("replay", arguments) as spark:
         summary = Summary("replay")

@@ -47,9 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from pipeline.jobs.counting import counted
+    from pipeline.jobs.job_session import spark_for
     from pipeline.jobs.output import check_format, prepare_output
-    from pipeline.jobs.running import Summary, spark_for
     from pipeline.jobs.source import read_records
+    from pipeline.jobs.summary import Summary
 
     with spark_for("restore", arguments) as spark:
         summary = Summary("restore")

@@ -60,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from pipeline.jobs.running import Summary, say, spark_for
+    from pipeline.jobs.job_session import spark_for
+    from pipeline.jobs.summary import Summary, say
 
     _check(arguments)
     with spark_for("stats", arguments) as spark:

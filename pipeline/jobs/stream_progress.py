@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.jobs.running import say
+from pipeline.jobs.summary import say
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from pipeline.jobs.running import Summary, spark_for
+    from pipeline.jobs.job_session import spark_for
+    from pipeline.jobs.summary import Summary
 
     partitions_of(ReadOnlyFiles(), arguments.directory)  # it can be read, or Spark need not start
     with spark_for("verify", arguments) as spark:

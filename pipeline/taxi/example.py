@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.jobs import FAILED, JobError
-from pipeline.jobs.running import Summary, say, spark_for
+from pipeline.jobs.job_session import spark_for
+from pipeline.jobs.summary import Summary, say
 from pipeline.taxi.own_broker import own_broker
 from pipeline.taxi.processes import environment
 from pipeline.taxi.revenue import REVENUE

@@ -114,7 +114,8 @@ def _sum_up(spark: SparkSession, options: argparse.Namespace) -> list[Any]:
 
 def main(arguments: list[str]) -> int:
     """Run both queries to their end, and say of each batch that it is done."""
-    from pipeline.jobs.running import say, spark_for
+    from pipeline.jobs.job_session import spark_for
+    from pipeline.jobs.summary import say
 
     parser = argparse.ArgumentParser(prog="python -m pipeline.taxi.revenue")
     parser.add_argument("--bootstrap-server", required=True)

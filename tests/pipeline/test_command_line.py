@@ -11,8 +11,9 @@ import pytest
 
 from pipeline.jobs import COMMANDS, UsageError, run
 from pipeline.jobs.export import partition_columns
-from pipeline.jobs.running import Summary, cause_of
+from pipeline.jobs.job_session import cause_of
 from pipeline.jobs.source import offsets_from_json, offsets_json
+from pipeline.jobs.summary import Summary
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,19 +1,16 @@
-"""A job's time on Spark: the session it runs in, what it says on the way, and the summary at its end.
+"""The Spark session that a job runs in: made, or the one that is there already, and stopped at the end.
 
 ```
-is there a Java? ─► session ─► the code is sent to the workers ─► the job ─► summary ─► the session stops
+is there a Java? ─► session ─► the code is sent to the workers ─► the job ─► the session stops
 ```
-On a terminal Spark's own bar shows how many tasks are done; what a job says is lines on standard error, so that
-standard output has its result alone.
+On a terminal Spark's own bar shows how many tasks are done.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -86,34 +83,3 @@ def cause_of(error: Exception) -> str:
     if lines[0].startswith(_CALLING) and len(lines) > 1:
         return lines[1].removeprefix(": ")
     return lines[0]
-
-
-def say(text: str) -> None:
-    """A line about what the job does now."""
-    print(text, file=sys.stderr, flush=True)
-
-
-class Summary:
-    """What a job has done: named counts, and from `records` and `bytes` the rates. Begins when it is made."""
-
-    def __init__(self, job: str) -> None:
-        self._job = job
-        self._began = time.monotonic()
-
-    def tell(self, counts: Mapping[str, object], *, as_json: bool) -> None:
-        """Print the counts, which may include `records` and `bytes`, with the seconds and rates."""
-        seconds = max(time.monotonic() - self._began, 1e-6)
-        told: dict[str, object] = {"job": self._job, **counts, "seconds": round(seconds, 2)}
-        for name in ("records", "bytes"):
-            count = counts.get(name)
-            if isinstance(count, int):
-                told[f"{name}_per_second"] = round(count / seconds)
-        if as_json:
-            print(json.dumps(told, default=str))
-            return
-        parts = [f"{_count_text(value)} {name.replace('_', ' ')}" for name, value in told.items() if name != "job"]
-        say(f"{self._job}: {', '.join(parts)}")
-
-
-def _count_text(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
