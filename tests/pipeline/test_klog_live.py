@@ -72,10 +72,13 @@ def test_what_is_read_is_whole_and_was_complete(server: Server, topic: str) -> N
             rows = reading.rows()
         except (SegmentGoneError, FileNotFoundError):
             continue  # retention or compaction came between planning and reading, and that is told
+        if not reading.tasks:  # retention has been where the last checkpoint of the high watermark has not
+            assert topic == "shortened" or ends == {0}
+            continue
         offsets = [row["offset"] for row in rows]
         assert offsets == sorted(set(offsets))
         assert all(row["value"] == value(row["offset"]) for row in rows)
-        end = max((task.end_offset for task in reading.tasks), default=0)
+        end = max(task.end_offset for task in reading.tasks)
         assert max(ends) <= end <= sent + A_ROUND
         ends.add(end)
         smaller += len(rows) < end
