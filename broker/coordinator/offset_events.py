@@ -71,7 +71,7 @@ class Commit(OffsetEvent, frozen=True):
 
 
 class DeleteOffsets(OffsetEvent, frozen=True):
-    """OffsetDelete; `response` has the rows of topics that do not exist."""
+    """OffsetDelete; `response` has the rows of partitions that do not exist; `topics` are the others."""
 
     topics: list[OffsetDeleteRequestTopic]
     response: OffsetDeleteResponse
@@ -81,6 +81,7 @@ class DeleteOffsets(OffsetEvent, frozen=True):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {at.group_id}")
         at.group.check_offset_delete()
         effects = Effects(replies=[(self.ticket, self.response)])
+        answered = {topic.name: topic for topic in self.response.topics}
         for topic in self.topics:
             named = [partition.partition_index for partition in topic.partitions]
             code = ErrorCode.NONE
@@ -89,7 +90,10 @@ class DeleteOffsets(OffsetEvent, frozen=True):
             else:
                 effects.records += at.offsets.tombstones_of_partitions(at.group_id, topic.name, named)
             rows = [OffsetDeleteResponsePartition(index, code) for index in named]
-            self.response.topics.append(OffsetDeleteResponseTopic(topic.name, rows))
+            if topic.name in answered:
+                answered[topic.name].partitions += rows
+            else:
+                self.response.topics.append(OffsetDeleteResponseTopic(topic.name, rows))
         return effects
 
 

@@ -1,8 +1,8 @@
 """OffsetCommit (8), versions 2–10: a group remembers how far it has read; answered when that is in the log.
 
-A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows, from version 10 on, where topics go by id
-(KIP-848), UNKNOWN_TOPIC_ID. Metadata longer than offset.metadata.max.bytes is OFFSET_METADATA_TOO_LARGE. The others
-are committed all the same. Whether the committer may commit at all is said by its group: UNKNOWN_MEMBER_ID,
+A topic or partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows; a topic from version 10 on, where
+topics go by id (KIP-848), UNKNOWN_TOPIC_ID. Metadata longer than offset.metadata.max.bytes is
+OFFSET_METADATA_TOO_LARGE. The others are committed all the same. Whether the committer may commit at all is said by its group: UNKNOWN_MEMBER_ID,
 ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, for every row. Generation -1 and no member id commit for
 a group without members. Up to version 4 a client may say how long the offset is to be kept (KIP-211).
 """
@@ -86,6 +86,8 @@ def _topic(services: Services, wanted: OffsetCommitRequestTopic, by_id: bool) ->
 def _why_not(topic: TopicImage | None, partition: OffsetCommitRequestPartition, longest: int, by_id: bool) -> ErrorCode:
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not 0 <= partition.partition_index < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if partition.committed_metadata is not None and _java_length(partition.committed_metadata) > longest:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE

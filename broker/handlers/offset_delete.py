@@ -1,8 +1,8 @@
 """OffsetDelete (47), version 0: take a group's committed offsets of some partitions back (KIP-496).
 
-A group that does not exist is GROUP_ID_NOT_FOUND, one with members that are no consumers NON_EMPTY_GROUP. A topic that
-does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows, one that a member reads GROUP_SUBSCRIBED_TO_TOPIC. Where
-nothing was committed nothing is deleted, which is no error.
+A group that does not exist is GROUP_ID_NOT_FOUND, one with members that are no consumers NON_EMPTY_GROUP. A topic or
+partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows, a topic that a member reads
+GROUP_SUBSCRIBED_TO_TOPIC. Where nothing was committed nothing is deleted, which is no error.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from broker.server.context import RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
@@ -27,9 +28,14 @@ from protocol.messages.offset_delete import (
 def handle(
     services: Services, context: RequestContext, request: OffsetDeleteRequest
 ) -> OffsetDeleteResponse | asyncio.Future[OffsetDeleteResponse]:
-    known = [topic for topic in request.topics if topic.name in services.metadata.image.topics]
-    unknown = [_unknown(topic) for topic in request.topics if topic.name not in services.metadata.image.topics]
-    response = OffsetDeleteResponse(topics=unknown)
+    known: list[OffsetDeleteRequestTopic] = []
+    response = OffsetDeleteResponse(topics=[])
+    for topic in request.topics:
+        existing, missing = _split(services, topic)
+        if existing:
+            known.append(OffsetDeleteRequestTopic(topic.name, existing))
+        if missing:
+            response.topics.append(OffsetDeleteResponseTopic(topic.name, missing))
     answer = services.groups.submit(request.group_id, DeleteOffsets(Ticket(), known, response))
     return cast("OffsetDeleteResponse | asyncio.Future[OffsetDeleteResponse]", answer)
 
@@ -38,7 +44,17 @@ def error_response(request: OffsetDeleteRequest, code: ErrorCode, message: str) 
     return OffsetDeleteResponse(error_code=code)
 
 
-def _unknown(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    rows = [OffsetDeleteResponsePartition(partition.partition_index, code) for partition in topic.partitions]
-    return OffsetDeleteResponseTopic(topic.name, rows)
+def _split(
+    services: Services, topic: OffsetDeleteRequestTopic
+) -> tuple[list[OffsetDeleteRequestPartition], list[OffsetDeleteResponsePartition]]:
+    """Return the partitions of `topic` that exist, and the rows of those that do not."""
+    image = services.metadata.image.topics.get(topic.name)
+    count = 0 if image is None else len(image.partitions)
+    existing, missing = [], []
+    for partition in topic.partitions:
+        if 0 <= partition.partition_index < count:
+            existing.append(partition)
+        else:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            missing.append(OffsetDeleteResponsePartition(partition.partition_index, code))
+    return existing, missing

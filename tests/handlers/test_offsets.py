@@ -84,6 +84,28 @@ async def test_a_topic_that_does_not_exist_is_refused_alone(wire: Wire, group: G
     assert await group.committed("t") == 7
 
 
+async def test_a_partition_that_does_not_exist_is_refused_alone(wire: Wire, group: GroupMember) -> None:
+    rows = [OffsetCommitRequestPartition(index, 7) for index in (0, 3, -1)]
+    request = OffsetCommitRequest(group.group_id, topics=[OffsetCommitRequestTopic("t", partitions=rows)])
+
+    [committed] = (await wire.ask(request, 8)).topics
+
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    codes = {row.partition_index: row.error_code for row in committed.partitions}
+    assert codes == {0: ErrorCode.NONE, 3: unknown, -1: unknown}
+    [fetched] = (await group.fetch(8)).topics
+    assert [row.partition_index for row in fetched.partitions] == [0]
+
+
+async def test_a_partition_of_an_id_that_does_not_exist_is_refused(wire: Wire, group: GroupMember) -> None:
+    topic_id = await create(wire, "by-id")
+    rows = [OffsetCommitRequestTopic(topic_id=topic_id, partitions=[OffsetCommitRequestPartition(1, 7)])]
+
+    [committed] = (await wire.ask(OffsetCommitRequest(group.group_id, topics=rows), 10)).topics
+
+    assert committed.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 async def test_an_id_that_does_not_exist_is_refused(wire: Wire, group: GroupMember) -> None:
     unknown = bytes(range(16))
     topics = [OffsetCommitRequestTopic(topic_id=unknown, partitions=[OffsetCommitRequestPartition(0, 7)])]
@@ -187,6 +209,17 @@ async def test_offsets_are_deleted(wire: Wire, group: GroupMember) -> None:
     assert response.error_code == ErrorCode.NONE
     codes = {topic.name: topic.partitions[0].error_code for topic in response.topics}
     assert codes == {"t": ErrorCode.NONE, "missing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert await group.committed("t") == -1
+
+
+async def test_a_topic_whose_partitions_exist_in_part_has_one_row(wire: Wire, group: GroupMember) -> None:
+    await group.commit("t", 5)
+    rows = [OffsetDeleteRequestPartition(index) for index in (0, 3)]
+
+    [topic] = (await wire.ask(OffsetDeleteRequest(group.group_id, [OffsetDeleteRequestTopic("t", rows)]), 0)).topics
+
+    codes = {row.partition_index: row.error_code for row in topic.partitions}
+    assert codes == {0: ErrorCode.NONE, 3: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert await group.committed("t") == -1
 
 
