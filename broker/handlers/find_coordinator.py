@@ -6,8 +6,9 @@ coordinated. Differs from Kafka: there it is COORDINATOR_NOT_AVAILABLE until the
 again. If the topic cannot be created, it is COORDINATOR_NOT_AVAILABLE too, and the reason is in the broker's log. Any
 group id has a coordinator, also the empty one, which offsets may be committed under.
 
-There is no coordinator of transactions yet: COORDINATOR_NOT_AVAILABLE, which clients retry. Key types that do not exist
-are INVALID_REQUEST; share groups (key type 2, from version 6 on) are not available either.
+Key types that do not exist are INVALID_REQUEST. Transactions and share groups (key type 2, from version 6 on) are not
+there yet: UNSUPPORTED_VERSION, with a message. Differs from Kafka: which has both; an error that clients retry, as
+COORDINATOR_NOT_AVAILABLE is, would only let a transactional producer wait until its patience ends.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from collections.abc import Awaitable
 from broker.handlers.endpoints import broker_endpoint
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 _FIRST_VERSION_WITH_SEVERAL_KEYS = 4
 _GROUP = 0
+_TRANSACTION = 1
 _KEY_TYPES = (0, 1, 2)
 _NO_COORDINATOR = "The coordinator is not available."
+
+NO_TRANSACTIONS = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "this broker has no transactions yet")
+_NO_SHARE_GROUPS = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "this broker has no share groups yet")
 
 
 def handle(
@@ -35,7 +40,8 @@ def handle(
         return error_response(request, ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
     keys = request.coordinator_keys if several else [request.key]
     if request.key_type != _GROUP:
-        return _response(version, [_missing(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version) for key in keys])
+        why_not = NO_TRANSACTIONS if request.key_type == _TRANSACTION else _NO_SHARE_GROUPS
+        return _response(version, [Coordinator(key, -1, "", -1, why_not.code, why_not.detail) for key in keys])
     if services.groups.has_topic:
         return _response(version, [_find(services, context, key) for key in keys])
     return _create_and_respond(services, context, keys)
@@ -57,13 +63,9 @@ def _find(services: Services, context: RequestContext, key: str) -> Coordinator:
     broker = services.metadata.image.brokers.get(services.groups.coordinator_of(key))
     endpoint = None if broker is None else broker_endpoint(services, context, broker)
     if endpoint is None:
-        return _missing(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, context.api_version)
+        message = "" if context.api_version >= _FIRST_VERSION_WITH_SEVERAL_KEYS else _NO_COORDINATOR
+        return Coordinator(key, -1, "", -1, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     return Coordinator(key, endpoint.node_id, endpoint.host, endpoint.port, ErrorCode.NONE, "")
-
-
-def _missing(key: str, code: ErrorCode, version: int) -> Coordinator:
-    message = "" if version >= _FIRST_VERSION_WITH_SEVERAL_KEYS else _NO_COORDINATOR
-    return Coordinator(key, -1, "", -1, code, message)
 
 
 def _response(version: int, rows: list[Coordinator]) -> FindCoordinatorResponse:

@@ -2,13 +2,14 @@
 
 Without a transactional id every request gets a new id with epoch 0; the id and epoch that a producer may send (from
 version 3 on) are not looked at, as in Kafka. An empty transactional id is INVALID_REQUEST. A transactional id is
-COORDINATOR_NOT_AVAILABLE, as FindCoordinator says of it: there is no transaction coordinator yet.
+UNSUPPORTED_VERSION, as FindCoordinator says of it: there is no transaction coordinator yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from broker.handlers.find_coordinator import NO_TRANSACTIONS
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -21,7 +22,7 @@ def handle(
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there is no transaction coordinator")
+        raise KafkaError(NO_TRANSACTIONS.code, NO_TRANSACTIONS.detail)
     return _next_id(services)
 
 

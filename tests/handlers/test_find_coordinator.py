@@ -55,9 +55,23 @@ async def test_whoever_is_told_of_the_coordinator_finds_it_at_work(broker: Broke
 async def test_there_is_no_coordinator_of_transactions_yet(wire: Wire, version: int) -> None:
     response = await wire.ask(FindCoordinatorRequest(key="t", key_type=1), version)
 
-    assert (response.error_code, response.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+    assert (response.error_code, response.node_id) == (ErrorCode.UNSUPPORTED_VERSION, -1)
     assert (response.host, response.port) == ("", -1)
-    assert response.error_message == "The coordinator is not available."
+    assert response.error_message == "this broker has no transactions yet"
+
+
+@pytest.mark.parametrize(("key_type", "version"), [(1, 4), (1, 6), (2, 6)])
+@pytest.mark.usefixtures("only_here")
+async def test_coordinators_that_are_not_there_yet_are_no_matter_of_waiting(
+    wire: Wire, key_type: int, version: int
+) -> None:
+    response = await wire.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t", "u"]), version)
+
+    assert [(row.key, row.error_code, row.node_id) for row in response.coordinators] == [
+        ("t", ErrorCode.UNSUPPORTED_VERSION, -1),
+        ("u", ErrorCode.UNSUPPORTED_VERSION, -1),
+    ]
+    assert all("yet" in row.error_message for row in response.coordinators)
 
 
 @pytest.mark.usefixtures("only_here")  # the one in these tests is set up with other properties
