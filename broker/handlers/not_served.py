@@ -9,10 +9,8 @@ _REASONS = {
     "There are no transactions yet.": """
         AddPartitionsToTxn AddOffsetsToTxn EndTxn WriteTxnMarkers TxnOffsetCommit DescribeTransactions
         ListTransactions""",
-    "Nobody is authenticated: there are no credentials, and nobody whom a token could belong to.": """
-        SaslHandshake SaslAuthenticate CreateDelegationToken RenewDelegationToken ExpireDelegationToken
-        DescribeDelegationToken DescribeUserScramCredentials AlterUserScramCredentials""",
-    "There are no quotas to keep to.": "DescribeClientQuotas AlterClientQuotas",
+    "Nobody is authenticated, no credentials are kept.": "AlterUserScramCredentials",
+    "No quotas are kept to.": "AlterClientQuotas",
     "Metadata is kept in a store, not in a Raft log.": "DescribeQuorum AddRaftVoter RemoveRaftVoter",
     "All that this version can do is switched on; there are no levels to change.": "UpdateFeatures",
     "No metrics are asked of clients; Kafka does not offer it either, without a plug-in that wants them.": """

@@ -2,9 +2,10 @@
 
 A topic or partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows; a topic from version 10 on, where
 topics go by id (KIP-848), UNKNOWN_TOPIC_ID. Metadata longer than offset.metadata.max.bytes is
-OFFSET_METADATA_TOO_LARGE. The others are committed all the same. Whether the committer may commit at all is said by its group: UNKNOWN_MEMBER_ID,
-ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, for every row. Generation -1 and no member id commit for
-a group without members. Up to version 4 a client may say how long the offset is to be kept (KIP-211).
+OFFSET_METADATA_TOO_LARGE. The others are committed all the same. Whether the committer may commit at all is said by its
+group: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, for every row. Generation -1
+and no member id commit for a group without members. Up to version 4 a client may say how long the offset is to be kept
+(KIP-211).
 """
 
 from __future__ import annotations

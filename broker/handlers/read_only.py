@@ -15,12 +15,12 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import Message
 
 _READING = frozenset({
-    "api_versions", "consumer_group_describe", "describe_acls", "describe_cluster", "describe_configs",
-    "describe_groups", "describe_log_dirs", "describe_producers", "describe_topic_partitions", "fetch",
-    "find_coordinator",
+    "api_versions", "consumer_group_describe", "describe_acls", "describe_client_quotas", "describe_cluster",
+    "describe_configs", "describe_delegation_token", "describe_groups", "describe_log_dirs", "describe_producers",
+    "describe_topic_partitions", "describe_user_scram_credentials", "fetch", "find_coordinator",
     "init_producer_id",  # changes the copy of the metadata alone, and a refusal would be retried by some clients
     "list_config_resources", "list_groups", "list_offsets", "list_partition_reassignments", "metadata",
-    "offset_fetch", "offset_for_leader_epoch",
+    "offset_fetch", "offset_for_leader_epoch", "sasl_authenticate", "sasl_handshake",
 })  # fmt: skip
 
 

@@ -1,0 +1,21 @@
+"""DescribeDelegationToken (41), versions 1–3: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: see `create_delegation_token`."""
+
+from __future__ import annotations
+
+from broker.handlers.create_delegation_token import NOT_ALLOWED
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
+
+
+def handle(
+    services: Services, context: RequestContext, request: DescribeDelegationTokenRequest
+) -> DescribeDelegationTokenResponse:
+    return error_response(request, NOT_ALLOWED, "")
+
+
+def error_response(
+    request: DescribeDelegationTokenRequest, code: ErrorCode, message: str
+) -> DescribeDelegationTokenResponse:
+    return DescribeDelegationTokenResponse(error_code=code)

@@ -1,0 +1,39 @@
+"""DescribeUserScramCredentials (50), version 0: nobody has any, as in an Apache Kafka where none were made.
+
+Asked about everybody it names nobody; a user who is named gets RESOURCE_NOT_FOUND, one who is named twice
+DUPLICATE_RESOURCE.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+
+def handle(
+    services: Services, context: RequestContext, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
+    named = Counter(user.name for user in request.users or [])
+    return DescribeUserScramCredentialsResponse(results=[_row(name, times) for name, times in named.items()])
+
+
+def error_response(
+    request: DescribeUserScramCredentialsRequest, code: ErrorCode, message: str
+) -> DescribeUserScramCredentialsResponse:
+    return DescribeUserScramCredentialsResponse(error_code=code, error_message=message)
+
+
+def _row(name: str, times: int) -> DescribeUserScramCredentialsResult:
+    if times > 1:
+        code, message = ErrorCode.DUPLICATE_RESOURCE, f"user {name!r} is named {times} times"
+    else:
+        code, message = ErrorCode.RESOURCE_NOT_FOUND, f"user {name!r} has no credentials"
+    return DescribeUserScramCredentialsResult(name, code, message, [])

@@ -1,0 +1,19 @@
+"""RenewDelegationToken (39), versions 1–2: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: see `create_delegation_token`."""
+
+from __future__ import annotations
+
+from broker.handlers.create_delegation_token import NO_TIME_MS, NOT_ALLOWED
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+
+
+def handle(
+    services: Services, context: RequestContext, request: RenewDelegationTokenRequest
+) -> RenewDelegationTokenResponse:
+    return error_response(request, NOT_ALLOWED, "")
+
+
+def error_response(request: RenewDelegationTokenRequest, code: ErrorCode, message: str) -> RenewDelegationTokenResponse:
+    return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=NO_TIME_MS)

@@ -1,0 +1,18 @@
+"""SaslAuthenticate (36), versions 0–2: ILLEGAL_SASL_STATE, for the reason in `sasl_handshake`."""
+
+from __future__ import annotations
+
+from broker.handlers.services import Services
+from broker.server.context import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+_NO_SASL = "nobody authenticates on this listener"
+
+
+def handle(services: Services, context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+    return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, _NO_SASL)
+
+
+def error_response(request: SaslAuthenticateRequest, code: ErrorCode, message: str) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(error_code=code, error_message=message)
