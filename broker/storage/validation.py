@@ -18,8 +18,8 @@ out against Kafka 4.3.1.
 
 # Differs from Kafka: where `record.validation` is `header` (the default), the records themselves are decoded only if
 something depends on them: a compacted topic, another codec than the producer's, a lower bound on timestamps. Then a
-sound checksum over nonsense is accepted, and the header's largest timestamp is believed. Kafka decodes every record
-always.
+sound checksum over nonsense is accepted, and the header's largest timestamp is believed, unless it is smaller than the
+first, as kafkajs and kafka-go write it for timestamps that do not ascend. Kafka decodes every record always.
 
 # Differs from Kafka: where records are decoded, offsets in an uncompressed batch that do not count 0, 1, 2 are refused,
 with INVALID_RECORD, because no consumer could use them; Kafka appends such a batch.
@@ -142,6 +142,7 @@ class BatchValidator:
         if (
             self._keeps_batches
             and not attributes & _LOG_APPEND_TIME_BIT
+            and header.base_timestamp <= header.max_timestamp
             and header.max_timestamp - now_ms <= self._after_max_ms
         ):
             converted = 0  # nearly every batch: nothing of it is to be changed
@@ -166,7 +167,7 @@ class BatchValidator:
             stamp_log_append_time(records, 0, header, now_ms)
             return records, read_batch_header(records), 0
         max_timestamp = header.max_timestamp
-        if max_timestamp - now_ms > self._after_max_ms:
+        if max_timestamp - now_ms > self._after_max_ms or max_timestamp < header.base_timestamp:
             return self._walk(records, header, now_ms, changes_codec=False)  # which of them, and is the header right?
         if attributes & _LOG_APPEND_TIME_BIT:
             return self._set_create_time(records, header, max_timestamp)

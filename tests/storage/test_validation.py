@@ -240,6 +240,13 @@ def test_a_brokers_time_that_a_producer_claims_becomes_the_producers(properties:
     assert crc_is_valid(valid, 0, header)
 
 
+def test_a_largest_timestamp_that_is_smaller_than_the_first_is_corrected() -> None:
+    data = bytearray(poked((">q", 35, NOW - 77), timestamp=NOW))
+    valid, header, _ = BatchValidator(LogConfig()).validate(data, NOW, 13)
+    assert header.max_timestamp == NOW
+    assert crc_is_valid(valid, 0, header)
+
+
 def test_a_wrong_largest_timestamp_is_corrected_where_records_are_seen() -> None:
     data = bytearray(poked((">q", 35, NOW - 77)))
     assert BatchValidator(LogConfig(**DEEP)).validate(data, NOW, 13)[1].max_timestamp == NOW
