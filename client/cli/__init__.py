@@ -20,7 +20,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -57,8 +57,13 @@ class UsageError(Exception):
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status; argparse exits by itself on `--help` and on mistakes."""
+    return exit_status(lambda: _run(_with_signed_values(arguments)))
+
+
+def exit_status(work: Callable[[], int]) -> int:
+    """The status that `work` returns, or that of how it was cut off: by Ctrl-C, a closed pipe, a full disk."""
     try:
-        status = _run(_with_signed_values(arguments))
+        status = work()
         sys.stdout.flush()  # what cannot be printed any more is told here, not by the interpreter at its exit
         return status
     except KeyboardInterrupt:

@@ -18,13 +18,11 @@ they run, so that `--help` and mistakes answer at once.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from client.cli import FAILED, INTERRUPTED, PIPE_CLOSED, UsageError, fail
+from client.cli import FAILED, UsageError, exit_status, fail
 from pipeline.session import RequirementMissingError
 
 COMMANDS = {
@@ -49,15 +47,7 @@ class JobError(Exception):
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status; argparse exits by itself on `--help` and on mistakes."""
-    try:
-        status = _run(arguments)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its exit
-        return PIPE_CLOSED
-    return status
+    return exit_status(lambda: _run(arguments))
 
 
 def _run(arguments: Sequence[str]) -> int:
