@@ -1,1 +1,17 @@
-"""The broker: server → handlers → replication and coordinators → storage, with metadata beside them."""
+"""The broker: server → handlers → replication and coordinators → metadata → storage.
+
+| module | what |
+|---|---|
+| `broker`, `opening` | builds every part, and starts and stops them; opens the log directories |
+| `server`, `handlers` | requests: from and to bytes; what each API does |
+| `replication`, `coordinator` | the partitions on this broker; consumer groups |
+| `metadata` | what the cluster has agreed on |
+| `storage` | the log on disk |
+| `config`, `metrics` | properties; what can be watched |
+| `upkeep`, `compaction_rounds`, `retention_check` | what is done for the logs now and then |
+| `tasks`, `purgatory` | periodic work; requests that wait for something to happen |
+| `clock`, `randomness` | the seams for time and for chance |
+| `event_log`, `log_levels` | the broker's own log lines |
+| `properties`, `build` | Java's `.properties` files; the version, and whether it is compiled |
+| `inspection`, `testing` | `inspect` and `verify`; a broker in a test suite |
+"""

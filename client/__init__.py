@@ -2,6 +2,24 @@
 
 Everything else in this package is how they work, for its readers and for the command line (`python -m client`); names
 that are not listed here may change. Import is lazy, so that a command loads only what it uses.
+
+```
+Producer ─► Accumulator ─► Sender ─► Delivery        Consumer ─► Turns ─► Fetcher ─► Fetched
+```
+
+| module | what |
+|---|---|
+| `producer`, `partitioner`, `producer_ids` | records in, futures out; which partition; an idempotent producer's id |
+| `accumulator`, `partition_queue`, `sender`, `delivery` | batches wait, are sent, and settled, sent again or failed |
+| `consumer`, `turns` | what the user calls; handing out what was fetched |
+| `fetcher`, `fetched`, `fetch_request`, `fetch_session` | fetching ahead, and decoding what came |
+| `subscription`, `positions`, `offset_lookup`, `offset_places`, `reset_policy`, `truncation` | what is read, where |
+| `group` | consumer groups of both protocols |
+| `admin` | administration |
+| `cluster`, `metadata` | who leads what, as the last metadata say |
+| `connections`, `connection`, `api_versions`, `backoff` | to the brokers, and how often it is tried |
+| `config`, `errors`, `record` | settings; everything that is raised; the values that go in and out |
+| `cli`, `doctor`, `dump` | the commands |
 """
 
 from __future__ import annotations

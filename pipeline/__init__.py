@@ -17,11 +17,13 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 | `segments`, `segment_ranges`, `segment_reader` | log directories: what is complete, in which bytes, reading it |
 | `wire`, `partition_reader` | in a task: fetch ahead, decode, and what to do about records that have gone |
 | `sink`, `partitioning`, `delivery` | writing: rows, their partitions, and how each batch gets to its leader once |
-| `worker_process` | the processes that Spark plans and works in: sparing them collections of garbage |
+| `worker_process`, `worker_interpreter`, `worker_sockets`, `session_directory` | the processes that Spark works in |
+| `varints`, `arrow_values` | many varints at a time; between numpy and Arrow without pandas |
 | `schema` | the columns of a record, as Spark and as Arrow name them |
 | `records`, `record_starts`, `record_fields`, `columns` | record batches → Arrow columns |
 | `damage`, `aborted`, `old_messages` | no records; what `read_committed` leaves out; before Kafka 0.11 |
 | `encode` | Arrow columns → record batches |
+| `jobs`, `taxi` | `python -m pipeline`, and its example |
 
 What reads and writes here knows `protocol`, `client` and the read-only opener of `broker.storage`.
 """

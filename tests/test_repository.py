@@ -64,6 +64,20 @@ def test_commands_of_a_page_name_modules_that_exist(page: str) -> None:
         assert module == "pytest" or place.with_suffix(".py").is_file() or (place / "__main__.py").is_file(), module
 
 
+def mapped_packages() -> list[Path]:
+    return [path for path in tracked_files() if path.name == "__init__.py" and "| module | what |" in path.read_text()]
+
+
+@pytest.mark.parametrize("init", mapped_packages(), ids=lambda init: init.parent.name)
+def test_the_map_of_a_package_names_no_module_that_is_not_there(init: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(init.read_text())) or ""
+    cells = [line.split("|")[1] for line in docstring.splitlines() if line.startswith("| ")]
+    named = {name for cell in cells[1:] for name in re.findall(r"\w+", cell)}
+    packages = {path.parent.name for path in init.parent.glob("*/*.py")}
+    assert named
+    assert named - packages - {path.stem for path in init.parent.glob("*.py")} == set()
+
+
 def test_every_ignored_lint_rule_has_its_reason() -> None:
     lint = text("pyproject.toml").partition("[tool.ruff.lint]")[2].partition("[tool.ruff.lint.mccabe]")[0]
     rules = [line for line in lint.partition("\nignore = [")[2].splitlines() if re.search(r'"[A-Z]+\d*"', line)]

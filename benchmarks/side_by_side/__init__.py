@@ -8,7 +8,7 @@ Both brokers are alive all the time and work in turns: a round of one, a round o
 temperature or a full page cache meets both, and what is compared is medians of the same minutes. Absolute numbers are
 this machine's; the ratios are what carries over.
 
-| module | what it measures |
+| group | what it measures |
 |---|---|
 | `raw` | the broker alone, under a load that costs next to nothing (`load.c`) |
 | `official` | the producers and consumers that people use: Java's performance tools, librdkafka |

@@ -1,15 +1,17 @@
 """Cluster metadata: the store, the image that every broker keeps of it, and the changes to it.
 
-```
-store.py                         the seam: range, txn, watch, session
-embedded.py history.py           what the stores in this process share
-sqlite.py memory.py              one node; tests and simulation
-commit.py                        a transaction with a definite outcome
-keys.py values.py                what is stored
-image.py image_builder.py        what a broker knows, and how it follows
-metadata.py                      a broker's membership: start here
-registration.py                  broker epochs, and whether a restart lost anything
-controller.py leadership.py      who leads: the actor, and its pure decisions
-topics.py topic_names.py placement.py configs.py producer_id_blocks.py    administration, by any broker
-```
+| module | what |
+|---|---|
+| `metadata` | a broker's membership: begin here |
+| `store` | the seam: range, txn, watch, session |
+| `sqlite`, `memory`, `embedded`, `history` | the stores of one node and of tests, and what they share |
+| `commit` | a transaction with a definite outcome |
+| `keys`, `values` | what is stored |
+| `image`, `image_builder` | what a broker knows, and how it follows |
+| `registration`, `unregistration` | broker epochs, and what a restart may have lost; a broker that has left for good |
+| `controller`, `leadership`, `elections` | who leads: the actor, its pure decisions, elections that are asked for |
+| `topics`, `topic_names`, `placement` | topics are created, grown and deleted, by any broker |
+| `configs`, `config_changes` | properties that are changed at run time |
+| `producer_id_blocks` | producer ids |
+| `adoption` | topics of log directories that another broker has filled |
 """

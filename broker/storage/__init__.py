@@ -1,5 +1,22 @@
 """The log on disk: Kafka's directory, byte for byte. Synchronous, files only.
 
+| module | what |
+|---|---|
+| `log_dirs`, `log_dir` | the directories of a broker; one of them, with the logs in it |
+| `log`, `log_reader`, `log_opening` | one partition's log: changing it, asking it, opening it |
+| `segmented_log`, `segments`, `segment`, `log_file` | a log as segments; a segment, and its `.log` file |
+| `segment_indexes`, `offset_index`, `time_index`, `transaction_index`, `index_file` | the indexes of a segment |
+| `validation`, `refusals`, `append_info`, `follower_batches` | what may be appended, and what an append returns |
+| `producer_state`, `producer_entry`, `partition_producers` | idempotent producers and their transactions |
+| `producer_snapshot`, `producer_snapshots`, `producer_replay` | the same on disk, and learnt again from the log |
+| `leader_epochs`, `checkpoints`, `clean_shutdown`, `meta_properties`, `partition_metadata`, `text_file` | small files |
+| `batch_scan`, `log_slice`, `known_positions`, `timestamp_lookup` | finding and reading batches |
+| `durability`, `recovery`, `swaps` | syncing; what is done after an unclean stop |
+| `retention`, `compaction`, `deletions` | what goes, and when its files go |
+| `files`, `descriptors`, `disk_failure` | the seam to the disk; open files; a disk that fails |
+| `names`, `log_config`, `resources` | file names; a topic's properties; what logs share |
+| `stored_log_dir`, `stored_partition`, `committed_offsets`, `kraft_topics`, `read_only_files` | without a broker |
+
 `open_log_dir` is the way in for whoever wants to look at such a directory: see `stored_log_dir`. A broker goes by
 `log_dir`, and does not import what it does not use.
 """

@@ -1,6 +1,6 @@
 """Administration: topics, configs, offsets, the cluster and its groups, over the calls of `Admin`.
 
-| module | what is there |
+| module | what |
 |---|---|
 | `admin` | `Admin`: every call, with what it takes, returns and raises |
 | `arguments` | what calls take: `NewTopic`, `NewPartitions`, `ConfigResource`, `ConfigChange`, `OffsetSpec` |

@@ -4,11 +4,11 @@ import pytest
 
 from broker.metadata.elections import PREFERRED, UNCLEAN, elect
 from broker.metadata.image import PartitionImage
-from broker.metadata.known_brokers import forget_broker
 from broker.metadata.memory import InMemoryStore
 from broker.metadata.metadata import Metadata
 from broker.metadata.store import Put
 from broker.metadata.topics import create_topic
+from broker.metadata.unregistration import forget_broker
 from broker.metadata.values import PartitionState, encode
 from protocol.errors import ErrorCode, KafkaError
 from tests.metadata.conftest import Start, until

@@ -10,6 +10,9 @@
 | `maven` | how jars get there |
 | `kcat` | kcat, from the distribution's packages |
 | `clients` | one face over confluent-kafka, aiokafka, kafka-python and the bundled client |
+| `group_member` | a member of a group, as a process of its own |
+| `topics`, `series` | a test's own topics; the metrics of a server |
+| `availability` | installing what is missing |
 
 A peer that is missing is installed. Where that is impossible (no root, no network) the test is skipped at a desk and
 fails in CI, where a skip would hide that nothing was shown.

@@ -7,7 +7,8 @@
 | `end_to_end` | the time from sending a record to reading it |
 | `latencies` | percentiles in bounded memory |
 | `report` | a line for each interval, and the result |
-| `payloads` | what is sent |
+| `payloads`, `pace` | what is sent, and at which rate |
+| `perf_arguments` | the flags that they share |
 
 Flags and lines are those of Kafka's ProducerPerformance, ConsumerPerformance and EndToEndLatency where they have them.
 """
