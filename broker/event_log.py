@@ -1,4 +1,4 @@
-"""Structured log lines on top of stdlib logging: one line an event, a name and then fields.
+"""Structured log lines on top of stdlib logging: one line for each event, its name and then its fields.
 
 ```
 human   2026-01-31 12:00:00,123 WARNING broker.server connection closed peer=127.0.0.1:50312 reason="size is -1"

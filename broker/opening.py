@@ -1,6 +1,6 @@
 """The log directories of a broker that starts: made as its configuration says, and opened, with recovery, on a thread.
 
-Opening may take as long as the logs are, so it tells how far it has come, and ends early if nobody waits any more.
+After a crash that may take long: its progress is logged, and it ends early if the start is cancelled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOLD_EVERY = 1.0  # seconds
 
 
 class StartGivenUpError(Exception):
-    """Recovery was interrupted because nobody waits for the broker any more; the next start begins it again."""
+    """Recovery was interrupted because the start was cancelled; the next start begins it again."""
 
 
 def make_log_dirs(

@@ -1,4 +1,4 @@
-"""The round that deletes what has had its time from the logs that this broker has (`storage.retention` decides what).
+"""A round of retention: expired segments are deleted from the logs of this broker (`storage.retention` decides which).
 
 | step | where |
 |---|---|
@@ -11,9 +11,9 @@
 Differs from Kafka: logs with cleanup.policy=compact,delete are looked at also when log.cleaner.enable is false; there
 only the cleaner does, because it must not be disturbed.
 
-A log that fails is passed over, and tried again in the next round. What a round costs grows with the partitions, not
-with their segments or records: of 5,000 idle ones it takes about 45 ms of a thread, the first time 0.3 s, when their
-timestamps are read.
+A log that fails is passed over, and tried again in the next round. The cost of a round grows with the number of
+partitions, not with their segments or records: 5,000 idle ones take about 45 ms of a thread, and 0.3 s the first time,
+when their timestamps are read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ROLLS = 32  # at a time; appends to other logs that need a writer thread come b
 
 
 class Expired(NamedTuple):
-    """The segments of a partition's log that have had their time, oldest first."""
+    """The expired segments of a partition's log, oldest first."""
 
     partition: Partition
     segments: list[Segment]

@@ -1,4 +1,4 @@
-"""Background work with somebody who looks after it: periodic functions and tasks that must not die unseen.
+"""Background work that is looked after: periodic functions, and tasks whose failure must not go unnoticed.
 
 A periodic function that raises is logged and runs again at its next turn: a failed checkpoint must not end all
 checkpoints. A task that was meant to run for ever and ends by an exception cannot be repaired here: it is reported to

@@ -1,4 +1,4 @@
-"""What a broker does for its logs now and then, without being asked.
+"""What a broker does for its logs at intervals, without being asked.
 
 | work | every | where |
 |---|---|---|
@@ -6,13 +6,13 @@
 | recovery points written | log.flush.offset.checkpoint.interval.ms | thread |
 | log start offsets written | log.flush.start.offset.checkpoint.interval.ms | thread |
 | logs flushed, if due by flush.ms or a rolled segment | 1 s, or log.flush.scheduler.interval.ms if less | thread |
-| segments deleted that have had their time | log.retention.check.interval.ms | thread |
+| expired segments deleted | log.retention.check.interval.ms | thread |
 | compacted topics compacted | log.cleaner.backoff.ms | process, and threads of its own |
 | files of deleted segments and partitions removed, when their time has come | 1 s | thread |
 | idempotent producers that have not written for long forgotten | 10 min | loop |
 
-Differs from Kafka: flush.ms holds for a topic whether or not log.flush.scheduler.interval.ms is set; there its
-default, never, makes the topic's setting idle.
+Differs from Kafka: flush.ms of a topic holds whether or not log.flush.scheduler.interval.ms is set. In Kafka that
+property's default, never, makes the topic's setting idle.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _SLICE = 200
 class Upkeep:
     """The chores of the log directories. `dynamic` tells which properties were set for this broker at run time.
 
-    What of them writes to the disk ends before the tasks that it was started in have stopped. A flush may go on; a log
-    that is closed waits for it.
+    Chores that write to the disk have ended when the tasks that they were started in have stopped, except for a flush:
+    a log that is closed waits for it.
     """
 
     def __init__(

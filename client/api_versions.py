@@ -1,4 +1,4 @@
-"""Which version of each API to speak with one broker: agreed on once a connection, by ApiVersions (KIP-35, KIP-511).
+"""Which version of each API to speak with one broker: agreed on once per connection, by ApiVersions (KIP-35, KIP-511).
 
 ```
 client                                            broker

@@ -122,7 +122,7 @@ class Cluster:
         """Ask for metadata in the background, or join the request that is under way."""
         if self._is_closed:
             raise ClosedError("ask for metadata", "the client was closed")
-        if self._refresh is None or self._refresh.done():  # who joins one that is done would never wait
+        if self._refresh is None or self._refresh.done():  # joining one that is done would ask for nothing
             self._refresh = asyncio.create_task(self._get_metadata())
             self._refresh.add_done_callback(self._refresh_ended)
         return self._refresh
@@ -176,7 +176,7 @@ class Cluster:
     async def _get_metadata(self) -> None:
         loop = asyncio.get_running_loop()
         if loop.time() - self._asked_at > 2 * self._config.retry_backoff_max_ms / 1000:
-            self._backoff.reset()  # that was another story
+            self._backoff.reset()  # the last refreshes were long ago: their pauses say nothing about this one
         if self._topics <= self._asked:
             await asyncio.sleep(max(0, self._asked_at + self._backoff.next() - loop.time()))
         self._asked_at = loop.time()

@@ -1,4 +1,4 @@
-"""What stands for places in a request for offsets, where others are times in ms (ListOffsets)."""
+"""The special timestamps of ListOffsets, which stand for places in a log; all others are times in ms."""
 
 from __future__ import annotations
 

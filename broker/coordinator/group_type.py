@@ -1,4 +1,4 @@
-"""What a type of group must offer to the coordinator, and what it gets: the seam between state machines and the broker.
+"""What a type of group offers to the coordinator, and what it may rely on: the seam between state machines and broker.
 
 ```
             event, now                        effects

@@ -1,4 +1,4 @@
-"""The members of a classic group: who there is, who leads, what all can speak, whom the group waits for.
+"""The members of a classic group: who is in it, who leads, which protocols all support, whom the group waits for.
 
 Between calls:
 - There is a leader exactly when there are members: the first to come, replaced when it goes.

@@ -1,9 +1,9 @@
 """AlterConfigs (33), versions 0–2: give topics, brokers and groups the properties named, and no others (KIP-133).
 
-What is set and not named goes back to where it comes from without; that surprises many, which is why clients now send
+A property that is set and that the request does not name is unset; that surprises many, which is why clients now send
 IncrementalAlterConfigs (KIP-339). Each resource succeeds or fails as a whole and for itself; see `config_resources` for
-which there are and what is refused. With `validate_only` nothing changes. A change holds when the answer goes out: for
-topics and logs that are in use too, and without a restart. The versions differ in encoding and throttling alone.
+which there are and what is refused. With `validate_only` nothing changes. A change holds when the answer goes out, also
+for topics and logs that are in use, and without a restart. The versions differ in encoding and throttling alone.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ _LOG = EventLogger(__name__)
 
 
 def as_row_error(services: Services, partition: Partition, error: Exception) -> KafkaError:
-    """Log and count an exception that nobody expected; what the client is told of it, which is no more than that."""
+    """Log and count an unexpected exception; return the error for its row, which tells the client no details."""
     services.metrics.unexpected_errors += 1
     _LOG.exception("partition failed", error, topic=partition.topic, partition=partition.index)
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -2,8 +2,8 @@
 
 Version 1 names the kind of endpoint (KIP-919): 1 brokers, 2 controllers; there are no controllers to talk to apart
 from the brokers, so anything but 1 is MISMATCHED_ENDPOINT_TYPE, as from an Apache Kafka broker. Version 2 may ask for
-fenced brokers too: none is known, because a broker without a session is not registered. Authorized operations, where
-asked for, are all that exist.
+fenced brokers too: none is known, because a broker without a session is not registered. There are no access
+rules yet, so the authorized operations, where asked for, are all operations on a cluster.
 """
 
 from __future__ import annotations

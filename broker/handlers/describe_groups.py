@@ -1,8 +1,8 @@
 """DescribeGroups (15), versions 0–6: state and members of groups of the classic protocol.
 
-What members said and were assigned is told of a stable group alone. A group that does not exist is described as Dead
-without an error, from version 6 on (KIP-1043) as GROUP_ID_NOT_FOUND, and so is a group of another type. Nobody is
-refused anything yet, so authorized operations (version 3, KIP-430), where asked for, are all that exist for a group.
+The metadata and assignments of members are told of a stable group only. A group that does not exist is described as
+Dead without an error, from version 6 on (KIP-1043) as GROUP_ID_NOT_FOUND, and so is a group of another type. There are
+no access rules yet, so the authorized operations (version 3, KIP-430), where asked for, are all operations on a group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Topics that are in the log directories and not in the metadata: of an Apache Kafka that a user moves away from.
+"""Topics that are in the log directories but not in the metadata: those of an Apache Kafka that a user moves away from.
 
 When the first broker of a cluster starts for the first time, it looks at what partitions its log directories hold, and
 makes topics of them before it serves:
@@ -10,12 +10,13 @@ makes topics of them before it serves:
 | properties | `__cluster_metadata-0`, if Kafka's controller kept it here; those of internal topics are known anyway |
 | leader epoch | one more than the last one in the log, so that clients notice that another broker leads |
 
-Properties that cannot be known are the broker's defaults, which is said, because it may be dangerous: a compacted topic
-would be deleted from after a week. A topic whose partitions disagree about its id, or have that of another, is left
-alone, and so is one that Kafka's controller had deleted.
+Where the properties cannot be known, topics get the broker's defaults. The log warns of that, because it may be
+dangerous: a compacted topic would lose records after a week. A topic whose partitions disagree about its id, or have
+the id of another topic, is left alone, and so is one that Kafka's controller had deleted.
 
-Once, and to the end: `Metadata` writes `/adopting` together with the cluster record, and it is deleted when all topics
-are there; so a start that was cut off goes on, and nothing that turns up later is taken for a topic.
+This is done once, and completely: `Metadata` writes `/adopting` together with the cluster record, and it is deleted
+when all topics are there. So a start that was cut off is continued by the next one, and a directory that turns up later
+is not taken for a topic.
 """
 
 from __future__ import annotations

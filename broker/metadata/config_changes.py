@@ -1,11 +1,11 @@
-"""What a request makes of the properties that are set for a topic or a broker (KIP-339).
+"""How a request changes the properties that are set for a topic, a broker or a group (KIP-339).
 
 | operation | the property is then |
 |---|---|
 | SET | the value |
-| DELETE | not set: it comes from where it comes from without |
-| APPEND | a list with those of the value's items behind it that it lacked |
-| SUBTRACT | a list without the value's items |
+| DELETE | not set here any more: the next source counts, in the end the default |
+| APPEND | the list, with the items of the value that it lacked added at its end |
+| SUBTRACT | the list, without the items of the value |
 
 APPEND and SUBTRACT begin with what is set for the resource itself, else with the property's default, and only work on
 properties that are lists.

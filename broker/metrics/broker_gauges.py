@@ -1,4 +1,4 @@
-"""What a scrape of the metrics looks up in a broker, because nobody counts it: states, sizes, offsets."""
+"""What a scrape looks up in a broker, because it is not counted anywhere: states, sizes, offsets."""
 
 from __future__ import annotations
 

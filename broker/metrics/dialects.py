@@ -1,11 +1,11 @@
-"""What a broker is scraped for, by `metrics.dialects`: whose dashboards the series have their names from.
+"""Which series a scrape returns, by `metrics.dialects`: each dialect has the names that certain dashboards expect.
 
 | dialect | collectors |
 |---|---|
 | strimzi | `jmx_collector`, `group_collector` |
 | exporter | `exporter_collector`, `group_collector` |
 
-What is known of the process is there in any case.
+Series about the process itself are always there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When what groups have not read was written, for the metric of lag in seconds.
+"""How old the first record is that a group has not read, for the metric of lag in seconds.
 
 A group is as many seconds behind as have passed since the batch was written that it reads next. That time stands in
 the log, so it must be read: on a thread, every few seconds, for what has moved since, and not when somebody scrapes.

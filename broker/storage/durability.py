@@ -1,8 +1,8 @@
-"""What of a log is on the disk for certain, and how it gets there.
+"""Which part of a log is on the disk for certain, and how it gets there.
 
-`flush` syncs in an order that makes the recovery point true at every moment: whose log it is and the leader epochs
-first, then snapshots, then the segments, and only then the recovery point rises. So whatever is below it needs no
-recovery after a power cut. `close` leaves the files as a clean stop does.
+`flush` syncs in an order that keeps the recovery point true at every moment: first the topic id and the leader epochs,
+then the snapshots, then the segments; only then does the recovery point rise. So nothing below it needs recovery after
+a power cut. `close` leaves the files as a clean stop does.
 
 May run beside the appender, in another thread; two flushes of one log wait for one another.
 """
@@ -37,7 +37,7 @@ class Durability:
         self._last_flush_ms = resources.clock.time_ms()
 
     def target(self, config: LogConfig) -> int | None:
-        """What to flush up to by now: what the configuration asks for, or the segments that are finished; or None."""
+        """The offset up to which a flush is due, by the configuration or because segments are finished; or None."""
         end_offset, recovery_point = self._segmented.end.offset, self._segmented.recovery_point
         if end_offset > recovery_point:
             if end_offset - recovery_point >= config.flush_messages:
@@ -63,7 +63,7 @@ class Durability:
         self._segmented.close()
 
     def write_topic_id(self, topic_id: bytes) -> None:
-        """Write down whose log this is, where that was lost; it is synced with the next flush."""
+        """Write the topic id again, where it was lost; it is synced with the next flush."""
         write_topic_id(self._resources.files, self._segmented.directory, topic_id)
         self._identity_is_synced = False
 

@@ -12,7 +12,8 @@ def follower_batches(
     """The whole batches of a Fetch response, and the position and header of each; an incomplete last one is cut off.
 
     Raises `KafkaError`: CORRUPT_MESSAGE for a wrong checksum or what is no batch at all, OFFSET_OUT_OF_RANGE for
-    offsets that do not ascend from `log_end_offset` on. They may skip some: compaction and aborted appends leave gaps.
+    offsets that do not ascend from `log_end_offset` on. Offsets may be skipped: compaction and failed appends leave
+    gaps.
     """
     headers = []
     next_offset, end = log_end_offset, 0

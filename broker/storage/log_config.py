@@ -52,8 +52,8 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
         return "compact" in self.cleanup_policy
 
     @property
-    def is_deleted(self) -> bool:
-        """Whether segments go by age and size."""
+    def has_retention(self) -> bool:
+        """Whether segments are deleted for their age and for the size of the log."""
         return "delete" in self.cleanup_policy
 
     @property

@@ -1,4 +1,4 @@
-"""The producers of one log, kept in step with it: judged before an append, noted after it, written down, learnt again.
+"""The producers of one log, kept in step with it: checked before an append, noted after it, saved, and restored.
 
 `ProducerState` knows the rules, `ProducerSnapshots` the files; this joins them with the log's segments, and keeps
 `first_unstable_offset` (where the earliest transaction begins that is not settled) ready for every reader.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from protocol.batch_header import MAX_SEQUENCE
+
 BATCHES_KEPT = 5  # clients have at most five requests in flight, so no older batch can be a retry that matters
-MAX_SEQUENCE = 0x7FFF_FFFF
 NO_SEQUENCE = -1
 NO_EPOCH = -1
 NO_OFFSET = -1

@@ -1,6 +1,6 @@
 """Learning a partition's producers from its log: what snapshots do not cover is read batch by batch.
 
-Only headers are read, and the records of control batches. What the log holds was accepted once, so nothing is refused.
+Only headers are read, and the records of control batches. Nothing is refused: what is in the log was accepted once.
 """
 
 from __future__ import annotations

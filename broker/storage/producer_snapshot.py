@@ -1,4 +1,4 @@
-"""The snapshot of a partition's producers (`.snapshot`), so that no start has to read the log to know them.
+"""The snapshot of a partition's producers (`.snapshot`), so that a start need not read the log to know them.
 
 ```
 version i16          1

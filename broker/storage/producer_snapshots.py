@@ -1,9 +1,9 @@
-"""The snapshot files of one partition: when they are written, which of them are of use, which are removed.
+"""The snapshot files of one partition: when they are written, which are used, which are removed.
 
 A snapshot is written when a segment is rolled (named by the new segment's base offset) and when the log is closed
-(named by its end), also if there are no producers: then it says so. A segment's snapshot goes with the segment; at an
-opening only those of segments stay, and the latest. To know the producers at some offset, take the latest sound
-snapshot up to it and replay what follows (`producer_replay`).
+(named by its end), even if there are no producers: then it is empty. A segment's snapshot is deleted with the segment.
+When a log is opened only the snapshots of its segments stay, and the latest. The producers at some offset are those of
+the latest sound snapshot up to it, with what follows replayed (`producer_replay`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A disk of which nothing is changed: what would be written to it stays in memory, and is seen from there on.
+"""A disk that is never changed: what would be written to it stays in memory, and is read from there afterwards.
 
-So a directory is opened by the same code, and to the same end, as when a broker starts on it, and its files keep every
-byte and every time of change: recovery, indexes made again, finished swaps and the formatting of a directory without an
-identity all take place beside it. The lock is not taken; nobody waits for us, nor we for anybody.
+So a directory is opened by the same code and with the same result as when a broker starts on it, and yet its files keep
+every byte and every time of change: recovery, indexes made again, finished swaps and the formatting of an empty
+directory all happen in memory. The lock is not taken: nobody waits for us, and we wait for nobody.
 
 ```
 path ─┬─ not touched ──────────────► the file on the disk, opened for reading
@@ -11,8 +11,8 @@ path ─┬─ not touched ──────────────► the fil
       └─ removed ──────────────────► FileNotFoundError
 ```
 
-In memory is what recovery makes anew, which are indexes, snapshots and checkpoints: about a 500th part of the segments
-that it looks at. Adding to a file that has bytes on the disk, which is what an append to a log does, raises EROFS, and
+What recovery makes anew is held in memory: indexes, snapshots and checkpoints, about a 500th of the segments that it
+looks at. Adding to a file that has bytes on the disk, which is what an append to a log does, raises EROFS, and
 so does the renaming of a directory.
 
 Used by one thread while the directory is opened, and for reading alone by several ever after.

@@ -1,9 +1,9 @@
 """Making a log sound after an unclean stop: everything from the recovery point on is looked at again.
 
-Below the recovery point all was synced. From the segment that holds it on, each batch is read whole; the first one that
-is cut off, has a wrong checksum or an offset that does not ascend ends the log: it and all behind it go, and the
-segments behind it too. What is derived from the log is made again on the way: the indexes, leader epochs that the
-checkpoint lacks, the transaction index, the producers' snapshots.
+Everything below the recovery point was synced. From the segment that holds it on, each batch is read whole. The log
+ends before the first batch that is cut off, has a wrong checksum or an offset that does not ascend: that batch,
+everything behind it and the segments behind it are dropped. On the way, what is derived from the log is made again: the
+indexes, the leader epochs that the checkpoint lacks, the transaction index, the producers' snapshots.
 """
 
 from __future__ import annotations

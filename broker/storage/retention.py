@@ -1,15 +1,16 @@
-"""Which segments of a log have had their time: a decision, made of numbers, that deletes nothing.
+"""Which segments of a log have expired: a decision made of numbers; nothing is deleted here.
 
 ```
 log start offset moved up        the next segment begins at or below the log start offset        any cleanup.policy
 retention.bytes                  without the segment the log would still have so many bytes      with `delete`
 retention.ms                     the segment's largest timestamp is longer ago than that         with `delete`
 ```
-In this order, each rule goes on where the one before stopped, from the oldest segment on, and stops at the first one
-that it keeps: a log has no gaps. Nothing goes that reaches the high watermark, and no empty last segment. A segment
-without timestamps is as old as its file. Kafka's `UnifiedLog.deleteOldSegments`.
+The rules apply in this order, from the oldest segment on. Each one goes on where the one before has stopped, and stops
+at the first segment that it keeps: a log has no gaps. A segment that reaches the high watermark stays, and so does an
+empty last one. A segment without timestamps is as old as its file. Kafka's `UnifiedLog.deleteOldSegments`.
 
-The cost is that of the segments that go and one more; a segment's timestamp is read from its index the first time.
+The cost grows with the segments that go, not with those that stay; the timestamp of a segment is read from its index
+the first time that it is needed.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def segments_to_delete(
             count += 1
 
     extend(lambda index: index + 1 < len(segments) and ends[index] <= log_start_offset)
-    if config.is_deleted:
+    if config.has_retention:
         if config.retention_bytes >= 0:
             surplus = sum(segment.size for segment in segments[count:]) - config.retention_bytes
 

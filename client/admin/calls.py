@@ -1,4 +1,4 @@
-"""How the calls of an Admin are carried out: to whom requests go, how often, for how long, and an error an item.
+"""How the calls of an Admin are carried out: to whom requests go, how often, for how long; an error for each item.
 
 ```
 items --> attempt --> outcomes --> those with a retriable error --> pause, new metadata --+

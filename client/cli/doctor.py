@@ -1,4 +1,4 @@
-"""`python -m client doctor`: what is in the way between this machine and a cluster, a line a finding with its cure.
+"""`python -m client doctor`: what is in the way between this machine and a cluster, finding by finding, with cures.
 
 Exit status 1 if there is a problem; warnings leave it at 0.
 """

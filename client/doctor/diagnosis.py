@@ -1,4 +1,4 @@
-"""The checks in their order; each stands on those before it."""
+"""The checks in their order; each relies on those before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-side assignors (KIP-848): who shall have which partitions. Pure functions.
+"""Server-side assignors (KIP-848): which member gets which partitions. Pure functions.
 
 `assign(members, partition_counts)` takes the members by id and the number of partitions of each topic that any of
 them subscribes to, by topic id. It returns every member's new assignment. Each partition of a subscribed topic is

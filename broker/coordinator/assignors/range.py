@@ -4,8 +4,8 @@
 5 partitions, 3 members     first  0 1     second  2 3     third  4
 ```
 Members are in the order of their instance ids, then those without one in the order of their member ids. Topics with
-equal numbers of partitions that all members subscribe to are thereby assigned alike, which joins rely on. Nothing is
-sticky but the order: a static member that comes back finds its partitions. Source: Kafka's `RangeAssignor`.
+equal numbers of partitions that all members subscribe to are thereby assigned alike, which joins rely on. Only the
+order is sticky: a static member that comes back gets its partitions again. Source: Kafka's `RangeAssignor`.
 """
 
 from __future__ import annotations

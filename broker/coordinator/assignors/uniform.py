@@ -1,4 +1,4 @@
-"""The uniform assignor: as many partitions for everybody as for anybody else, moving as few as possible.
+"""The uniform assignor: every member gets equally many partitions, and as few as possible move.
 
 1. Members keep what they have of topics that they still subscribe to.
 2. Partitions that nobody has go to the subscriber with the fewest partitions.

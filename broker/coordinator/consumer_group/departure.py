@@ -1,4 +1,4 @@
-"""Members that go: they say so, or a timer that runs out says it for them (`timers`).
+"""Members that leave a group: they say so, or one of their timers runs out (`timers`).
 
 - A member that leaves or is fenced is taken out of the log, its partitions are free at once, and the group has a new
   epoch.

@@ -12,7 +12,7 @@
 | any other control record                                              | yes                                         |
 
 The delete horizon is set when a tombstone, or such a marker, is first met as the last of its key: `delete.retention.ms`
-from then on, so that every reader that is not further behind sees the deletion (KIP-534).
+from then on, so that every reader that is not further behind than that sees the deletion (KIP-534).
 
 A batch without records goes, unless it is the last one of a producer that is still known, whose sequence it carries, or
 the last one that was looked at, whose offset it keeps. What a batch keeps is not changed: offsets, base offset,
@@ -39,14 +39,14 @@ NO_OFFSET = -1
 
 
 class LastBatch(NamedTuple):
-    """Of a producer: the last offset of its last batch of data, -1 if it has none, and its epoch."""
+    """A producer's last batch of data: its last offset, -1 if there is none, and the epoch of the producer."""
 
     last_offset: int
     epoch: int
 
 
 class CleanedBatch(NamedTuple):
-    """What is left: the bytes, None if nothing, and how many records; of so many `read`, `invalid` without a key."""
+    """What is left of a batch: its bytes or None, and how many of the records `read` were `kept`, or had no key."""
 
     data: memoryview | bytearray | None
     kept: int

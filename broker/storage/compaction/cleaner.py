@@ -4,14 +4,14 @@
 choose ──► job ──► worker: keys, groups ──► swap each group in ──► cleaned_offset, checkpointed ──► report
    └─ none is due: nothing happens
 ```
-The work itself (`log_cleaning`) is done by whoever is given, usually another process: `clean` gets a job and yields its
-groups, and the next one is asked for when the last one has taken its place. So a log is compacted while it is read and
-appended to; it is its lock alone that a swap takes, for a few renames.
+The work itself (`log_cleaning`) is done by what is given to `run_once` as `clean`, usually another process: it gets a
+job and yields group after group; the next one is asked for when the last one has been swapped in. So a log is compacted
+while it is read and appended to. Only a swap takes its lock, for a few renames.
 
 A log that cannot be compacted, because a batch in it is damaged or nobody knows what is wrong, is left alone from then
-on and counted as uncleanable, as in Kafka; the others go on. So is one over which the worker has died `_DEATHS` times
-in a row: once may be the doing of whoever kills processes when memory is short, and says nothing of the log. A log that
-is deleted, cut or closed meanwhile gives no error: the round ends.
+on and counted as uncleanable, as in Kafka; the others go on. So is a log at which the worker has died `_DEATHS` times
+in a row: a single death may come from a system that is short of memory, and says nothing about the log. A log that is
+deleted, cut or closed meanwhile gives no error: the round ends.
 
 Several threads may run rounds side by side; a log is in one of them at a time. Kafka's `LogCleaner` and
 `LogCleanerManager`.

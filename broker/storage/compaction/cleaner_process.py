@@ -1,8 +1,9 @@
 """The broker's end of the pipe to the process that compacts (`cleaner_worker`).
 
-Started with the first job, ended by `stop`, and by the end of the broker, however that comes. Its priority is the
-lowest, but for a log that is overdue by max.compaction.lag.ms: that one is compacted as urgently as requests are
-answered. As a process may lower its priority and not raise it again, there is a new one when the other kind is needed.
+It is started with the first job and ended by `stop`, or by the end of the broker, however that comes about. Its
+priority is the lowest there is, except for a log that is overdue by max.compaction.lag.ms, which is compacted at the
+broker's own priority. A process may lower its priority but not raise it again, so a new one is started when the other
+kind is needed.
 """
 
 from __future__ import annotations

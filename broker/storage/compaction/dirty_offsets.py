@@ -9,9 +9,9 @@ One byte for each offset:
 | `KEYLESS`    | has no key                                          |
 | `TOMBSTONE`  | is the last of its key, and has no value            |
 
-The second pass then neither hashes the keys of the dirty part nor looks them up, and a batch of which everything or
-nothing stays is not even decompressed: compaction of 100-byte records is 1.5 times as fast (`benchmarks/cleaner.py`).
-What lies beyond the bytes that were given is looked up by key (`key_offsets`), as is what was clean before.
+With it the second pass need not hash the keys of the dirty part or look them up, and does not even decompress a batch
+of which everything or nothing stays: compaction of 100-byte records is 1.5 times as fast (`benchmarks/cleaner.py`).
+Offsets for which there was no memory left are looked up by key (`key_offsets`), and so is what was clean before.
 """
 
 from __future__ import annotations

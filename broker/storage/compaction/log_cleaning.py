@@ -4,9 +4,9 @@
 first pass    [first dirty offset, first uncleanable offset)      keys → last offsets, until the table is full
 second pass   every segment up to where the first pass came       group by group: what survives goes to a new segment
 ```
-What was read is not changed; new segments are written beside it, as `.cleaned` files. After each group the caller swaps
-them in before it asks for the next. So the memory is that of the table, a batch, and some output, and a stop
-at any point leaves a log that reads as before or as after for every group.
+The segments that are read are not changed; new ones are written beside them, as `.cleaned` files. After each group the
+caller swaps the new segment in before it asks for the next group. So the memory that is needed is that of the table,
+one batch and some output; and wherever the work is cut off, each group reads as before or as after.
 
 Raises `OSError`, `CorruptBatchError` and `RemoteProtocolError` where a log cannot be read; the caller removes what is
 left of the group at hand.
