@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.jobs import run
-from tests.storage.compaction.test_cleaner import Compacted
+from tests.storage.compaction.compacted import Compacted
 from tests.storage.logs import NOW, append, marker, read_all
 
 pytestmark = pytest.mark.spark

@@ -2,93 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import select
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from broker.server.page_cache import is_cached
-from broker.storage.compaction.cleaner import Clean, Cleaner, CleanerSettings, UncleanableLogError
-from broker.storage.compaction.cleaner_process import CleanerProcess
+from broker.storage.compaction.cleaner import Clean, CleanerSettings, UncleanableLogError
 from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
-from broker.storage.compaction.log_cleaning import LogCleaning
 from broker.storage.log_config import LogConfig
-from broker.storage.resources import LogResources
-from broker.testing.clock import ManualClock
 from protocol.records import BatchBuilder, Codec, TimestampType
-from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_resources, marker, names_in, open_log_dir, read_all
+from tests.storage.compaction.compacted import COMPACT, Compacted, fill, in_process
+from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, names_in, read_all
 
 DAY = 86_400_000
-OWN_NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
-SETTINGS = CleanerSettings(buffer_bytes=24_000)
-COMPACT = LogConfig(
-    cleanup_policy=frozenset({"compact"}), segment_bytes=500, min_cleanable_dirty_ratio=0.01, file_delete_delay_ms=0
-)
-
-
-class Compacted:
-    """A log directory with one compacted log, compacted in this process by a clock that stands still."""
-
-    def __init__(self, path: Path, config: LogConfig = COMPACT) -> None:
-        self.path = path
-        self.clock = ManualClock(NOW)
-        self.config = config
-        self.resources = make_resources(path, clock=self.clock)
-        self.log_dir = open_log_dir(path, config, clock=self.clock)
-        self.log = self.log_dir.create_log("t", 0, TOPIC_ID, config)
-        self.cleaner = Cleaner([self.log_dir], self.clock)
-
-    def put(self, key: bytes, *values: bytes | None, **fields: object) -> int:
-        return append(self.log, *values, key=key, **fields)
-
-    def roll(self) -> None:
-        """Let everything so far be cleanable."""
-        self.log.roll()
-        self.log.advance_high_watermark(self.log.log_end_offset)
-
-    def compact(self, clean: Clean | None = None, settings: CleanerSettings = SETTINGS) -> bool:
-        return self.cleaner.run_once(clean or in_process(self.resources), settings)
-
-    def left(self) -> list[tuple[int, bytes | None, bytes | None]]:
-        return [(record.offset, record.key, record.value) for record in read_all(self.log)]
-
-    def shape(self) -> list[tuple[int, int, int]]:
-        """Base offset, last offset and count of every batch."""
-        return [
-            (header.base_offset, header.last_offset, header.records_count)
-            for segment in self.log.segments
-            for _, header in segment.log.headers()
-        ]
-
-    def reopen(self) -> None:
-        self.log_dir.close()
-        self.log_dir = open_log_dir(self.path, self.config, clock=self.clock)
-        self.log = self.log_dir.logs["t", 0]
-        self.log.advance_high_watermark(self.log.log_end_offset)
-        self.cleaner = Cleaner([self.log_dir], self.clock)
-
-
-def in_process(resources: LogResources) -> Clean:
-    def clean(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
-        cleaning = LogCleaning(job, resources.descriptors, resources.clock)
-        yield from cleaning
-        yield cleaning.done
-
-    return clean
-
-
-@pytest.fixture
-def compacted(tmp_path: Path) -> Iterator[Compacted]:
-    made = Compacted(tmp_path)
-    yield made
-    made.log_dir.close()
-    made.resources.descriptors.close()
 
 
 # ------------------------------------------------------------------------------------------------------ what is left
@@ -290,12 +217,6 @@ def test_the_last_batch_of_a_producer_is_kept_empty(compacted: Compacted) -> Non
 # --------------------------------------------------------------------------------------------------- what comes between
 
 
-def fill(compacted: Compacted) -> None:
-    for index in range(60):
-        compacted.put(b"k%d" % (index % 4), b"%d" % index)
-    compacted.roll()
-
-
 def during(compacted: Compacted, change: Callable[[], object]) -> Clean:
     """Compaction, with something else after the first group was written."""
     clean = in_process(compacted.resources)
@@ -400,175 +321,3 @@ def test_a_new_topic_of_a_deleted_ones_name_does_not_inherit_how_far_that_was_co
     compacted.log = compacted.log_dir.create_log("t", 0, bytes(16), compacted.config)
     compacted.reopen()
     assert compacted.log.cleaned_offset is None
-
-
-# ----------------------------------------------------------------------------------------------------- another process
-
-
-@pytest.fixture
-def worker() -> Iterator[CleanerProcess]:
-    made = CleanerProcess()
-    yield made
-    made.close()
-
-
-def test_a_process_of_its_own_does_the_same(compacted: Compacted, worker: CleanerProcess) -> None:
-    fill(compacted)
-    assert compacted.compact(worker.clean)
-    assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
-    compacted.put(b"k0", b"new")
-    compacted.roll()
-    assert compacted.compact(worker.clean)
-
-
-def test_the_process_runs_only_where_nobody_else_wants_to(compacted: Compacted, worker: CleanerProcess) -> None:
-    fill(compacted)
-    assert compacted.compact(worker.clean)
-    assert worker.pid is not None
-    assert os.sched_getscheduler(worker.pid) == os.SCHED_IDLE
-
-
-@pytest.mark.parametrize(
-    ("forbidden", "niceness"), [(["sched_setscheduler"], 19), (["sched_setscheduler", "setpriority"], OWN_NICENESS)]
-)
-def test_where_its_priority_may_not_be_changed_it_compacts_all_the_same(
-    compacted: Compacted, worker: CleanerProcess, monkeypatch: pytest.MonkeyPatch, forbidden: list[str], niceness: int
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError("not in this sandbox")
-
-    for name in forbidden:
-        monkeypatch.setattr(os, name, refuse)
-    fill(compacted)
-    assert compacted.compact(worker.clean)
-    assert worker.pid is not None
-    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == niceness
-
-
-def test_what_was_read_for_the_last_time_leaves_memory(
-    compacted: Compacted, worker: CleanerProcess, tmp_path: Path
-) -> None:
-    """Or the broker would free it, a gigabyte at a time, when it removes the segments."""
-    if is_in_memory(written_and_dropped(tmp_path)):
-        pytest.skip("this file system keeps its pages")
-    fill(compacted)
-    compacted.log.flush()
-    assert compacted.compact(worker.clean)
-    replaced = list(tmp_path.glob("t-0/*.log.deleted"))
-    # Not all of them, rather than none: the kernel is asked, and keeps a page that it is just busy with.
-    assert len(replaced) > 1
-    assert not all(is_in_memory(path) for path in replaced)
-
-
-def is_in_memory(path: Path) -> bool:
-    with path.open("rb") as file:
-        return is_cached(file.fileno(), 0, path.stat().st_size)
-
-
-def written_and_dropped(directory: Path) -> Path:
-    path = directory / "dropped"
-    with path.open("wb") as file:
-        file.write(bytes(100_000))
-        file.flush()
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    return path
-
-
-def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted, worker: CleanerProcess) -> None:
-    fill(compacted)
-
-    def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
-        for answer in worker.clean(job):
-            worker.stop()
-            yield answer
-
-    assert not compacted.compact(cleaning)
-    assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
-    assert {key: value for _, key, value in compacted.left()} == {b"k%d" % n: b"%d" % (56 + n) for n in range(4)}
-    assert compacted.compact()
-
-
-def killing(worker: CleanerProcess) -> Clean:
-    """Compaction whose worker a stranger kills after the first group."""
-
-    def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
-        for answer in worker.clean(job):
-            assert worker.pid is not None
-            os.kill(worker.pid, signal.SIGKILL)
-            yield answer
-
-    return cleaning
-
-
-def test_a_log_whose_worker_was_killed_is_tried_again(compacted: Compacted, worker: CleanerProcess) -> None:
-    fill(compacted)
-    for _ in range(2):
-        assert not compacted.compact(killing(worker))
-        assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
-        assert not list(compacted.path.glob("t-0/*.cleaned"))
-    assert compacted.compact(worker.clean)
-    assert worker.deaths == 2
-    assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
-
-
-def test_a_log_that_was_compacted_in_between_starts_to_count_anew(compacted: Compacted, worker: CleanerProcess) -> None:
-    for clean in (killing(worker), killing(worker), worker.clean, killing(worker), killing(worker)):
-        fill(compacted)
-        compacted.compact(clean)
-    assert worker.deaths == 4
-    assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
-
-
-def test_a_log_that_its_worker_died_over_three_times_is_left_alone(
-    compacted: Compacted, worker: CleanerProcess
-) -> None:
-    fill(compacted)
-    for _ in range(3):
-        assert not compacted.compact(killing(worker))
-    assert (worker.deaths, compacted.cleaner.uncleanable(compacted.log_dir)[0]) == (3, 1)
-    assert not compacted.compact(worker.clean)
-
-
-def test_an_overdue_log_is_compacted_at_the_priority_of_the_broker(
-    compacted: Compacted, worker: CleanerProcess
-) -> None:
-    fill(compacted)
-    assert compacted.compact(worker.clean)
-    first = worker.pid
-    fill(compacted)
-    compacted.log.configure(replace(compacted.log.config, max_compaction_lag_ms=1))
-    compacted.clock.advance(10)
-    assert compacted.compact(worker.clean)
-    assert worker.pid is not None
-    assert worker.pid != first
-    assert os.sched_getscheduler(worker.pid) == os.SCHED_OTHER
-    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == OWN_NICENESS
-
-
-_BROKER = """
-import os, signal, sys
-from broker.storage.compaction.cleaner_process import CleanerProcess
-from broker.storage.compaction.cleaning_job import CleaningJob, SegmentToClean
-worker = CleanerProcess()
-empty = SegmentToClean(0, 0, 0, 0, 0)
-list(worker.clean(CleaningJob("", [empty], 0, 0, [], {}, 0, 0, 1, 1, 1, 65536, 0.9, float("inf"), False)))
-os.kill(worker.pid, signal.SIGSTOP)
-os.waitpid(worker.pid, os.WUNTRACED)
-print(worker.pid, flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_worker_does_not_outlive_a_broker_that_is_killed() -> None:
-    """Not even one that cannot look whether the broker is there: it is stopped."""
-    broker = subprocess.Popen([sys.executable, "-c", _BROKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert broker.stdout is not None
-    pid = int(broker.stdout.readline())
-    handle = os.pidfd_open(pid)
-    try:
-        broker.kill()
-        broker.communicate()
-        assert select.select([handle], [], [], 30)[0]  # it has ended
-    finally:
-        os.close(handle)
