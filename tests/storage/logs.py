@@ -16,7 +16,7 @@ from broker.storage.log_dir import LogDir
 from broker.storage.resources import LogResources
 from broker.testing.clock import ManualClock
 from protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
-from protocol.records import BatchBuilder, Record, batch_headers, iter_records
+from protocol.records import BatchBuilder, Record, assign_offsets, batch_headers, iter_records
 
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(1, 17))
@@ -56,6 +56,13 @@ def marker(
     kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
     built = build_end_txn_marker(EndTxnMarker(kind, coordinator_epoch), producer_id, epoch, timestamp)
     return memoryview(built)
+
+
+def follower_batch(*values: bytes, base_offset: int, leader_epoch: int = 0, **fields: Any) -> bytes:
+    """A batch as a leader has it: offsets and epoch assigned."""
+    data = bytearray(batch(*values, **fields))
+    assign_offsets(data, 0, base_offset, leader_epoch)
+    return bytes(data)
 
 
 def append(log: Log, *values: bytes | None, leader_epoch: int = 0, now_ms: int = NOW, **fields: Any) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,7 @@ from broker.testing.clock import ManualClock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch_headers
 from tests.storage.conftest import NewLog
-from tests.storage.logs import NOW, append, batch, names_in, read_all, records_in, values_of
+from tests.storage.logs import NOW, append, batch, follower_batch, names_in, read_all, records_in, values_of
 
 HOUR = 3_600_000
 
@@ -287,70 +285,6 @@ def test_preallocated_segments_are_cut_to_what_they_hold(new_log: NewLog) -> Non
     assert (log.directory / f"{1:020d}.log").stat().st_size == len(batch(b"a"))
 
 
-# ---------------------------------------------------------------------------------------------------------------- times
-
-
-def test_offsets_by_timestamp_with_times_that_go_back(new_log: NewLog) -> None:
-    log = new_log(segment_bytes=400, index_interval_bytes=0)
-    times = [NOW + delta for delta in (10, 5, 30, 20, 20, 7, 50, 1, 40, 60)]
-    for time in times:
-        append(log, b"a" * 20, timestamp=time)
-    for wanted in range(NOW, NOW + 61):
-        first = next(index for index, time in enumerate(times) if time >= wanted)
-        assert log.offset_for_timestamp(wanted) == (times[first], first, 0)
-    assert log.offset_for_timestamp(NOW + 61) is None
-    assert log.max_timestamp_offset() == (NOW + 60, 9, 0)
-
-
-def test_offsets_by_timestamp_while_segments_come_and_go(new_log: NewLog) -> None:
-    log = new_log(segment_bytes=2 * len(batch(b"0")))
-    chance = random.Random(1)
-
-    def search_everywhere() -> None:
-        records = read_all(log)
-        for wanted in range(NOW, NOW + 102):
-            found = next((record for record in records if record.timestamp >= wanted), None)
-            assert log.offset_for_timestamp(wanted) == (found and (found.timestamp, found.offset, 0))
-        newest = max(records, key=lambda record: record.timestamp)
-        assert log.max_timestamp_offset() == (newest.timestamp, newest.offset, 0)
-
-    for step in range(30):
-        append(log, b"0", timestamp=NOW + chance.randrange(100))
-        log.advance_high_watermark(log.log_end_offset)
-        if step % 7 == 6:
-            log.truncate_to(log.log_end_offset - 2)
-        if step % 10 == 9:
-            oldest = log.segments.first
-            log.update_log_start_offset(log.end_of_segment(oldest))
-            search_everywhere()
-            log.delete_segments([oldest])
-        search_everywhere()
-
-
-def test_offsets_by_timestamp_within_a_batch(new_log: NewLog) -> None:
-    log = new_log()
-    append(log, b"a", b"b", b"c", timestamp=NOW)
-    append(log, b"d", timestamp=NOW)
-    assert log.offset_for_timestamp(NOW + 1) == (NOW + 1, 1, 0)
-    assert log.max_timestamp_offset() == (NOW + 2, 2, 0)
-
-
-def test_offsets_by_timestamp_begin_at_the_log_start(new_log: NewLog) -> None:
-    log = new_log()
-    append(log, b"a", b"b", b"c", timestamp=NOW)
-    log.advance_high_watermark(3)
-    log.update_log_start_offset(2)
-    assert log.offset_for_timestamp(NOW) == (NOW + 2, 2, 0)
-
-
-def test_no_timestamp_at_all(new_log: NewLog) -> None:
-    log = new_log()
-    assert log.max_timestamp_offset() is None
-    assert log.offset_for_timestamp(0) is None
-    append(log, b"a", timestamp=-1)
-    assert log.max_timestamp_offset() is None
-
-
 # -------------------------------------------------------------------------------------------------------------- cutting
 
 
@@ -412,55 +346,6 @@ def test_starting_over(new_log: NewLog) -> None:
     log.start_over_at(100)
     assert append(log, b"c") == 100
     assert values_of(log) == [b"c"]
-
-
-# ------------------------------------------------------------------------------------------------------------ followers
-
-
-def follower_batch(*values: bytes, base_offset: int, leader_epoch: int = 0, **fields: Any) -> bytes:
-    data = bytearray(batch(*values, **fields))
-    struct.pack_into(">q", data, 0, base_offset)
-    struct.pack_into(">i", data, 12, leader_epoch)
-    return bytes(data)
-
-
-def test_a_follower_keeps_offsets_and_epochs(new_log: NewLog) -> None:
-    leader, follower = new_log(), new_log()
-    for epoch, values in enumerate([(b"a", b"b"), (b"c",), (b"d", b"e", b"f")]):
-        append(leader, *values, leader_epoch=epoch)
-    with leader.read(0, 1 << 20, 6) as data:
-        fetched = data.read()
-    info = follower.append_as_follower(bytearray(fetched[:-1]))
-    assert info is not None
-    assert (info.base_offset, info.last_offset, info.records_count) == (0, 2, 3)
-    follower.append_as_follower(bytearray(fetched[info.size_bytes :]))
-    assert read_all(follower) == read_all(leader)
-    assert [follower.epoch_for_offset(offset) for offset in range(6)] == [0, 0, 1, 2, 2, 2]
-    assert follower.append_as_follower(bytearray(fetched[:20])) is None
-
-
-def test_a_follower_may_skip_offsets_but_not_go_back(new_log: NewLog) -> None:
-    log = new_log()
-    log.append_as_follower(bytearray(follower_batch(b"a", base_offset=5)))
-    assert log.log_end_offset == 6
-    with pytest.raises(KafkaError) as error:
-        log.append_as_follower(bytearray(follower_batch(b"b", base_offset=5)))
-    assert code_of(error) is ErrorCode.OFFSET_OUT_OF_RANGE
-    descending = follower_batch(b"c", base_offset=9) + follower_batch(b"d", base_offset=8)
-    with pytest.raises(KafkaError) as error:
-        log.append_as_follower(bytearray(descending))
-    assert code_of(error) is ErrorCode.OFFSET_OUT_OF_RANGE
-    assert log.log_end_offset == 6
-    assert [r.offset for r in read_all(log)] == [5]
-
-
-def test_a_follower_refuses_a_wrong_checksum(new_log: NewLog) -> None:
-    log = new_log()
-    data = bytearray(follower_batch(b"a", base_offset=0))
-    data[-1] ^= 1
-    with pytest.raises(KafkaError) as error:
-        log.append_as_follower(data)
-    assert code_of(error) is ErrorCode.CORRUPT_MESSAGE
 
 
 # ------------------------------------------------------------------------------------------------------------- flushing
