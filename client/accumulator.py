@@ -57,6 +57,7 @@ class Accumulator:
         self._linger = config.linger_ms / 1000
         self.waiting: deque[asyncio.Future[None]] = deque()
         self._loop = asyncio.get_running_loop()
+        self._new_future = self._loop.create_future
 
     async def wait_for_room(self, size: int) -> None:
         """Wait until a record of `size` bytes fits in, for `max_block_ms`. Raises BufferFullError.
@@ -121,7 +122,7 @@ class Accumulator:
             if not batch.futures:
                 self._drop_empty(batch)
             raise
-        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
+        future: asyncio.Future[RecordMetadata] = self._new_future()
         batch.futures.append(future)
         batch.timestamps.append(timestamp)
         batch.charge += charge
@@ -219,4 +220,7 @@ async def _finished(batch: ProducerBatch) -> None:
 
 def headers_size(headers: Sequence[Header]) -> int:
     """Bytes of a record's headers: an upper bound, like MAX_RECORD_OVERHEAD for what else is around key and value."""
-    return sum(4 * len(name) + len(value or b"") + _HEADER_OVERHEAD for name, value in headers)
+    size = 0
+    for name, value in headers:
+        size += 4 * len(name) + _HEADER_OVERHEAD + (len(value) if value is not None else 0)
+    return size

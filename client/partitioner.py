@@ -19,7 +19,6 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Sequence
-from functools import cache
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
@@ -43,9 +42,8 @@ _R: Final = 24
 _MASK: Final = 0xFFFFFFFF
 
 
-@cache
-def _words(count: int) -> struct.Struct:
-    return struct.Struct(f"<{count}I")
+_WORDS: Final = tuple(struct.Struct(f"<{count}I").unpack_from for count in range(64))
+"""Entry n reads n words."""
 
 
 def murmur2(data: bytes) -> int:
@@ -54,9 +52,9 @@ def murmur2(data: bytes) -> int:
     h: i64 = _SEED ^ length
     whole = length >> 2
     k: i64
-    for k in (_words(whole) if whole < 64 else struct.Struct(f"<{whole}I")).unpack_from(data):
+    for k in _WORDS[whole](data) if whole < 64 else struct.unpack_from(f"<{whole}I", data):
         k = k * _M & _MASK
-        h = h * _M & _MASK ^ (k ^ k >> _R) * _M & _MASK
+        h = (h * _M ^ (k ^ k >> _R) * _M) & _MASK
     rest = length & 3
     if rest:
         k = int.from_bytes(data[-rest:], "little")

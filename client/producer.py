@@ -17,8 +17,8 @@ Without idempotence a retry may write a record twice, and with max_in_flight abo
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
+from time import time_ns
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -158,7 +158,7 @@ class Producer:
         if routes is None or self._is_closed:
             routes = await self._open_topic(topic)
         if timestamp is None:
-            timestamp = time.time_ns() // 1_000_000
+            timestamp = time_ns() // 1_000_000
         try:
             size = (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
             if headers:

@@ -105,11 +105,12 @@ class BatchBuilder:
         Raises LocalProtocolError for a timestamp or size that the format cannot carry, or an offset that goes back; the
         batch is then as before.
         """
+        count = self.records_count
         if offset_delta is None:
             offset_delta = self._last_offset_delta + 1
         elif not self._last_offset_delta < offset_delta <= _MAX_LENGTH:
             raise LocalProtocolError(f"offset delta {offset_delta} after {self._last_offset_delta}")
-        timestamp_delta = timestamp - self._base_timestamp if self.records_count else 0
+        timestamp_delta = timestamp - self._base_timestamp if count else 0
         if key is None:
             key_length, key = _NULL, b""
         else:
@@ -136,7 +137,7 @@ class BatchBuilder:
         records = self._records
         if length + len(records) > _MAX_LENGTH - BATCH_HEADER_SIZE:
             raise LocalProtocolError("a record batch cannot take more than 2 GiB")
-        if self.records_count == 0:
+        if not count:
             encode_varint(timestamp)  # raises when it is wider than 64 bits
             self._base_timestamp = self._max_timestamp = timestamp
         elif timestamp > self._max_timestamp:
@@ -144,7 +145,7 @@ class BatchBuilder:
         records += SHORT_VARINTS[length] if length < _SHORT else encode_varint(length)
         records += body
         self._last_offset_delta = offset_delta
-        self.records_count += 1
+        self.records_count = count + 1
         return BATCH_HEADER_SIZE + len(records)
 
     def build(self, base_offset: int = 0, leader_epoch: int = -1) -> bytearray:

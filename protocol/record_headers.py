@@ -14,6 +14,7 @@ so they can be written back as they were.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from protocol.errors import LocalProtocolError, RemoteProtocolError
@@ -23,24 +24,40 @@ Header = tuple[str, bytes | None]
 
 _SHORT: Final = len(SHORT_VARINTS)
 _NULL: Final = encode_varint(-1)
+_SHORT_NAME: Final = 128
+_MOST_NAMES: Final = 512
 
 
 def encode_headers(headers: Sequence[Header]) -> bytes:
     """Encode the count and the headers. Raises LocalProtocolError for a key that has no UTF-8 form."""
-    out = [encode_varint(len(headers))]
+    count = len(headers)
+    out = [SHORT_VARINTS[count] if count < _SHORT else encode_varint(count)]
     for name, value in headers:
-        try:
-            key = name.encode(errors="surrogateescape")
-        except UnicodeEncodeError as error:
-            raise LocalProtocolError(f"the key of a record header is not text: {error}") from None
-        length = len(key)
-        out += (SHORT_VARINTS[length] if length < _SHORT else encode_varint(length), key)
+        out.append(_short_name(name) if len(name) < _SHORT_NAME else _encode_name(name))
         if value is None:
             out.append(_NULL)
         else:
             length = len(value)
             out += (SHORT_VARINTS[length] if length < _SHORT else encode_varint(length), value)
     return b"".join(out)
+
+
+def _encode_name(name: str) -> bytes:
+    """The key of a header with its length."""
+    try:
+        key = name.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise LocalProtocolError(f"the key of a record header is not text: {error}") from None
+    return encode_varint(len(key)) + key
+
+
+def _decode_name(key: bytes) -> str:
+    return key.decode(errors="surrogateescape")
+
+
+# A program uses few keys, again and again. Those that are long would make the cache large.
+_short_name = lru_cache(maxsize=_MOST_NAMES)(_encode_name)
+_known_key = lru_cache(maxsize=_MOST_NAMES)(_decode_name)
 
 
 def decode_headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
@@ -61,7 +78,8 @@ def decode_headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
             raise RemoteProtocolError(f"the key of a record header takes {length} bytes where {end - at} remain")
         start = at
         at += length
-        name = data[start:at].decode(errors="surrogateescape")
+        key = data[start:at]
+        name = _known_key(key) if length < _SHORT_NAME else _decode_name(key)
         byte = data[at]
         if byte < 128:
             at += 1
@@ -94,7 +112,12 @@ def skip_headers(data: bytes, at: int, end: int) -> int:
 
 
 def _read_count(data: bytes, at: int, end: int) -> tuple[int, int]:
-    count, at = read_varint(data, at)
+    count = data[at]
+    if count < 128 and not count & 1:
+        count >>= 1
+        at += 1
+    else:
+        count, at = read_varint(data, at)
     if not 0 <= count <= end - at:
         raise RemoteProtocolError(f"{count} record headers in {end - at} bytes")
     return count, at

@@ -16,6 +16,7 @@ from protocol.records import (
     BatchBuilder,
     BatchHeader,
     Codec,
+    Header,
     Record,
     TimestampType,
     assign_offsets,
@@ -96,6 +97,19 @@ def test_a_batch_of_many_records_needs_every_width_of_varint() -> None:
     assert [record.timestamp for record in records] == [i * i for i in range(count)]
     assert [record.key for record in records] == [str(i).encode() if i % 3 else None for i in range(count)]
     assert [record.value for record in records] == [bytes(i % 200) for i in range(count)]
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 127, 128, 9000])
+def test_headers_come_back_again_and_again(length: int) -> None:
+    """Short keys are remembered; what is not text is refused each time."""
+    headers: list[Header] = [("ж" * (length // 2) + "x" * (length % 2), b"v" * length), ("\udcff" * (length % 2), None)]
+    builder = BatchBuilder()
+    for _ in range(3):
+        builder.append(0, None, None, headers)
+        with pytest.raises(LocalProtocolError, match="not text"):
+            builder.append(0, None, None, [("\ud800", b"")])
+    data = builder.build()
+    assert [record.headers for record in iter_records(data, 0, read_batch_header(data))] == [headers] * 3
 
 
 def test_the_header_says_what_the_builder_was_told() -> None:
