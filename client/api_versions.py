@@ -70,7 +70,7 @@ def read_api_versions(version: int, frame: memoryview) -> ApiVersionsResponse:
 
 
 def version_to_retry(answer: ApiVersionsResponse) -> int | None:
-    """The version of ApiVersions to ask again with; None if the answer was not that ours is unknown."""
+    """The version of ApiVersions to ask again with; None unless the broker said that it does not know ours."""
     if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
         return None
     known = next((served for served in answer.api_keys if served.api_key == API_VERSIONS_KEY), None)

@@ -262,6 +262,6 @@ class Cluster:
 
 
 def _cure(failures: Sequence[ClientError]) -> str:
-    """What to do about servers of which none served: who answered, but not as a broker, says more than who did not."""
+    """What to do when all servers failed. One that answered, though not as a broker, tells more than a silent one."""
     answered = (failure.cure for failure in failures if not isinstance(failure, BrokerUnreachableError))
     return next(filter(None, answered), "Check the bootstrap servers, and advertised.listeners of the brokers")

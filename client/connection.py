@@ -114,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         self._gone: asyncio.Future[None] = self._loop.create_future()
 
     def rename(self, name: str) -> None:
-        """Call the broker otherwise in errors from now on: more has become known of it."""
+        """Use another name for the broker in errors from now on."""
         self.name = self.versions.broker = name
 
     @property

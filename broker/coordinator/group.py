@@ -109,7 +109,7 @@ class ClassicGroup(Joining):
         return self._upgrade(self, event, now_ms)
 
     def metadata_changed(self, *_: Any) -> Effects:
-        """Nothing comes of it here: the leader of the group watches the topics, and joins again."""
+        """A classic group ignores it: its leader watches the topics, and joins again."""
         return Effects()
 
     def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:

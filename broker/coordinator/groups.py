@@ -7,10 +7,10 @@ a group that is asked for:   not led here: NOT_COORDINATOR     loading: COORDINA
                              could not be loaded: NOT_COORDINATOR, until it is led in another epoch
 ```
 
-This module only loads, routes and persists. What groups do is in their state machines, of which each type is one
-(`broker.coordinator.group_type` says what it must offer), what is done with what they want is in
-`broker.coordinator.shard`, and committed offsets are in `broker.coordinator.offsets`. Handlers use `submit` for what
-changes a group, and `shard_of` or `shards` for what only looks. Used on the event loop only.
+This module only follows who leads which partition, loads them, and finds the one that a group is in. What a group does
+is in the state machine of its type (`group_type` says what one must offer); `shard` carries out what the machine
+decides; committed offsets are in `offsets`. Handlers use `submit` for what changes a group, and `shard_of` or `shards`
+for what only looks. Used on the event loop only.
 """
 
 from __future__ import annotations

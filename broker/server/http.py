@@ -1,7 +1,7 @@
-"""A small HTTP/1.1 server for what asks a broker how it is: Prometheus, probes of orchestrators, people with a browser.
+"""A small HTTP/1.1 server for those who watch a broker: Prometheus, probes of orchestrators, people with a browser.
 
-Only GET and HEAD, without bodies; connections are kept for further requests. It must stand anything that can connect
-to it:
+Only GET and HEAD, without bodies; connections are kept for further requests. It must withstand anything that can
+connect to it:
 
 | a client that | gets |
 |---|---|
