@@ -5,8 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.side_by_side.report import COMPILED
-from benchmarks.side_by_side.results import BASELINE, FIGURES, MORE_IS_BETTER, ODRADEK, Row, Run, groups, series
+from benchmarks.side_by_side.results import (
+    BASELINE,
+    COMPILED,
+    FIGURES,
+    MORE_IS_BETTER,
+    ODRADEK,
+    Row,
+    Run,
+    groups,
+    series,
+)
 
 _GROWTH_FIGURES = ("cpu_us", "rate", "p50_us", "p99_us")
 _COLOURS = {BASELINE: "#8a8a8a", ODRADEK: "#1f6feb"}

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.side_by_side.report import COMPILED, SUMMARY, number
-from benchmarks.side_by_side.results import BASELINE, ODRADEK, Row, Run
+from benchmarks.side_by_side.report import SUMMARY, number
+from benchmarks.side_by_side.results import BASELINE, COMPILED, ODRADEK, Row, Run
 
 _FIGURES = {
     "start to first Metadata": "start to the first answer",

@@ -8,12 +8,12 @@ import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from importlib.util import find_spec
 from math import comb
 from pathlib import Path
 
 from benchmarks.side_by_side.results import (
     BASELINE,
+    COMPILED,
     FIGURES,
     MORE_IS_BETTER,
     ODRADEK,
@@ -23,11 +23,10 @@ from benchmarks.side_by_side.results import (
     reaches,
     series,
 )
+from broker.build import is_compiled
 from tests.peers.java import KAFKA_VERSION
 
 RESULTS = "RESULTS.md"
-COMPILED = ", compiled"
-"""What the groups' names end with when the broker that was measured was compiled, as wheels are and no checkout is."""
 NUMBERS = "results.json"
 
 _ROOT = Path(__file__).parents[2]
@@ -63,8 +62,7 @@ def begin(baseline: str, rounds: int, seconds: float) -> Run:
 
 def build() -> str:
     """COMPILED, if the hottest modules of this tree are compiled; else nothing."""
-    found = find_spec("broker.storage.log")
-    return COMPILED if found is not None and str(found.origin).endswith(".so") else ""
+    return COMPILED if is_compiled() else ""
 
 
 def _machine() -> dict[str, str]:

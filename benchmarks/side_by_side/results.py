@@ -15,6 +15,8 @@ from statistics import median
 BASELINE = "baseline"
 """Apache Kafka, or an earlier commit of ours."""
 ODRADEK = "odradek"
+COMPILED = ", compiled"
+"""What the groups' names end with when the broker that was measured was compiled, as wheels are and no checkout is."""
 
 Sample = dict[str, float]
 
