@@ -104,7 +104,9 @@ def _runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m broker", description="A message broker that speaks Kafka's protocol."
+        prog="python -m broker",
+        description="A message broker that speaks Kafka's protocol.",
+        epilog="python -m broker inspect DIR and verify DIR look at a log directory without a broker.",
     )
     parser.add_argument("--config", metavar="FILE", help="a .properties file with Kafka's names")
     parser.add_argument(
@@ -113,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         type=_assignment,
-        help="a property that goes before the file's; as often as wanted",
+        help="a property, in place of the file's; may be repeated",
     )
     parser.add_argument(
         "--read-only", action="store_true", help="serve a log directory as it is, and change nothing in it"

@@ -8,7 +8,7 @@ inside `run`, so that `--help` and mistakes answer at once.
 |---|---|
 | 0 | done |
 | 1 | it failed; the reason is on standard error |
-| 2 | the command line cannot be (argparse, UsageError) |
+| 2 | the command line is wrong (argparse, UsageError) |
 | 130 | Ctrl-C |
 | 141 | the reader of our output is gone (a closed pipe) |
 | 143 | SIGTERM, which ends a command as Ctrl-C does |
@@ -46,7 +46,7 @@ _OF_ALL_COMMANDS = ("--bootstrap-server", "--command-config", "--command-propert
 """Flags that may stand before the command; each has a value."""
 
 _STATUSES = (
-    "exit status: 0 done, 1 failed, 2 a command line that cannot be, 130 Ctrl-C, 141 the reader of our output left, "
+    "exit status: 0 done, 1 failed, 2 the command line is wrong, 130 Ctrl-C, 141 the reader of our output left, "
     "143 SIGTERM"
 )
 

@@ -9,7 +9,7 @@ they run, so that `--help` and mistakes answer at once.
 |---|---|
 | 0 | done |
 | 1 | it failed, and the reason is on standard error; of `verify`: something is wrong with the log |
-| 2 | the command line cannot be |
+| 2 | the command line is wrong |
 | 130 | Ctrl-C |
 | 141 | the reader of our output is gone (a closed pipe) |
 | 143 | SIGTERM, which ends a job as Ctrl-C does |
@@ -38,7 +38,7 @@ COMMANDS = {
 
 TERMINATED = 143
 
-_STATUSES = "exit status: 0 done, 1 failed or (verify) something is wrong, 2 a command line that cannot be, 130 Ctrl-C"
+_STATUSES = "exit status: 0 done, 1 failed or (verify) something is wrong, 2 the command line is wrong, 130 Ctrl-C"
 
 
 class JobError(Exception):
