@@ -51,6 +51,7 @@ class Accumulator:
         self.on_expired: Callable[[ProducerBatch], None] = lambda _: None
         self.incomplete: dict[ProducerBatch, None] = {}
         self.charged = 0
+        self._charged_then = 0  # when a sender last gave way
         self._config = config
         self._batch_limit = config.batch_size - MAX_RECORD_OVERHEAD
         self._buffer_memory = config.buffer_memory
@@ -83,6 +84,11 @@ class Accumulator:
             self.waiting.remove(turn)
             self._next_turn()
 
+    def has_grown(self) -> bool:
+        """Whether records of a batch's size were added since the sender last gave way, to whatever partitions."""
+        self._charged_then = min(self._charged_then, self.charged)
+        return self.charged >= self._charged_then + self._config.batch_size
+
     async def keep_pace(self, queue: PartitionQueue) -> None:
         """Let the loop send and receive, and wait a moment for the leader of a queue that is far behind.
 
@@ -94,6 +100,7 @@ class Accumulator:
         if len(queue.closed) > self._config.max_in_flight:
             oldest = queue.in_flight[0] if queue.in_flight else queue.closed[0]
             await asyncio.wait((oldest.finished,), timeout=_PAUSE_SECONDS)
+        self._charged_then = self.charged
 
     def append(
         self,

@@ -184,8 +184,8 @@ class Producer:
             raise _wrong_type(error) from None
         except LocalProtocolError as error:
             raise ConfigurationError("send a record", str(error), topic=topic, partition=partition) from None
-        if queue.open is not newest:
-            await accumulator.keep_pace(queue)  # once a batch
+        if queue.open is not newest and (newest is not None or accumulator.has_grown()):
+            await accumulator.keep_pace(queue)  # once a batch; records that are sent in a row share one
         return future
 
     async def flush(self) -> None:

@@ -122,6 +122,28 @@ async def test_one_request_takes_the_batches_of_all_partitions_of_a_broker() -> 
 
 
 @simulated
+async def test_records_sent_in_a_row_share_a_request_without_linger() -> None:
+    network = ScriptedNetwork()
+    network.create("t", 3)
+    async with Producer(network.bootstrap, network=network, linger_ms=0) as producer:
+        await asyncio.gather(*[await producer.send("t", b"x", partition=number % 3) for number in range(30)])
+    [request] = network.brokers[1].received(ProduceRequest)
+    assert [len(data.partition_data) for data in request.topic_data] == [3]
+
+
+@simulated
+async def test_a_sender_gives_way_after_a_batch_of_whatever_partitions() -> None:
+    """Otherwise one with many partitions would fill `buffer_memory` before anything is sent."""
+    network = ScriptedNetwork()
+    network.create("t", 50)
+    async with Producer(network.bootstrap, network=network, linger_ms=0, batch_size=10_000) as producer:
+        sent = [await producer.send("t", bytes(1000), partition=partition) for partition in range(50)]
+        await asyncio.gather(*sent)
+    requests = network.brokers[1].received(ProduceRequest)
+    assert max(len(request.topic_data[0].partition_data) for request in requests) < 12
+
+
+@simulated
 async def test_no_more_than_max_in_flight_requests_wait_at_a_broker() -> None:
     network = ScriptedNetwork()
     network.create("t")
