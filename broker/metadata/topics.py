@@ -53,7 +53,8 @@ async def create_topic(
     while True:
         image = metadata.image
         if name in image.topics:
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")
+            # Kafka's words: programs that create a topic unless it is there look for them in a client's exception.
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
         check_new_name(name, image.topics)
         validate(configs or {}, log_config(metadata.config, image.dynamic_configs(metadata.config.node_id)))
         replicas = _replicas(metadata, partitions, replication_factor, assignments or {})

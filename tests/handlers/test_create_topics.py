@@ -114,6 +114,14 @@ async def test_a_name_can_be_given_once(wire: Wire) -> None:
     assert await refusal(wire, CreatableTopic("a_b", 1, 1)) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
+async def test_a_taken_name_is_told_in_the_words_that_programs_look_for(wire: Wire) -> None:
+    await create(wire, "t")
+
+    [row] = (await wire.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)], 5000), 5)).topics
+
+    assert row.error_message == "Topic 't' already exists."
+
+
 async def test_each_topic_succeeds_or_fails_for_itself(wire: Wire) -> None:
     twice = CreatableTopic("twice", 1, 1)
 
