@@ -38,12 +38,33 @@ class Turns:
                 async with asyncio.timeout_at(deadline):
                     await self._look()
                     arrived.clear()
-                    if records := self._buffered(limit):
+                    if records := self.buffered(limit):
                         return records
                     self._raise_error()
                     await arrived.wait()
             except TimeoutError:
                 return []
+
+    def buffered(self, limit: int) -> list[ConsumerRecord]:
+        """What is there, up to `limit` records, without a look. Raises ClientError for what cannot be read."""
+        subscription = self._subscription
+        records: list[ConsumerRecord] = []
+        while len(records) < limit:
+            state = subscription.current
+            if state is None or not state.buffered:
+                state = subscription.current = subscription.with_records()
+            if state is None:
+                break
+            try:
+                taken = state.take(limit - len(records))
+            except ClientError:
+                if records:
+                    break  # it is fetched again, and raises then
+                raise
+            records += taken
+            if not state.buffered or len(taken) < limit - len(records):
+                self._fetcher.drained(state)
+        return records
 
     async def next_record(self) -> ConsumerRecord:
         """The first record of another fetch, when it comes. Raises what `Consumer.poll` does."""
@@ -65,27 +86,6 @@ class Turns:
         """Look again before the next record is handed out."""
         self._subscription.current = None
         self._fetcher.arrived.set()
-
-    def _buffered(self, limit: int) -> list[ConsumerRecord]:
-        """What is there, up to `limit` records."""
-        subscription = self._subscription
-        records: list[ConsumerRecord] = []
-        while len(records) < limit:
-            state = subscription.current
-            if state is None or not state.buffered:
-                state = subscription.current = subscription.with_records()
-            if state is None:
-                break
-            try:
-                taken = state.take(limit - len(records))
-            except ClientError:
-                if records:
-                    break  # it is fetched again, and raises then
-                raise
-            records += taken
-            if not state.buffered or len(taken) < limit - len(records):
-                self._fetcher.drained(state)
-        return records
 
     def _raise_error(self) -> None:
         for state in self._subscription.states.values():
