@@ -169,7 +169,7 @@ def _deltas_are_safe(header: BatchHeader) -> bool:
 def _of_run(run: Run, header: BatchHeader) -> RecordColumns:
     count, first_offset = run.records_count, header.base_offset + run.first_offset
     timestamps = [header.max_timestamp] * count if header.attributes & TIMESTAMP_TYPE_BIT else run.timestamps
-    return RecordColumns(range(first_offset, first_offset + count), timestamps, run.keys, run.values, [()] * count)
+    return RecordColumns(range(first_offset, first_offset + count), timestamps, run.keys, run.values, run.headers)
 
 
 def _of_lists(lists: _Lists, header: BatchHeader) -> RecordColumns:

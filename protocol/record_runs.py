@@ -26,6 +26,7 @@ from operator import add
 from struct import Struct
 from typing import Final, NamedTuple
 
+from protocol.record_headers import Header
 from protocol.varint import SHORT_VARINTS, ZIGZAG
 
 SHORTEST_RUN: Final = 8
@@ -47,6 +48,7 @@ class Run(NamedTuple):
     first_offset: int
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
+    headers: Sequence[tuple[Header, ...]]
 
 
 class Shape(NamedTuple):
@@ -105,7 +107,8 @@ def _run(data: bytes, at: int, most: int, base_timestamp: int, shape: Shape) -> 
     if timestamps is None:
         return None
     keys = _parts(data, at, count, size, shape.key, shape.key_length)
-    return Run(count, end, timestamps, delta, keys, _parts(data, at, count, size, shape.value, shape.value_length))
+    values = _parts(data, at, count, size, shape.value, shape.value_length)
+    return Run(count, end, timestamps, delta, keys, values, [()] * count)
 
 
 def _first_shape(data: bytes, at: int) -> Shape | None:

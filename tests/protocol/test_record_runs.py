@@ -13,7 +13,7 @@ from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD
 from protocol.errors import RemoteProtocolError
 from protocol.record_runs import SHORTEST_RUN, find_run
 from protocol.record_stretches import find_stretch
-from protocol.records import BatchBuilder, Record, TimestampType, iter_records, read_batch_header
+from protocol.records import BatchBuilder, Header, Record, TimestampType, iter_records, read_batch_header
 
 BASE = 1_700_000_000_000
 LENGTHS = st.sampled_from([None, 0, 1, 63, 64, 100])
@@ -30,7 +30,7 @@ def batches(draw: st.DrawFn) -> bytearray:
         key_length, value_length = draw(LENGTHS), draw(LENGTHS)
         spread = draw(st.sampled_from([0, 0, 3, 70]))
         pace = draw(st.sampled_from([1, 10]))
-        headers = draw(st.sampled_from([(), (), [("a", b"1")]]))
+        headers = draw(st.sampled_from([(), (), [("a", b"1")], [("a", None), ("b", b"")], [("c", b"x" * 70)] * 9]))
         for number in range(draw(st.sampled_from([1, SHORTEST_RUN, 70, 200]))):
             letter = bytes([number % 256])
             key = None if key_length is None else letter * key_length
@@ -111,6 +111,7 @@ def test_a_run_ends_where_offsets_take_another_byte() -> None:
         timestamps=first.timestamps[:30],
         keys=[None] * 30,
         values=first.values[:30],
+        headers=[()] * 30,
     )
 
 
@@ -160,5 +161,35 @@ def test_a_stretch_ends_before_a_record_that_is_not_plain(number: int) -> None:
 
 
 def test_few_records_are_no_stretch() -> None:
-    assert find_stretch(various(31), 0, 512, BASE) is None
+    assert find_stretch(various(SHORTEST_RUN - 1), 0, 512, BASE) is None
     assert find_stretch(various(40), 0, 31, BASE) is None
+
+
+HEADERS: list[Header] = [("trace", b"0123456789abcdef"), ("none", None), ("empty", b""), ("ключ", b"1")]
+
+
+@pytest.mark.parametrize("key", [None, b"key"])
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_stretch_takes_headers_alike(count: int, key: bytes | None) -> None:
+    builder, expected = BatchBuilder(), []
+    for number in range(100):
+        headers = [("trace", b"%016d" % number), *HEADERS[1:count]]
+        expected.append(tuple(headers))
+        builder.append(BASE, key, b"x" * (number * 7 % 90), headers)
+    data = bytes(builder.build()[BATCH_HEADER_SIZE:])
+    stretch = find_stretch(data, 0, 512, BASE)
+    assert stretch is not None
+    assert (stretch.end, stretch.headers) == (len(data), expected)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [HEADERS[:3], HEADERS[1:], [("Trace", b"0123456789abcdef"), *HEADERS[1:]], [*HEADERS[:3], ("ключ", None)], []],
+)
+def test_a_stretch_ends_before_other_headers(other: list[Header]) -> None:
+    builder = BatchBuilder()
+    for number in range(60):
+        builder.append(BASE, None, b"x" * (number % 9), other if number == 40 else HEADERS)
+    stretch = find_stretch(bytes(builder.build()[BATCH_HEADER_SIZE:]), 0, 512, BASE)
+    assert stretch is not None
+    assert stretch.records_count == 40

@@ -51,15 +51,19 @@ def test_append_time_is_understood_by(parser: Any) -> None:
 
 @pytest.mark.parametrize("key_length", [None, 8, 63])
 @pytest.mark.parametrize("codec", Codec)
-def test_records_of_various_lengths_of_aiokafka(codec: Codec, key_length: int | None) -> None:
+@pytest.mark.parametrize(
+    "headers", [[], [("trace", b"%016d"), ("none", None), ("ключ", b"")]], ids=["plain", "headers"]
+)
+def test_records_of_various_lengths_of_aiokafka(codec: Codec, key_length: int | None, headers: list[Header]) -> None:
     """More of them than a column of one-byte offsets has, and times that come to take two bytes."""
     builder = AiokafkaBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
     expected = []
     for offset in range(700):
         key = None if key_length is None else bytes([offset % 256]) * key_length
         value = b"%d" % offset * (offset * 7 % 300 if offset % 90 else 3)
-        builder.append(offset, 1_700_000_000_000 + offset // 3, key, value, [])
-        expected.append(Record(offset, 1_700_000_000_000 + offset // 3, key, value, []))
+        own = [(name, header and header.replace(b"%016d", b"%016d" % offset)) for name, header in headers]
+        builder.append(offset, 1_700_000_000_000 + offset // 3, key, value, own)
+        expected.append(Record(offset, 1_700_000_000_000 + offset // 3, key, value, own))
     data = bytes(builder.build())
     assert list(iter_records(data, 0, read_batch_header(data))) == expected
 
