@@ -82,7 +82,7 @@ _KNOWN: Final = {
     *_READ, *_READ_ONLY, *_WRITTEN, *_WRITE_ONLY, *_TUNING, *_CLIENT, *_FIXED, *_EVERY_CLIENT,
 }  # fmt: skip
 
-DEFAULT_FETCH_BYTES: Final = 2 << 20
+DEFAULT_FETCH_BYTES: Final = 4_000_000  # one group of `records`, and the largest answer whose buffer is used again
 DEFAULT_BATCH_BYTES: Final = 896 << 10  # nearly what a topic takes by default: fewer batches cost less
 
 

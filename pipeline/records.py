@@ -38,7 +38,7 @@ from protocol.message_set import MAGIC_POSITION
 from protocol.primitives import Buffer
 from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, crc_is_valid, read_batch_header
 
-GROUP_BYTES: Final = 2 << 20
+GROUP_BYTES: Final = 4_000_000  # the fixed part of decoding a group is 0.4 ms: of 2 MB it would be half of all
 MAX_OFFSET: Final = (1 << 63) - 1
 _HEAD: Final = Struct(">qi")  # base offset, length: of every format
 _MIN_LENGTH: Final = (14, 22, BATCH_HEADER_SIZE - LOG_OVERHEAD)  # by magic

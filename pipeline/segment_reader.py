@@ -18,7 +18,7 @@ from pipeline.records import whole_batches
 from pipeline.segment_ranges import SegmentRange
 from pipeline.segments import FileIdentity, file_identity, offset_index
 
-CHUNK_BYTES: Final = 2 << 20
+CHUNK_BYTES: Final = 4_000_000  # one group of `records`
 
 
 class Chunk(NamedTuple):
