@@ -10,8 +10,8 @@
 
 A checkpoint is some seconds old, so of a running broker the last seconds are not seen; all that is seen is complete.
 Unlike `open_log_dir` this mends nothing and reads no records, so damage is found by who reads. A compaction that is
-just being swapped in, or was when its broker died, is seen as finished or not begun (`broker.storage.swaps`). For the
-driver: tasks get byte ranges (`segment_ranges`).
+just being swapped in, or was when its broker died, is seen as finished or not begun (`broker.storage.leftovers`). For
+the driver: tasks get byte ranges (`segment_ranges`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@
 | `producer_snapshot`, `producer_snapshots`, `producer_replay` | the same on disk, and learnt again from the log |
 | `leader_epochs`, `checkpoints`, `clean_shutdown`, `meta_properties`, `partition_metadata`, `text_file` | small files |
 | `batch_scan`, `log_slice`, `known_positions`, `timestamp_lookup` | finding and reading batches |
-| `durability`, `recovery`, `swaps` | syncing; what is done after an unclean stop |
+| `durability`, `recovery`, `leftovers` | syncing; what is done after an unclean stop |
 | `retention`, `compaction`, `deletions` | what goes, and when its files go |
 | `files`, `descriptors`, `disk_failure` | the seam to the disk; open files; a disk that fails |
 | `names`, `log_config`, `resources` | file names; a topic's properties; what logs share |

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import LeaderEpochs
+from broker.storage.leftovers import has_leftovers, settle_leftovers
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.names import (
@@ -35,7 +36,6 @@ from broker.storage.resources import LogResources
 from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog, create_segment
 from broker.storage.segments import Segments
-from broker.storage.swaps import has_leftovers, settle_leftovers
 from broker.storage.text_file import MalformedFileError
 
 _LOG = logging.getLogger(__name__)

@@ -248,7 +248,7 @@ class SegmentedLog:
     def swap_in(self, cleaned: Segment, replaced: list[Segment]) -> bool:
         """Put `cleaned`, whose files are `.cleaned`, in the place of `replaced`; False if they are not all here.
 
-        At every moment one of the two can be found and read whole, by those who read and by a recovery (`swaps`).
+        At every moment one of the two can be found and read whole, by those who read and by a recovery (`leftovers`).
         """
         with self._changing():
             if not all(segment in self.segments for segment in replaced):

@@ -15,8 +15,8 @@ from client.admin.calls import Calls, Outcomes
 from client.admin.results import GroupDescription, GroupListing, MemberDescription, Results
 from client.connection import Connection
 from client.errors import BrokerError, ClientError, UnsupportedVersionError, broker_error
+from client.group.consumer_protocol import assigned, decode_consumer_protocol
 from client.group.coordinator import find_coordinators
-from client.group.embedded import assigned, decode_embedded
 from client.record import TopicPartition
 from protocol.errors import ErrorCode, RemoteProtocolError
 from protocol.messages import consumer_group_describe as newer
@@ -177,8 +177,8 @@ def _classic_member(told: classic.DescribedGroupMember, protocol_type: str) -> M
     assignment: tuple[TopicPartition, ...] = ()
     if protocol_type == "consumer":
         try:
-            topics = tuple(decode_embedded(ConsumerProtocolSubscription, told.member_metadata).topics)
-            assignment = tuple(assigned(decode_embedded(ConsumerProtocolAssignment, told.member_assignment)))
+            topics = tuple(decode_consumer_protocol(ConsumerProtocolSubscription, told.member_metadata).topics)
+            assignment = tuple(assigned(decode_consumer_protocol(ConsumerProtocolAssignment, told.member_assignment)))
         except RemoteProtocolError:
             pass  # members may tell each other what they like; it is theirs to read
     return MemberDescription(

@@ -6,7 +6,7 @@
 | `classic_group`, `classic_member` | by the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup |
 | `consumer_group`, `consumer_member` | by the newer one: ConsumerGroupHeartbeat (KIP-848) |
 | `assignors`, `sticky`, `subscriber` | who gets which partitions; pure functions that the leader of a group computes |
-| `embedded`, `sticky_data` | what members tell each other through the broker, as bytes |
+| `consumer_protocol`, `sticky_data` | what members tell each other through the broker, as bytes |
 | `coordinator` | the broker that coordinates a group |
 | `offsets` | committing offsets and reading them back |
 | `listener` | what the user is told of rebalances |

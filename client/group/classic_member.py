@@ -35,8 +35,8 @@ from client.config import ConsumerConfig
 from client.connections import Purpose
 from client.errors import BrokerError, ClientError, ClosedError, broker_error
 from client.group.assignors import ASSIGNORS, Assignor
+from client.group.consumer_protocol import assigned, by_topic, decode_consumer_protocol, encode_consumer_protocol, owned
 from client.group.coordinator import ELSEWHERE, Coordinator
-from client.group.embedded import assigned, by_topic, decode_embedded, encode_embedded, owned
 from client.group.offsets import NO_GENERATION
 from client.group.sticky_data import decode_sticky_data, encode_sticky_data
 from client.group.subscriber import Subscriber
@@ -188,7 +188,7 @@ class ClassicMember:
         subscription = ConsumerProtocolSubscription(
             sorted(topics), user_data, by_topic(sorted(owned_now)), self._last_generation
         )
-        return encode_embedded(subscription, _SUBSCRIPTION_VERSION)
+        return encode_consumer_protocol(subscription, _SUBSCRIPTION_VERSION)
 
     async def _sync_group(self, joined: JoinGroupResponse) -> Joined:
         assignor = ASSIGNORS[joined.protocol_name or ""]
@@ -205,7 +205,7 @@ class ClassicMember:
         answer, broker = await self._coordinator.send(request, SyncGroupResponse, purpose=_GROUP)
         if answer.error_code:
             raise self._error(answer.error_code, "get an assignment in", broker)
-        return Joined(assignor, assigned(decode_embedded(ConsumerProtocolAssignment, answer.assignment)))
+        return Joined(assignor, assigned(decode_consumer_protocol(ConsumerProtocolAssignment, answer.assignment)))
 
     async def _assign(
         self, assignor: Assignor, members: Sequence[JoinGroupResponseMember]
@@ -218,7 +218,8 @@ class ClassicMember:
         counts = await self._count_partitions({topic for one in subscribers for topic in one.topics})
         return [
             SyncGroupRequestAssignment(
-                member_id, encode_embedded(ConsumerProtocolAssignment(by_topic(partitions)), _ASSIGNMENT_VERSION)
+                member_id,
+                encode_consumer_protocol(ConsumerProtocolAssignment(by_topic(partitions)), _ASSIGNMENT_VERSION),
             )
             for member_id, partitions in assignor.assign(subscribers, counts).items()
         ]
@@ -228,7 +229,7 @@ class ClassicMember:
 
 
 def _subscriber(assignor: Assignor, member: JoinGroupResponseMember) -> Subscriber:
-    subscription = decode_embedded(ConsumerProtocolSubscription, member.metadata)
+    subscription = decode_consumer_protocol(ConsumerProtocolSubscription, member.metadata)
     owns, generation = owned(subscription), subscription.generation_id
     if assignor.name == "sticky" and subscription.user_data:
         owns, generation = decode_sticky_data(subscription.user_data)

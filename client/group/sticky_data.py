@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from client.group.embedded import by_topic
+from client.group.consumer_protocol import by_topic
 from client.record import TopicPartition
 
 _INT = struct.Struct(">i")

@@ -25,12 +25,12 @@ M = TypeVar("M", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 _VERSION = struct.Struct(">h")
 
 
-def encode_embedded(message: Message, version: int) -> bytes:
+def encode_consumer_protocol(message: Message, version: int) -> bytes:
     """The bytes of a subscription or assignment."""
     return _VERSION.pack(version) + bytes(encode(message, version))
 
 
-def decode_embedded(kind: type[M], data: Buffer) -> M:
+def decode_consumer_protocol(kind: type[M], data: Buffer) -> M:
     """The message in `data`; an empty one for no bytes at all. Raises RemoteProtocolError."""
     if not data:
         return kind()
