@@ -81,6 +81,12 @@ class CommittedOffsets:
         """What the group has committed, by topic and partition."""
         return self._groups.get(group_id, {})
 
+    def commits_of(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
+        """What the group has committed: topic, partition and offset of each."""
+        for topic, partitions in self.of_group(group_id).items():
+            for partition, commit in partitions.items():
+                yield topic, partition, commit
+
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._groups.get(group_id, {}).get(topic, {}).get(partition)
 

@@ -19,7 +19,6 @@ from broker.replication.isr import effective_min_insync
 from broker.replication.partition import Partition
 from broker.storage.compaction.cleaner import Cleaner
 from broker.storage.log_dirs import LogDirs
-from protocol.errors import KafkaError
 
 STARTING = 1
 RECOVERY = 2
@@ -120,8 +119,7 @@ class BrokerGauges:
             for group_id, group in tuple(shard.state.groups.items()):
                 committed = [
                     self._committed(group_id, topic, index, commit.offset)
-                    for topic, partitions in shard.state.offsets.of_group(group_id).items()
-                    for index, commit in partitions.items()
+                    for topic, index, commit in shard.state.offsets.commits_of(group_id)
                 ]
                 yield GroupGauges(group_id, group.group_type, group.state, group.members_count, committed)
 
@@ -133,12 +131,8 @@ class BrokerGauges:
 
     def _lag(self, topic: str, index: int, offset: int) -> int | None:
         assert self._services is not None
-        try:
-            partition = self._services.partitions.get(topic, index)
-            partition.check_leader()
-        except KafkaError:
-            return None  # deleted, or led by another broker
-        return max(partition.high_watermark - offset, 0)
+        partition = self._services.partitions.led(topic, index)
+        return None if partition is None else max(partition.high_watermark - offset, 0)
 
 
 def _read_cleaner(cleaner: Cleaner, log_dirs: LogDirs) -> CleanerGauges:

@@ -67,15 +67,10 @@ class GroupLag:
     def _behind(self) -> Iterator[tuple[_Key, Log, int]]:
         for shard in self._groups.shards():
             for group_id in tuple(shard.state.groups):
-                for topic, commits in shard.state.offsets.of_group(group_id).items():
-                    for index, commit in commits.items():
-                        try:
-                            partition = self._partitions.get(topic, index)
-                            partition.check_leader()
-                        except KafkaError:
-                            continue  # deleted, or led by another broker
-                        if commit.offset < partition.high_watermark:
-                            yield (group_id, topic, index), partition.log, commit.offset
+                for topic, index, commit in shard.state.offsets.commits_of(group_id):
+                    partition = self._partitions.led(topic, index)
+                    if partition is not None and commit.offset < partition.high_watermark:
+                        yield (group_id, topic, index), partition.log, commit.offset
 
 
 def _look_up(wanted: dict[_Key, tuple[Log, int]]) -> dict[_Key, _Unread]:

@@ -118,6 +118,11 @@ class Partitions:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {topic_id.hex()}") from None
             raise self._why_not_here(topic, f"{topic.name}-{index}", index) from None
 
+    def led(self, topic: str, index: int) -> Partition | None:
+        """The partition of a topic by name if this broker leads it, and its disk works; else None."""
+        partition = self._by_name.get(topic, {}).get(index)
+        return partition if partition is not None and partition.is_leader and not partition.offline else None
+
     def apply(self, image: MetadataImage) -> None:
         """Bring the partitions in line with a newer image: now, or as soon as may be; see `settled`."""
         before, self._image = self._image, image
