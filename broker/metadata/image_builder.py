@@ -27,6 +27,9 @@ from protocol.primitives import uuid_from_text
 
 Name = TypeVar("Name")
 
+Uncovered = dict[bytes, dict[int, PartitionImage]]
+"""Partitions by topic id and number that no name's record covers yet: their creation is under way, or was cut off."""
+
 _UNASSIGNED = PartitionImage(leader=-1, leader_epoch=-1, replicas=[], isr={}, partition_epoch=-1)
 
 
@@ -49,6 +52,8 @@ def next_image(keys: Keys, image: MetadataImage, batch: Batch) -> MetadataImage:
 
 
 class _Builder:
+    """Gathers the changes of one revision (`apply`), and makes the next image of them and the last one (`build`)."""
+
     def __init__(self, keys: Keys, image: MetadataImage) -> None:
         self._keys = keys
         self._start = len(keys.prefix)
@@ -135,27 +140,9 @@ class _Builder:
     def build(self, revision: int) -> MetadataImage:
         image = self._image
         topics, by_id, uncovered = dict(image.topics), dict(image.topics_by_id), dict(image.uncovered)
-        for text, parts in self._parts.items():
-            uuid = uuid_from_text(text.decode())
-            topic = by_id.get(uuid)
-            covered = len(topic.partitions) if topic is not None else 0
-            _update_uncovered(uncovered, uuid, {index: part for index, part in parts.items() if index >= covered})
-            if topic is not None:
-                topic = msgspec.structs.replace(topic, partitions=_updated(topic.partitions, parts))
-                topics[topic.name] = by_id[uuid] = topic
-        for name, kv in self._names.items():
-            old = topics.pop(name, None)
-            if old is not None:
-                del by_id[old.topic_id]
-            if kv is not None:
-                topic = self._named(name, kv, old, uncovered)
-                topics[name] = by_id[topic.topic_id] = topic
-        for name in self._configured:
-            topic = topics.get(name)
-            if topic is not None and name not in self._names:
-                configs, configs_revision = self._topic_configs.get(name, ({}, 0))
-                topic = msgspec.structs.replace(topic, configs=configs, configs_revision=configs_revision)
-                topics[name] = by_id[topic.topic_id] = topic
+        self._update_partitions(topics, by_id, uncovered)
+        self._update_names(topics, by_id, uncovered)
+        self._update_configs(topics, by_id)
         return MetadataImage(
             revision=revision,
             cluster_id=self._cluster_id,
@@ -171,9 +158,47 @@ class _Builder:
             uncovered=uncovered,
         )
 
-    def _named(
-        self, name: str, kv: KV, old: TopicImage | None, uncovered: dict[bytes, dict[int, PartitionImage]]
-    ) -> TopicImage:
+    def _update_partitions(
+        self,
+        topics: dict[str, TopicImage],
+        by_id: dict[bytes, TopicImage],
+        uncovered: Uncovered,
+    ) -> None:
+        """Partitions that have changed; those that no name's record covers yet are uncovered."""
+        for text, parts in self._parts.items():
+            uuid = uuid_from_text(text.decode())
+            topic = by_id.get(uuid)
+            covered = len(topic.partitions) if topic is not None else 0
+            _update_uncovered(uncovered, uuid, {index: part for index, part in parts.items() if index >= covered})
+            if topic is not None:
+                topic = msgspec.structs.replace(topic, partitions=_updated(topic.partitions, parts))
+                topics[topic.name] = by_id[uuid] = topic
+
+    def _update_names(
+        self,
+        topics: dict[str, TopicImage],
+        by_id: dict[bytes, TopicImage],
+        uncovered: Uncovered,
+    ) -> None:
+        """Topics that appear, grow or are deleted: the record of a name says so."""
+        for name, kv in self._names.items():
+            old = topics.pop(name, None)
+            if old is not None:
+                del by_id[old.topic_id]
+            if kv is not None:
+                topic = self._named(name, kv, old, uncovered)
+                topics[name] = by_id[topic.topic_id] = topic
+
+    def _update_configs(self, topics: dict[str, TopicImage], by_id: dict[bytes, TopicImage]) -> None:
+        """Properties of topics whose names' records have not changed; `_named` has seen to the others."""
+        for name in self._configured:
+            topic = topics.get(name)
+            if topic is not None and name not in self._names:
+                configs, configs_revision = self._topic_configs.get(name, ({}, 0))
+                topic = msgspec.structs.replace(topic, configs=configs, configs_revision=configs_revision)
+                topics[name] = by_id[topic.topic_id] = topic
+
+    def _named(self, name: str, kv: KV, old: TopicImage | None, uncovered: Uncovered) -> TopicImage:
         """The topic that a name's record announces; it takes the partitions that it covers."""
         record = decode_topic(kv.value)
         topic_id = uuid_from_text(record.id)
@@ -237,9 +262,7 @@ def _updated(partitions: list[PartitionImage], parts: dict[int, PartitionImage |
     return updated
 
 
-def _update_uncovered(
-    uncovered: dict[bytes, dict[int, PartitionImage]], topic_id: bytes, parts: dict[int, PartitionImage | None]
-) -> None:
+def _update_uncovered(uncovered: Uncovered, topic_id: bytes, parts: dict[int, PartitionImage | None]) -> None:
     updated = {**uncovered.get(topic_id, {})}
     for index, part in parts.items():
         if part is None:
