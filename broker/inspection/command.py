@@ -30,7 +30,7 @@ from broker.inspection.listing import items, print_items
 from broker.inspection.problem import Problem
 from broker.inspection.summary import print_summary, summarize
 from broker.inspection.text import ProgressBar, error_text, size_text
-from broker.inspection.verification import Verification
+from broker.inspection.verification import Outcome, Verification
 from broker.storage import open_log_dir
 from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.names import parse_partition_directory
@@ -120,16 +120,19 @@ def verify(arguments: list[str], clock: Clock | None = None) -> int:
         bar.clear()
         return _fail(error)
     bar.clear()
-    seconds = clock.monotonic() - started
     if options.json:
         print(msgspec.json.encode({**msgspec.to_builtins(outcome), "found": problems}).decode())
     else:
-        print(
-            f"{outcome.partitions} partitions, {outcome.segments} segments, {outcome.batches} batches,"
-            f" {size_text(outcome.bytes)} in {seconds:.1f} s ({size_text(outcome.bytes / max(seconds, 1e-9))}/s):"
-            f" {outcome.problems or 'no'} {'problem' if outcome.problems == 1 else 'problems'}"
-        )
+        print(_outcome_text(outcome, clock.monotonic() - started))
     return 1 if outcome.problems else 0
+
+
+def _outcome_text(outcome: Outcome, seconds: float) -> str:
+    return (
+        f"{outcome.partitions} partitions, {outcome.segments} segments, {outcome.batches} batches,"
+        f" {size_text(outcome.bytes)} in {seconds:.1f} s ({size_text(outcome.bytes / max(seconds, 1e-9))}/s):"
+        f" {outcome.problems or 'no'} {'problem' if outcome.problems == 1 else 'problems'}"
+    )
 
 
 def _fail(error: Exception) -> int:

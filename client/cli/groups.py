@@ -17,7 +17,7 @@ from client.cli.times import duration_ms, now_ms, timestamp
 
 if TYPE_CHECKING:
     from client.admin.admin import Admin
-    from client.cli.offset_reset import Scenario
+    from client.cli.offset_reset import Move, Scenario
     from client.record import TopicPartition
 
 _ACTIONS = {
@@ -152,22 +152,7 @@ async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
     else:
         partitions = list(committed) if arguments.all_topics else await _partitions(admin, arguments.topic)
     moves = await plan(admin, partitions, committed, wanted)
-    if arguments.export:
-        for move in moves:
-            print(f"{move.partition.topic},{move.partition.partition},{move.new}")
-    else:
-        rows = [
-            {
-                "group": group,
-                "topic": move.partition.topic,
-                "partition": move.partition.partition,
-                "current_offset": move.committed,
-                "new_offset": move.new,
-            }
-            for move in moves
-        ]
-        columns = ("group", "topic", "partition", "current_offset", "new_offset")
-        print_rows(columns, rows, as_json=arguments.json)
+    _print_moves(moves, arguments)
     if not moves:
         print(f"nothing to reset: group {group} has committed no offsets", file=sys.stderr)
     elif arguments.execute:
@@ -175,6 +160,26 @@ async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
     else:
         print("dry run: nothing was changed; --execute does it", file=sys.stderr)
     return 0
+
+
+def _print_moves(moves: Sequence[Move], arguments: argparse.Namespace) -> None:
+    """A table, or with `--export` the lines that `--from-file` reads."""
+    if arguments.export:
+        for move in moves:
+            print(f"{move.partition.topic},{move.partition.partition},{move.new}")
+        return
+    rows = [
+        {
+            "group": arguments.group,
+            "topic": move.partition.topic,
+            "partition": move.partition.partition,
+            "current_offset": move.committed,
+            "new_offset": move.new,
+        }
+        for move in moves
+    ]
+    columns = ("group", "topic", "partition", "current_offset", "new_offset")
+    print_rows(columns, rows, as_json=arguments.json)
 
 
 async def _state(admin: Admin, group: str) -> str:
