@@ -6,13 +6,14 @@ park(operation, keys, timeout) ─► watched under every key ─┬─ touch(ke
                                                            └─ future cancelled ─────► dropped: nobody asks any more
 ```
 
-A key is whatever its users agree on (a partition object). `touch` costs one dictionary look-up when nobody waits, so
+A key is whatever its users agree on, here a `Partition`. `touch` costs one dictionary look-up when nobody waits, so
 that an append may call it every time. An operation that has become ready is answered on the next turn of the loop,
 once, however often it was touched in between: several appends of one turn wake a parked fetch together, and the
 append's own answer goes out first.
 
-Nothing here knows requests: an operation decides when it is ready and what the answer is. One operation a connection
-is the bound. Kafka's `DelayedOperationPurgatory` is the model; its timing wheel is the event loop's timer heap here.
+Nothing here knows requests: an operation decides when it is ready and what the answer is. A connection parks one
+operation at most, which bounds their number. Kafka's `DelayedOperationPurgatory` is the model; its timing wheel is the
+event loop's timer heap here.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ image change ─► steps ─┬─ topic gone, or no replica here any more: ref
                        └─ other configs: give its log a new LogConfig
 ```
 
-Steps of one group (the deletions of one image, or its other changes) concern different partitions: those that need the
-disk do so on threads, side by side. One group begins when the one before has ended, so a topic that is deleted and
-created again under the same name has its old log gone before the new one comes. What needs no disk, as at the start of
-a broker that has its logs already, is done before `apply` returns, or, if there is much of it, in slices between which
-other work of the loop gets its turn.
+The steps of one group (the deletions of one image, or its other changes) concern different partitions: those that need
+the disk use it on threads, side by side. A group begins when the one before it has ended, so when a topic is deleted
+and created again under the same name, its old log is gone before the new one is made. Steps that need no disk, as at
+the start of a broker that has its logs already, are done before `apply` returns, or, if there are many, in slices
+between which other work of the loop gets its turn.
 
 Used on the event loop only. The part of Kafka's `ReplicaManager` that applies metadata is the model.
 """
@@ -149,14 +149,14 @@ class Partitions:
         return True
 
     def warn_of_strays(self) -> None:
-        """Say which logs no topic owns, once all has been applied: they are left alone and serve nobody."""
+        """Warn of logs that no topic owns, once all images are applied: they are left alone and serve nobody."""
         logs = tuple(self._log_dirs.logs)  # a copy, because threads add logs
         strays = [f"{topic}-{index}" for topic, index in logs if index not in self._by_name.get(topic, ())]
         if strays:
             _LOG.warning("logs without a topic", count=len(strays), first=strays[0])
 
     def log_dir_failed(self, log_dir: LogDir) -> None:
-        """Refuse everything from now on with KAFKA_STORAGE_ERROR that concerns the logs in a directory that failed."""
+        """From now on refuse what concerns the logs in a directory that has failed: KAFKA_STORAGE_ERROR."""
         for partition in self:
             if self._log_dirs.directory_of(partition.topic, partition.index) is log_dir:
                 partition.offline = True

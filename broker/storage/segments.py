@@ -83,7 +83,7 @@ class Segments:
         return ordered.segments, max(bisect_right(ordered.base_offsets, offset) - 1, 0)
 
     def as_new_as(self, timestamp: int, offset: int) -> Iterator[Segment]:
-        """Of the segments from the one that may hold `offset` on those with a record of this time (ms) or later."""
+        """The segments, from the one that may hold `offset` on, that have a record of this time (ms) or later."""
         ordered = self._ordered
         older = bisect_left(ordered.largest_timestamps(), timestamp)
         for index in range(max(older, _place(ordered.base_offsets, offset)), len(ordered.segments)):
@@ -100,7 +100,7 @@ class Segments:
         return segments[index] if index >= place else max(segments[place:], key=_largest_timestamp)
 
     def with_aborted(self, offset: int) -> Iterator[Segment]:
-        """Of the segments from the one that may hold `offset` on those in which transactions were aborted."""
+        """The segments, from the one that may hold `offset` on, in which transactions were aborted."""
         ordered = self._ordered
         aborted = ordered.with_aborted()
         begin = ordered.base_offsets[_place(ordered.base_offsets, offset)]
