@@ -1,4 +1,4 @@
-"""The consumer of assigned partitions: records out, in the order of each partition.
+"""The consumer, of assigned partitions or in a group: records out, in the order of each partition.
 
 ```python
 async with Consumer("localhost:9092", auto_offset_reset="earliest") as consumer:

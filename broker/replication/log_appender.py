@@ -78,7 +78,7 @@ class LogAppender:
     def run_between_appends(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Run on a writer thread what must not run beside an append: later appends queue behind it.
 
-        So they do when who waits for it is cancelled: it runs on.
+        It runs to its end even if the caller stops waiting.
         """
         answer: asyncio.Future[T] = self._threads.create_future()
         self._submit(partial(function, *args, **kwargs), partial(self._ran_between_appends, answer))

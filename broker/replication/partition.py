@@ -243,7 +243,7 @@ class Partition:
             self.log.remove_expired_producers()
 
     def resign(self) -> None:
-        """The replica here comes to its end: nobody may append or read any more."""
+        """This replica is about to be removed: nobody may append or read any more."""
         self.leader = NO_LEADER
 
     @property

@@ -11,7 +11,7 @@
 
 | state | reads | executes | ends |
 |---|---|---|---|
-| open | yes | yes | by `finish`, `close`, the peer or a mistake of it |
+| open | yes | yes | by `finish`, `close`, the peer, or a mistake of the peer |
 | finishing | no | what has been received whole | when nothing is left to execute or to send |
 | closed | no | no | |
 

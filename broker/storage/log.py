@@ -108,7 +108,9 @@ class Log(LogReader):
     ) -> AppendInfo:
         """Append one batch, giving it offsets, the leader epoch and what else the topic's configuration says.
 
-        `records` is written to: it must be the caller's own, and what was appended need not be what it then holds.
+        `records` is changed in place, so it must be the caller's own. Afterwards it need not hold what was
+        appended, which may have been compressed anew.
+
         `from_client` is false for the coordinators' batches, which may be control batches and have no sequences. Raises
         `KafkaError` with the codes of `validation` and `producer_state`; nothing was appended then.
         """
@@ -191,7 +193,7 @@ class Log(LogReader):
     # ----------------------------------------------------------------------------------------------------------- bounds
 
     def advance_high_watermark(self, high_watermark: int) -> None:
-        """Everything below `high_watermark` is on all in-sync replicas; within the log, and it may also fall."""
+        """All in-sync replicas have everything below `high_watermark`. It is kept within the log, and may fall."""
         if not self.log_start_offset <= high_watermark <= self.log_end_offset:
             high_watermark = max(self.log_start_offset, min(high_watermark, self.log_end_offset))
         self.high_watermark = high_watermark

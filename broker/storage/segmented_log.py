@@ -133,7 +133,7 @@ class SegmentedLog:
     # --------------------------------------------------------------------------------------------------------- reading
 
     def look(self, look: Callable[[Segments], T]) -> T:
-        """Return `look(segments)`; again if files changed meanwhile."""
+        """Return `look(segments)`, looking again if files were renamed or removed meanwhile."""
         while True:
             changes = self._changes
             try:
@@ -185,7 +185,7 @@ class SegmentedLog:
         return EMPTY_SLICE
 
     def end_of(self, offset: int, data: LogSlice) -> int:
-        """An offset (exclusive) that no record in `data`, which was read from `offset`, reaches; near, not exact."""
+        """An offset above all records in `data`, which was read from `offset`: an upper bound, not the least one."""
         segments = self.segments.from_offset(offset)
         for index, segment in enumerate(segments):
             if segment.base_offset == data.segment_base_offset:
