@@ -42,6 +42,11 @@ class DurationHistogram:
             self._weights[bucket] += end - start
             start = end
 
+    def record_none(self, count: int) -> None:
+        """Count so many durations of 0."""
+        self.count += count
+        self._weights[0] += count
+
     def add(self, other: DurationHistogram) -> None:
         """Add all durations of `other`."""
         self.count += other.count

@@ -110,11 +110,15 @@ class ApiMetrics:
             return
         received, started, handled, ready, sent = zip(*self._times, strict=True)
         self._times.clear()
-        self.queue.record_all(map(sub, started, received))
         self.local.record_all(map(sub, handled, started))
-        self.remote.record_all(map(sub, ready, handled))
         self.send.record_all(map(sub, sent, ready))
         self.total.record_all(map(sub, sent, received))
+        # What is answered at once waits for nobody, and what comes alone is not queued.
+        for histogram, began, ended in ((self.queue, received, started), (self.remote, handled, ready)):
+            if began == ended:
+                histogram.record_none(len(began))
+            else:
+                histogram.record_all(map(sub, ended, began))
 
     def fade(self, seconds: float) -> None:
         self.fold()
