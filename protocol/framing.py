@@ -30,6 +30,7 @@ from typing import Final
 from protocol.errors import RemoteProtocolError
 
 SIZE_PREFIX: Final = struct.Struct(">i")
+_unpack_size: Final = SIZE_PREFIX.unpack_from
 DEFAULT_MAX_FRAME_SIZE: Final = 100 * 1024 * 1024
 """Kafka's `socket.request.max.bytes`."""
 
@@ -190,7 +191,7 @@ class FrameReader:
             return None
         view = self._view
         assert view is not None
-        size: int = SIZE_PREFIX.unpack_from(view, body - 4)[0]
+        size: int = _unpack_size(view, body - 4)[0]
         if not 0 <= size <= self.max_frame_size:
             raise _bad_size(size, self.max_frame_size)
         after = body + size

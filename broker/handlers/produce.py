@@ -87,11 +87,10 @@ def handle(
     if not -1 <= request.acks <= 1:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
     work = _Produce(services, context, request)
-    append = work.append
     for topic in request.topic_data:
         rows = []
         for data in topic.partition_data:  # a comprehension would be one more frame of every request
-            rows.append(append(topic, data))  # noqa: PERF401
+            rows.append(work.append(topic, data))  # noqa: PERF401
         work.response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, rows))
     return work.wait_for_appends() if work.appending else work.answer()
 
@@ -119,6 +118,7 @@ class _Produce:
     """One request on its way: the rows of its response, and what they still wait for."""
 
     __slots__ = (
+        "_acks",
         "_context",
         "_failure",
         "_now_ms",
@@ -137,6 +137,7 @@ class _Produce:
         self._services = services
         self._context = context
         self._request = request
+        self._acks = request.acks
         self._now_ms = services.clock.time_ms()
 
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
@@ -160,7 +161,7 @@ class _Produce:
             return row
         leader_epoch = partition.leader_epoch
         try:
-            append = partition.append_as_leader(records, self._request.acks, self._now_ms, version)
+            append = partition.append_as_leader(records, self._acks, self._now_ms, version)
         except Exception as error:  # noqa: BLE001 - a defect may fail this partition, but not the others
             self._refused(topic, row, partition, len(records), error)
         else:
@@ -198,7 +199,7 @@ class _Produce:
 
     def answer(self) -> ProduceResponse | asyncio.Future[ProduceResponse] | None:
         """Answer when all appends have ended: now, or when the other in-sync replicas have the records."""
-        if self._request.acks == 0:
+        if self._acks == 0:
             if self._failure is not None:
                 raise self._failure
             return None
@@ -226,7 +227,7 @@ class _Produce:
         row.base_offset = info.base_offset
         row.log_append_time_ms = info.log_append_time
         row.log_start_offset = info.log_start_offset
-        if self._request.acks == ACKS_ALL:
+        if self._acks == ACKS_ALL:
             next_offset = info.last_offset + 1
             # Asked at once: a lone replica has every record, and whatever waits for others would be made for nothing.
             code = partition.acknowledgement(next_offset, leader_epoch)

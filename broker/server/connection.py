@@ -255,14 +255,13 @@ class Connection:
     def _execute_frames(self, answers: Answers) -> None:
         if self._mistake is not None:
             raise self._mistake
-        next_frame, dispatch, outbox = self._reader.next_frame, self._dispatcher.dispatch, self._outbox
         for _ in range(TURN_REQUESTS):
-            if outbox.unsent > UNSENT_LIMIT:
+            if self._outbox.unsent > UNSENT_LIMIT:
                 return
-            frame = next_frame()
+            frame = self._reader.next_frame()
             if frame is None:
                 return
-            pending = dispatch(frame, self.context, answers)
+            pending = self._dispatcher.dispatch(frame, self.context, answers)
             if pending is not None:
                 self._park(pending)
                 return

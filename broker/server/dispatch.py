@@ -41,7 +41,7 @@ from protocol.schema import Message
 
 _LOG: Final = EventLogger(__name__)
 _REQUEST_LOG: Final = EventLogger("broker.request")
-_pack_size_into = SIZE_PREFIX.pack_into
+_pack_size_into: Final = SIZE_PREFIX.pack_into
 _EXPECTED: Final = (KafkaError, RemoteProtocolError, CloseConnection)
 _UNKNOWN_VERSION: Final = -1  # one label for all versions that a peer may make up
 
@@ -88,7 +88,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - the one place that turns exceptions into responses
             result = self._error_response(route, metrics, context, request, error)
         answers.now = handled = self._monotonic()
-        if result is None or result.__class__ is route.response:
+        if result is None or type(result) is route.response:
             self._respond(route, metrics, context, request, result, answers)
             answers.answered.append((metrics, received_at, started, handled, handled))
             if api_key == API_VERSIONS:

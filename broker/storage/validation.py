@@ -128,7 +128,8 @@ class BatchValidator:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {self._max_batch_bytes}"
             )
-        if crc32c(memoryview(records)[CRC_START:]) != header.crc:
+        view = records if isinstance(records, memoryview) else memoryview(records)
+        if crc32c(view[CRC_START:]) != header.crc:
             raise RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch is wrong", Cause.CHECKSUM)
         if codec > _ZSTD:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"compression codec {codec} is unknown")
