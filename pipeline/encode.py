@@ -16,7 +16,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import astuple
 
 from pipeline.arrow_values import binary_scalar, number_scalar, numbers_of
 from pipeline.varints import Ints, varint_bytes, varint_sizes
@@ -72,7 +71,7 @@ def encode_batch(
         base_sequence=base_sequence,
         records_count=count,
     )
-    HEADER.pack_into(batch, 0, *astuple(header))
+    HEADER.pack_into(batch, 0, *header.fields)
     write_crc(batch, 0, len(batch))
     return bytes(batch)
 

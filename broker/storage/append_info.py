@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 
-
-class AppendInfo(msgspec.Struct, frozen=True, gc=False):
+class AppendInfo:
     """Where a batch went. `last_offset` is inclusive; `log_append_time` is -1 where producers set the timestamps.
 
     A `duplicate` is a batch that an idempotent producer sent again: nothing was appended, and the offsets (and, as in
@@ -13,11 +11,33 @@ class AppendInfo(msgspec.Struct, frozen=True, gc=False):
     of records that were compressed anew.
     """
 
-    base_offset: int
-    last_offset: int
-    log_append_time: int
-    log_start_offset: int
-    records_count: int
-    size_bytes: int
-    duplicate: bool = False
-    records_converted: int = 0
+    __slots__ = (
+        "base_offset",
+        "duplicate",
+        "last_offset",
+        "log_append_time",
+        "log_start_offset",
+        "records_converted",
+        "records_count",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        log_append_time: int,
+        log_start_offset: int,
+        records_count: int,
+        size_bytes: int,
+        duplicate: bool = False,
+        records_converted: int = 0,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_append_time = log_append_time
+        self.log_start_offset = log_start_offset
+        self.records_count = records_count
+        self.size_bytes = size_bytes
+        self.duplicate = duplicate
+        self.records_converted = records_converted

@@ -7,7 +7,6 @@ import struct
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from msgspec.structs import astuple, replace
 
 from protocol.errors import RemoteProtocolError
 from protocol.records import (
@@ -33,7 +32,7 @@ BASE_TIMESTAMPS = [0, -1, golden.BASE_TIMESTAMP, (1 << 63) - 1, -(1 << 63)]
 def batch(section: bytes, records_count: int, base_timestamp: int = 0) -> tuple[bytes, BatchHeader]:
     """A batch around an encoded records section, whatever that is."""
     header = BatchHeader(0, 49 + len(section), 0, 2, 0, 0, 0, base_timestamp, 0, -1, -1, -1, records_count)
-    return struct.pack(">qiibIhiqqqhii", *astuple(header)) + section, header
+    return struct.pack(">qiibIhiqqqhii", *header.fields) + section, header
 
 
 def iterated(data: bytes, header: BatchHeader) -> list[Record] | None:
@@ -78,7 +77,7 @@ def test_every_strict_prefix_is_refused(name: str) -> None:
 @pytest.mark.parametrize("end", range(BATCH_HEADER_SIZE, 712, 3))
 def test_a_section_cut_anywhere_with_a_length_to_match_is_refused(end: int) -> None:
     data = golden.kafka_bytes("v2-none")
-    header = replace(read_batch_header(data), batch_length=end - 12)
+    header = read_batch_header(data).replace(batch_length=end - 12)
     assert iterated(data[:end], header) is None
     assert validated(data[:end], header) is None
 
@@ -88,7 +87,7 @@ def test_a_section_cut_anywhere_with_a_length_to_match_is_refused(end: int) -> N
 def test_a_count_that_is_not_the_number_of_records_is_refused(name: str, change: int) -> None:
     data = golden.kafka_bytes(name)
     header = read_batch_header(data)
-    header = replace(header, records_count=header.records_count + change)
+    header = header.replace(records_count=header.records_count + change)
     assert iterated(data, header) is None
     assert validated(data, header) is None
 
@@ -103,7 +102,7 @@ def test_flipped_bits_are_read_or_refused_alike(name: str, base_timestamp: int, 
     data = bytearray(golden.kafka_bytes(name))
     for at, mask in flips:
         data[BATCH_HEADER_SIZE + at % (len(data) - BATCH_HEADER_SIZE)] ^= mask
-    check_that_the_walk_and_the_iterator_agree(data, replace(read_batch_header(data), base_timestamp=base_timestamp))
+    check_that_the_walk_and_the_iterator_agree(data, read_batch_header(data).replace(base_timestamp=base_timestamp))
 
 
 @given(st.binary(max_size=80), st.integers(-1, 4), st.sampled_from(BASE_TIMESTAMPS))
