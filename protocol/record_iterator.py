@@ -35,7 +35,6 @@ from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer
 from protocol.record_headers import Header, decode_headers
 from protocol.record_runs import Run, Shapes, find_run
-from protocol.record_stretches import find_stretch
 from protocol.varint import INT64_MAX, INT64_MIN, ZIGZAG, read_varint, read_varlong
 
 _MOST_RECORDS: Final = 512  # in columns at once, which bounds what they take
@@ -155,7 +154,11 @@ def _plain(data: bytes, at: int, most: int, header: BatchHeader, shapes: Shapes)
     if not _deltas_are_safe(header):
         return None
     run = find_run(data, at, most, header.base_timestamp, shapes)
-    return run if run is not None or _IS_COMPILED else find_stretch(data, at, most, header.base_timestamp)
+    if run is not None or _IS_COMPILED:
+        return run
+    from protocol.record_stretches import find_stretch  # a compiled client does without its memory
+
+    return find_stretch(data, at, most, header.base_timestamp)
 
 
 def _deltas_are_safe(header: BatchHeader) -> bool:

@@ -173,10 +173,7 @@ def _timestamps(data: bytes, at: int, end: int, base: int, shape: Shape) -> list
     place, size = at + shape.time, shape.size
     first_bytes = data[place:end:size]
     if shape.offset - shape.time == 1:
-        if not first_bytes.isascii():
-            return None
-        times = [base + delta for delta in ZIGZAG[: max(first_bytes) + 1]]
-        return list(map(times.__getitem__, first_bytes))
+        return [base + ZIGZAG[byte] for byte in first_bytes] if first_bytes.isascii() else None
     second_bytes = data[place + 1 : end : size]
     if not (first_bytes.translate(_TOP_BIT_FLIPPED).isascii() and second_bytes.isascii()):
         return None
