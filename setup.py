@@ -62,6 +62,11 @@ COMPILED = [
 if os.environ.get("ODRADEK_COMPILE") == "1":
     from mypyc.build import mypycify
 
-    setup(ext_modules=mypycify(COMPILED, opt_level="3"))
+    # A library each, so that a client does not map the broker's code.
+    libraries = [
+        ([path for path in COMPILED if path.startswith(f"{package}/")], package)
+        for package in ("protocol", "client", "broker")
+    ]
+    setup(ext_modules=mypycify(COMPILED, opt_level="3", separate=libraries))
 else:
     setup()
