@@ -44,17 +44,21 @@ class ClusterOffsets:
         self._runner.close()
 
     def partitions(self, subscription: Subscription) -> list[TopicPartition]:
-        """The partitions that a subscription means now. Raises UnknownTopicError, but not for a pattern."""
-        if subscription.partitions:
-            return sorted(subscription.partitions)
-        topics = subscription.topics
+        """The partitions that a subscription means now. Raises UnknownTopicError, but not for a pattern.
+
+        An assigned partition that its topic does not have is left out, as by Spark's connector.
+        """
+        assigned = set(subscription.partitions)
+        topics: Iterable[str] = {partition.topic for partition in assigned} if assigned else subscription.topics
         if subscription.pattern is not None:
             pattern = re.compile(subscription.pattern)
-            topics = tuple(name for name in self._run(self._admin.list_topics()) if pattern.fullmatch(name))
+            topics = [name for name in self._run(self._admin.list_topics()) if pattern.fullmatch(name)]
+        topics = sorted(topics)
         described = self._run(self._admin.describe_topics(topics)).values_or_raise() if topics else {}
-        return sorted(
+        found = {
             TopicPartition(name, index) for name, topic in described.items() for index in range(len(topic.partitions))
-        )
+        }
+        return sorted(found & assigned if assigned else found)
 
     def at(self, places: Mapping[TopicPartition, int]) -> Numbers:
         """The first offset at or after each time in ms, -1 without any; or the offset of EARLIEST or LATEST."""

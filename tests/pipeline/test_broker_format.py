@@ -78,6 +78,12 @@ def test_ranges_of_offsets_and_more_tasks_than_partitions(
     assert ours.rdd.getNumPartitions() == 5
 
 
+def test_an_assigned_partition_that_is_not_there(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+    options = {"assign": json.dumps({mixed_topic: [1, 7]})}
+    ours, theirs = (table(spark, kind, bootstrap, **options) for kind in ("broker", "kafka"))
+    assert assert_same(ours, theirs) > 500
+
+
 def test_ranges_of_time(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
     options = {"subscribePattern": mixed_topic[:-1] + ".", "startingTimestamp": T0 + 100, "endingTimestamp": T0 + 300}
     ours, theirs = (table(spark, kind, bootstrap, **options) for kind in ("broker", "kafka"))
