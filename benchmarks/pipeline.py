@@ -9,8 +9,9 @@
 | broker | `format("broker")` |
 | klog | `format("klog")` on the broker's directory: no broker takes part |
 
-All contenders take turns; the first topic has a round more, which warms up and does not count. A topic of 1,000 records
-comes before all others: what its queries take is the part of the time that does not depend on the number of records.
+All contenders take turns. The first two topics have rounds more, which warm up and do not count: Java compiles what
+runs often, for a dozen queries. The very first topic has 1,000 records: what its queries take is the part of the time
+that does not depend on the number of records.
 Prints a table of medians in seconds, of how many times as fast as the connector that is, and of the processor time that
 all processes took together, the broker's included; then the peak of the memory that a Python worker occupied. With
 `--output` it goes into that file too, which is written after each line.
@@ -53,6 +54,7 @@ TUNED = {
     "kafka.fetch.max.wait.ms": "20",
 }
 STREAM_BATCHES = 3
+WARM_UP_ROUNDS = 4
 FEW = 1000  # records of the topic that shows the constant part
 NOW = 1_700_000_000_000
 READERS = ("official", "broker", "klog")
@@ -143,10 +145,10 @@ class Cost(NamedTuple):
     processor: float
 
 
-def in_turns(rounds: int, works: dict[str, Callable[[], None]], *, warms_up: bool) -> dict[str, Cost]:
-    """The median cost of each, perhaps after a round that does not count."""
+def in_turns(rounds: int, works: dict[str, Callable[[], None]], warm_up: int) -> dict[str, Cost]:
+    """The median cost of each, after so many rounds that do not count."""
     costs: dict[str, list[Cost]] = {name: [] for name in works}
-    for round_ in range(-1 if warms_up else 0, rounds):
+    for round_ in range(-warm_up, rounds):
         for name, work in works.items():
             processor, start = cpu_seconds(os.getpid()), time.perf_counter()
             work()
@@ -164,7 +166,8 @@ def cases(bench: Bench, chosen: argparse.Namespace) -> Iterator[tuple[str, dict[
         source = bench.table("klog", topic).select("key", "value").cache()
         for work in chosen.works:
             works = works_of(bench, work, topic, source, codec)
-            yield f"{work}, {records:,} × {value} B, {codec}", in_turns(chosen.rounds, works, warms_up=number <= 1)
+            warm_up = WARM_UP_ROUNDS if number <= 1 else 0
+            yield f"{work}, {records:,} × {value} B, {codec}", in_turns(chosen.rounds, works, warm_up)
         source.unpersist()
 
 
