@@ -175,11 +175,8 @@ class BatchCheck:
         self._report(Problem(segment.shown_as, problem, position, offset))
 
     def _read(self, path: str, position: int, length: int) -> bytes:
-        descriptor = self._descriptors.pin(path)
-        try:
-            return self._descriptors.files.pread(descriptor.number, length, position)
-        finally:
-            self._descriptors.unpin(descriptor)
+        with self._descriptors.pinned(path) as number:
+            return self._descriptors.files.pread(number, length, position)
 
 
 class _Segment:

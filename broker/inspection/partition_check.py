@@ -146,20 +146,22 @@ class PartitionCheck:
                 self._report(Problem(f"{partition.name}/{name}", "is missing"))
             return b""
         path = f"{partition.path}/{name}"
-        descriptor = self._descriptors.pin(path)
         try:
-            data = bytearray()
-            while len(data) < sizes[suffix]:
-                block = self._files.pread(descriptor.number, _INDEX_BLOCK, len(data))
-                data += block
-                if not block.strip(b"\0"):
-                    # No index has so many entries of zeros; so this is room, megabytes of it in an active segment.
-                    data += bytes((sizes[suffix] - len(data)) % _INDEX_BLOCK)
-                    break
-            return bytes(data)
+            with self._descriptors.pinned(path) as number:
+                return self._read_to_room(number, sizes[suffix])
         finally:
-            self._descriptors.unpin(descriptor)
             self._descriptors.forget(path)
+
+    def _read_to_room(self, number: int, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            block = self._files.pread(number, _INDEX_BLOCK, len(data))
+            data += block
+            if not block.strip(b"\0"):
+                # No index has so many entries of zeros; so this is room, megabytes of it in an active segment.
+                data += bytes((size - len(data)) % _INDEX_BLOCK)
+                break
+        return bytes(data)
 
     def _read_transactions(self, base_offset: int, sizes: dict[str, int]) -> list[AbortedTransaction]:
         partition = self._partition

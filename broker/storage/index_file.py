@@ -82,11 +82,8 @@ class IndexFile:
             self._resize(self.size)
 
     def flush(self) -> None:
-        descriptor = self._descriptors.pin(self.path)
-        try:
-            self._descriptors.files.fsync(descriptor.number)
-        finally:
-            self._descriptors.unpin(descriptor)
+        with self._descriptors.pinned(self.path) as number:
+            self._descriptors.files.fsync(number)
 
     def check_size(self) -> None:
         """Raise `CorruptIndexError` unless the file is there and holds whole entries only."""
@@ -172,12 +169,8 @@ class IndexFile:
         return low, self._whole(pread(number, (high - low) * size, low * size), low, high - low)
 
     def _read(self, slot: int, count: int) -> bytes:
-        descriptor = self._descriptors.pin(self.path)
-        try:
-            length = count * self.entry_size
-            data = self._descriptors.files.pread(descriptor.number, length, slot * self.entry_size)
-        finally:
-            self._descriptors.unpin(descriptor)
+        with self._descriptors.pinned(self.path) as number:
+            data = self._descriptors.files.pread(number, count * self.entry_size, slot * self.entry_size)
         return self._whole(data, slot, count)
 
     def _whole(self, data: bytes, slot: int, count: int) -> bytes:
@@ -186,9 +179,6 @@ class IndexFile:
         return data
 
     def _resize(self, size: int) -> None:
-        descriptor = self._descriptors.pin(self.path)
-        try:
-            self._descriptors.files.truncate(descriptor.number, size)
-        finally:
-            self._descriptors.unpin(descriptor)
+        with self._descriptors.pinned(self.path) as number:
+            self._descriptors.files.truncate(number, size)
         self._file_size = size

@@ -59,35 +59,23 @@ class LogFile:
 
     def trim(self) -> None:
         """Cut off what is behind the last batch: nothing will follow it."""
-        descriptor = self.descriptors.pin(self.path)
-        try:
-            if self.descriptors.files.size(descriptor.number) != self.size:
-                self.descriptors.files.truncate(descriptor.number, self.size)
-        finally:
-            self.descriptors.unpin(descriptor)
+        with self.descriptors.pinned(self.path) as number:
+            if self.descriptors.files.size(number) != self.size:
+                self.descriptors.files.truncate(number, self.size)
 
     def flush(self) -> None:
-        descriptor = self.descriptors.pin(self.path)
-        try:
-            self.descriptors.files.fsync(descriptor.number)
-        finally:
-            self.descriptors.unpin(descriptor)
+        with self.descriptors.pinned(self.path) as number:
+            self.descriptors.files.fsync(number)
 
     def _set_file_size(self, size: int) -> None:
-        descriptor = self.descriptors.pin(self.path)
-        try:
-            self.descriptors.files.truncate(descriptor.number, size)
-        finally:
-            self.descriptors.unpin(descriptor)
+        with self.descriptors.pinned(self.path) as number:
+            self.descriptors.files.truncate(number, size)
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
     def modified_ms(self) -> int:
-        descriptor = self.descriptors.pin(self.path)
-        try:
-            return self.descriptors.files.modified_ms(descriptor.number)
-        finally:
-            self.descriptors.unpin(descriptor)
+        with self.descriptors.pinned(self.path) as number:
+            return self.descriptors.files.modified_ms(number)
 
     def slice(self, position: int, length: int, known: KnownPositions | None = None) -> LogSlice:
         """So many bytes from `position` on; what is read of them is told `known`."""

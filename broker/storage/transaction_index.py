@@ -65,11 +65,8 @@ class TransactionIndex:
         """All entries; `CorruptIndexError` at one of an unknown version."""
         if not self._size:
             return
-        descriptor = self._descriptors.pin(self.path)
-        try:
-            data = self._descriptors.files.pread(descriptor.number, self._size, 0)
-        finally:
-            self._descriptors.unpin(descriptor)
+        with self._descriptors.pinned(self.path) as number:
+            data = self._descriptors.files.pread(number, self._size, 0)
         for version, *fields in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
             if version != _VERSION:
                 raise CorruptIndexError(f"{self.path} has an entry of version {version}")
@@ -80,11 +77,8 @@ class TransactionIndex:
         if not self.exists:
             self._descriptors.create(self.path)
             self.exists = True
-        descriptor = self._descriptors.pin(self.path)
-        try:
-            self._descriptors.files.pwrite(descriptor.number, _ENTRY.pack(_VERSION, *aborted), self._size)
-        finally:
-            self._descriptors.unpin(descriptor)
+        with self._descriptors.pinned(self.path) as number:
+            self._descriptors.files.pwrite(number, _ENTRY.pack(_VERSION, *aborted), self._size)
         self._size += _ENTRY.size
 
     def overlapping(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
@@ -109,18 +103,12 @@ class TransactionIndex:
 
     def flush(self) -> None:
         if self.exists:
-            descriptor = self._descriptors.pin(self.path)
-            try:
-                self._descriptors.files.fsync(descriptor.number)
-            finally:
-                self._descriptors.unpin(descriptor)
+            with self._descriptors.pinned(self.path) as number:
+                self._descriptors.files.fsync(number)
 
     def _truncate(self, size: int) -> None:
-        descriptor = self._descriptors.pin(self.path)
-        try:
-            self._descriptors.files.truncate(descriptor.number, size)
-        finally:
-            self._descriptors.unpin(descriptor)
+        with self._descriptors.pinned(self.path) as number:
+            self._descriptors.files.truncate(number, size)
         self._size = size
 
 

@@ -103,11 +103,8 @@ def _rows(descriptors: DescriptorCache, segment: Segment) -> Iterator[tuple[Any,
 
 def _look_into(descriptors: DescriptorCache, path: str, batch: StoredBatch) -> tuple[int, int, list[bytes | None]]:
     """Bytes of the records before and after compression, and their keys. Raises CorruptBatchError."""
-    descriptor = descriptors.pin(path)
-    try:
-        data = descriptors.files.pread(descriptor.number, batch.size, batch.position)
-    finally:
-        descriptors.unpin(descriptor)
+    with descriptors.pinned(path) as number:
+        data = descriptors.files.pread(number, batch.size, batch.position)
     header = read_batch_header(data)
     if not crc_is_valid(data, 0, header):
         raise CorruptBatchError(path, batch.position, "the checksum is wrong")

@@ -64,11 +64,8 @@ class CleanedSegment:
         self._write()
         segment = self._segment
         segment.finish()
-        descriptor = self._descriptors.pin(segment.log.path)
-        try:
-            self._descriptors.files.set_modified_ms(descriptor.number, modified_ms)
-        finally:
-            self._descriptors.unpin(descriptor)
+        with self._descriptors.pinned(segment.log.path) as number:
+            self._descriptors.files.set_modified_ms(number, modified_ms)
         segment.flush()
         offsets, times = segment.indexes.files
         sizes = {LOG_SUFFIX: segment.size, OFFSET_INDEX_SUFFIX: offsets.size, TIME_INDEX_SUFFIX: times.size}

@@ -160,13 +160,10 @@ class LogCleaning:
     def _drop_cached(self, segment: SegmentToClean) -> None:
         """Free its memory here, at low priority: else the broker would, when it removes the file (50 ms a GB)."""
         path = self._path(segment)
-        descriptor = self._descriptors.pin(path)
-        try:
+        with self._descriptors.pinned(path) as number:
             for position in range(0, segment.size, _DROPPED_BYTES):
-                self._descriptors.files.drop_cached(descriptor.number, position, _DROPPED_BYTES)
+                self._descriptors.files.drop_cached(number, position, _DROPPED_BYTES)
                 self._step()
-        finally:
-            self._descriptors.unpin(descriptor)
         self._descriptors.forget(path)
 
     def _take(self, batch: StoredBatch, left: CleanedBatch, cleaned: CleanedSegment) -> None:
