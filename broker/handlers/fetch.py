@@ -32,7 +32,7 @@ from broker.replication.fetch_session import Fetch, Row, WantedPartition
 from broker.replication.partition import FetchedRecords, Partition
 from broker.server.context import RequestContext
 from broker.storage.log_slice import LogSlice
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import NO_ERROR, ErrorCode, KafkaError
 from protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -64,7 +64,6 @@ _EXPECTED: Final = (
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
-_NO_ERROR: Final = int(ErrorCode.NONE)  # 0.06 µs less than to look a member up
 _TELL_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 # The encoder leaves these out; shared, because a fetch of a thousand partitions would make three thousand of them.
@@ -201,7 +200,7 @@ class _Reading:
             diverging = EpochEndOffset(*found.diverging_epoch)
         return PartitionData(
             request.partition,
-            _NO_ERROR,
+            NO_ERROR,
             found.high_watermark,
             found.last_stable_offset,
             found.log_start_offset,

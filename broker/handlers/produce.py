@@ -37,7 +37,7 @@ from broker.replication.partition import ACKS_ALL, Partition
 from broker.server.context import RequestContext
 from broker.storage.append_info import AppendInfo
 from broker.storage.refusals import InvalidRecordsError
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import NO_ERROR, ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -57,7 +57,6 @@ _ATTRIBUTES: Final = 22
 """Where in a batch the low byte of its attributes is."""
 _IS_TRANSACTIONAL: Final = 0x10
 _NO_LEADER: Final = LeaderIdAndEpoch()  # shared; the encoder leaves it out
-_NO_ERROR: Final = int(ErrorCode.NONE)  # 0.06 µs less than to look a member up
 
 
 class _Appending(NamedTuple):
@@ -142,7 +141,7 @@ class _Produce:
 
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         """Append one partition's batch and return its row, which is filled in later if the append has not ended."""
-        row = PartitionProduceResponse(data.index, _NO_ERROR, -1, -1, -1, [], None, _NO_LEADER)
+        row = PartitionProduceResponse(data.index, NO_ERROR, -1, -1, -1, [], None, _NO_LEADER)
         version, records = self._context.api_version, data.records
         try:
             if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
