@@ -13,7 +13,7 @@ Producer ─► Accumulator ─► Sender ─► Delivery        Consumer ─►
 | `accumulator`, `partition_queue`, `sender`, `delivery` | batches wait, are sent, and settled, sent again or failed |
 | `consumer`, `turns` | what the user calls; handing out what was fetched |
 | `fetcher`, `fetched`, `fetch_request`, `fetch_session` | fetching ahead, and decoding what came |
-| `subscription`, `positions`, `offset_lookup`, `offset_places`, `reset_policy`, `truncation` | what is read, where |
+| `subscription`, `positions`, `offset_lookup`, `reset_policy`, `truncation` | what is read, where |
 | `group` | consumer groups of both protocols |
 | `admin` | administration |
 | `cluster`, `metadata` | who leads what, as the last metadata say |

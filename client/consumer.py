@@ -33,10 +33,10 @@ from client.errors import ClosedError, ConfigurationError
 from client.fetcher import Fetcher
 from client.group.listener import RebalanceListener
 from client.offset_lookup import OffsetLookup
-from client.offset_places import EARLIEST, LATEST
 from client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
 from client.subscription import PartitionState, Subscription
 from client.turns import Turns
+from protocol.messages.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from client.group.classic_group import ClassicGroup

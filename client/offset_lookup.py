@@ -10,10 +10,10 @@ from client.cluster import Cluster
 from client.config import ConsumerConfig
 from client.errors import ClientError, TimeLimitError, UnknownTopicError, broker_error
 from client.metadata import STALE_METADATA
-from client.offset_places import LATEST
 from client.record import OffsetAndTimestamp, TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
+    LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -16,7 +16,7 @@ import re
 import time
 
 from client.errors import NoOffsetError
-from client.offset_places import EARLIEST, LATEST
+from protocol.messages.list_offsets import EARLIEST, LATEST
 
 _BY_DURATION = "by_duration:"
 _DURATION = re.compile(

@@ -19,13 +19,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from broker.replication.partition import NO_EPOCH, Partition
-
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
+from protocol.messages.list_offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
 
 FIRST_VERSIONS = {
     LATEST: 1,

@@ -10,6 +10,8 @@ from enum import IntEnum
 
 import msgspec
 
+from protocol.messages import list_offsets
+
 
 class NewTopic(msgspec.Struct, frozen=True):
     """A topic to create; -1 is the broker's default.
@@ -85,6 +87,6 @@ class ConfigChange(msgspec.Struct, frozen=True):
 class OffsetSpec(IntEnum):
     """Which offset of a partition is asked for, where it is not the first at or after a time."""
 
-    EARLIEST = -2  # the first record: the log start offset
-    LATEST = -1  # behind the last record that may be read
-    MAX_TIMESTAMP = -3  # the record with the highest timestamp (KIP-734)
+    EARLIEST = list_offsets.EARLIEST  # the first record: the log start offset
+    LATEST = list_offsets.LATEST  # behind the last record that may be read
+    MAX_TIMESTAMP = list_offsets.MAX_TIMESTAMP  # the record with the highest timestamp (KIP-734)

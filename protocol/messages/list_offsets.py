@@ -5,17 +5,24 @@ Consumers start from it, tools show lag with it. Timestamps are KIP-79; the nega
 | timestamp | the offset asked for | since |
 |---|---|---|
 | 0 and more | the first record of this time or later (ms) | v1 |
-| -1 | the end: the high watermark, or the last stable offset for read committed | v1 |
-| -2 | the log start offset | v1 |
-| -3 | the record with the largest timestamp | v7, KIP-734 |
-| -4 | the start of what is stored locally; the log start offset without tiers | v8, KIP-405 |
-| -5 | the last offset in remote storage | v9, KIP-1005 |
-| -6 | the first offset not yet uploaded | v11, KIP-1023 |
+| -1 `LATEST` | the end: the high watermark, or the last stable offset for read committed | v1 |
+| -2 `EARLIEST` | the log start offset | v1 |
+| -3 `MAX_TIMESTAMP` | the record with the largest timestamp | v7, KIP-734 |
+| -4 `EARLIEST_LOCAL` | the start of what is stored locally; the log start offset without tiers | v8, KIP-405 |
+| -5 `LATEST_TIERED` | the last offset in remote storage | v9, KIP-1005 |
+| -6 `EARLIEST_PENDING_UPLOAD` | the first offset not yet uploaded | v11, KIP-1023 |
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from protocol.schema import Message, Structure, i8, i16, i32, i64, ignorable, message, since, string
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
 
 
 class ListOffsetsPartition(Structure):
