@@ -176,10 +176,8 @@ class Groups:
 
     def _is_led(self, topic: TopicImage | None, index: int, leader_epoch: int) -> bool:
         """Say whether this broker still leads the partition in that epoch."""
-        if topic is None or index >= len(topic.partitions):
-            return False
-        image = topic.partitions[index]
-        return image.leader == self._config.node_id and image.leader_epoch == leader_epoch
+        image = None if topic is None else topic.partition(index)
+        return image is not None and image.leader == self._config.node_id and image.leader_epoch == leader_epoch
 
     async def _load_led(self) -> None:
         await self._partitions.settled()

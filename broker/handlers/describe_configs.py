@@ -23,6 +23,7 @@ from broker.handlers.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from broker.handlers.services import Services
 from broker.metadata.image import TopicImage
 from broker.metadata.topic_names import check_name
+from broker.metadata.topics import find_topic
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
@@ -81,10 +82,7 @@ def _rows(services: Services, resource: DescribeConfigsResource) -> list[ConfigR
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_name(name)
-        topic = services.metadata.image.topics.get(name)
-        if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-        return describe_topic(services, topic)
+        return describe_topic(services, find_topic(services.metadata.image, name=name))
     if resource.resource_type == BROKER:
         if not name:
             return describe_broker_defaults(_set_at_run_time(services, None))

@@ -53,9 +53,9 @@ def current_leader(services: Services, context: RequestContext, topic: str, topi
     """The leader of a partition of a topic, by name or (if that is empty) by id, for clients to go to (KIP-951)."""
     image = services.metadata.image
     found = image.topics.get(topic) if topic else image.topics_by_id.get(topic_id)
-    if found is None or not 0 <= index < len(found.partitions):
+    partition = None if found is None else found.partition(index)
+    if partition is None:
         return Leader(-1, -1, None)
-    partition = found.partitions[index]
     broker = image.brokers.get(partition.leader)
     endpoint = None if broker is None else broker_endpoint(services, context, broker)
     return Leader(partition.leader, partition.leader_epoch, endpoint)

@@ -45,12 +45,12 @@ def _wanted(image: MetadataImage, request: ListPartitionReassignmentsRequest) ->
 
 
 def _moving(image: MetadataImage, name: str, indexes: Iterable[int]) -> list[OngoingPartitionReassignment]:
-    partitions = image.topics[name].partitions
-    found = ((index, partitions[index]) for index in indexes if 0 <= index < len(partitions))
+    topic = image.topics[name]
+    found = ((index, topic.partition(index)) for index in indexes)
     return [
         OngoingPartitionReassignment(
             index, list(partition.replicas), list(partition.adding_replicas), list(partition.removing_replicas)
         )
         for index, partition in found
-        if partition.adding_replicas or partition.removing_replicas
+        if partition is not None and (partition.adding_replicas or partition.removing_replicas)
     ]

@@ -87,7 +87,7 @@ def _topic(services: Services, wanted: OffsetCommitRequestTopic, by_id: bool) ->
 def _why_not(topic: TopicImage | None, partition: OffsetCommitRequestPartition, longest: int, by_id: bool) -> ErrorCode:
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if not 0 <= partition.partition_index < len(topic.partitions):
+    if topic.partition(partition.partition_index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if partition.committed_metadata is not None and _java_length(partition.committed_metadata) > longest:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE

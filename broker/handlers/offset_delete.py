@@ -49,10 +49,9 @@ def _split(
 ) -> tuple[list[OffsetDeleteRequestPartition], list[OffsetDeleteResponsePartition]]:
     """Return the partitions of `topic` that exist, and the rows of those that do not."""
     image = services.metadata.image.topics.get(topic.name)
-    count = 0 if image is None else len(image.partitions)
     existing, missing = [], []
     for partition in topic.partitions:
-        if 0 <= partition.partition_index < count:
+        if image is not None and image.partition(partition.partition_index) is not None:
             existing.append(partition)
         else:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

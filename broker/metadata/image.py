@@ -37,6 +37,10 @@ class TopicImage(msgspec.Struct, frozen=True):
     name_revision: int = 0
     configs_revision: int = 0
 
+    def partition(self, index: int) -> PartitionImage | None:
+        """The partition; None where the topic has none of that index, which a client may have made up."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
 
 class BrokerImage(msgspec.Struct, frozen=True):
     """One registered broker; `intact_since` is the oldest broker epoch from which on it has lost nothing."""

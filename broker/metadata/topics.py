@@ -84,9 +84,7 @@ async def grow_topic(
     """
     while True:
         image = metadata.image
-        topic = image.topics.get(name)
-        if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        topic = find_topic(image, name=name)
         replicas = _new_replicas(topic, count, assignments, image.brokers)
         partitions = [*topic.partitions, *(_new_partition(image, each) for each in replicas)]
         grown = msgspec.structs.replace(topic, partitions=partitions)
@@ -132,9 +130,10 @@ def find_topic(image: MetadataImage, *, name: str | None = None, topic_id: bytes
 def find_partition(image: MetadataImage, name: str, index: int) -> PartitionImage:
     """Return the partition. Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION."""
     topic = image.topics.get(name)
-    if topic is None or not 0 <= index < len(topic.partitions):
+    partition = None if topic is None else topic.partition(index)
+    if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
-    return topic.partitions[index]
+    return partition
 
 
 def _replicas(

@@ -168,11 +168,12 @@ class Partitions:
             await partition.drained()
 
     def _why_not_here(self, topic: TopicImage | None, name: str, index: int) -> KafkaError:
-        if topic is None or not 0 <= index < len(topic.partitions):
+        partition = None if topic is None else topic.partition(index)
+        if partition is None:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
-        if self._node_id in topic.partitions[index].replicas and self._log_dirs.offline:
+        if self._node_id in partition.replicas and self._log_dirs.offline:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is in a log directory that has failed")
-        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is led by {topic.partitions[index].leader}")
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is led by {partition.leader}")
 
     def _deletions(self, before: MetadataImage, after: MetadataImage) -> Iterator[Step]:
         for topic_id, old in before.topics_by_id.items():
