@@ -29,6 +29,7 @@ from client.connection import TcpNetwork
 from client.errors import ClientError, DeliveryTimeoutError, RecordTooLargeError, broker_error
 from client.producer_ids import new_producer_id
 from client.record import TopicPartition
+from pipeline.event_loop import EventLoop
 from pipeline.options import WriteOptions
 from pipeline.wire import client_config
 from protocol.batch_header import MAX_SEQUENCE
@@ -75,7 +76,7 @@ class Delivery:
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
         self._config = client_config(options.cluster)
-        self._runner = asyncio.Runner()
+        self._loop = EventLoop()
         self._lanes: dict[TopicPartition, _Lane] = {}
         self._under_way: deque[tuple[asyncio.Task[None], int]] = deque()
         self._waiting_bytes = 0
@@ -83,24 +84,24 @@ class Delivery:
         self._cluster: ClientCluster
 
     def open(self) -> None:
-        self._runner.run(self._open())
+        self._loop.run(self._open())
 
     def close(self) -> None:
-        self._runner.run(self._close())
-        self._runner.close()
+        self._loop.run(self._close())
+        self._loop.close()
 
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has; it is created first, if the brokers do so. Raises UnknownTopicError."""
-        known = self._runner.run(self._cluster.topic(topic, self._options.max_block_ms))
+        known = self._loop.run(self._cluster.topic(topic, self._options.max_block_ms))
         return len(known.partitions)
 
     def send(self, partition: TopicPartition, outgoing: Outgoing) -> None:
         """Write the records after all that were sent to this partition before; wait if too much is under way."""
-        self._runner.run(self._send(partition, outgoing))
+        self._loop.run(self._send(partition, outgoing))
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""
-        self._runner.run(self._wait_for_room(0))
+        self._loop.run(self._wait_for_room(0))
 
     async def _open(self) -> None:
         self._cluster = ClientCluster(self._config, TcpNetwork(), creates_topics=True)

@@ -6,7 +6,6 @@ remembered between two questions but the connections.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from client import Admin
 from client.config import IsolationLevel
 from client.record import TopicPartition
 from pipeline.bounds import EARLIEST, LATEST, Bound, Numbers
+from pipeline.event_loop import EventLoop
 from pipeline.options import Cluster, ReadOptions, Subscription
 
 T = TypeVar("T")
@@ -32,16 +32,16 @@ class ClusterOffsets:
 
     def __init__(self, cluster: Cluster, isolation_level: IsolationLevel) -> None:
         self._isolation_level = isolation_level
-        self._runner = asyncio.Runner()
+        self._loop = EventLoop()
         try:
             self._admin = self._run(_started(cluster))
         except BaseException:
-            self._runner.close()
+            self._loop.close()
             raise
 
     def close(self) -> None:
         self._run(self._admin.close())
-        self._runner.close()
+        self._loop.close()
 
     def partitions(self, subscription: Subscription) -> list[TopicPartition]:
         """The partitions that a subscription means now. Raises UnknownTopicError, but not for a pattern.
@@ -75,7 +75,7 @@ class ClusterOffsets:
         return self.at(dict.fromkeys(partitions, LATEST))
 
     def _run(self, question: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(question)
+        return self._loop.run(question)
 
 
 async def _started(cluster: Cluster) -> Admin:

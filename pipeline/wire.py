@@ -27,10 +27,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import closing
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from client.backoff import Backoff
 from client.cluster import Cluster as ClientCluster
@@ -38,7 +38,9 @@ from client.config import ClientConfig, IsolationLevel, parse_bootstrap_servers
 from client.connection import Connection, TcpNetwork
 from client.connections import Purpose
 from client.errors import ClientError, UnknownTopicError, broker_error
+from client.metadata import TopicMetadata
 from client.record import TopicPartition
+from pipeline.event_loop import EventLoop
 from pipeline.offsets import ClusterOffsets
 from pipeline.options import Cluster
 from pipeline.records import whole_batches
@@ -77,14 +79,14 @@ class Wire:
     def __init__(self, cluster: Cluster) -> None:
         self.config = client_config(cluster)
         self._options = cluster
-        self._runner = asyncio.Runner()
+        self._loop = EventLoop()
         self.cluster: ClientCluster
 
     def __enter__(self) -> Self:
         try:
             self.cluster = self.run(_started(self.config))
         except BaseException:
-            self._runner.close()
+            self._loop.close()
             raise
         return self
 
@@ -92,11 +94,11 @@ class Wire:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.run(self.cluster.close())
-        self._runner.close()
+        self._loop.close()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Awaitable[T]) -> T:
         """Let the event loop run until `work` is done."""
-        return self._runner.run(work)
+        return self._loop.run(work)
 
     def fetch(
         self, partition: TopicPartition, start: int, end: int, *, isolation_level: IsolationLevel, fetch_bytes: int
@@ -163,7 +165,7 @@ class _PartitionFetch:
         """Send a request; what goes wrong is told by `answer`."""
         self._sent = self._failure = None
         try:
-            self._sent = self._wire.run(self._send(offset))
+            self._sent = self._send(offset)
         except ClientError as error:
             self._failure = error
 
@@ -172,7 +174,7 @@ class _PartitionFetch:
         if self._sent is None:
             raise self._failure or ClientError(_TRIED, "nothing was asked for")
         connection, future = self._sent
-        answer = self._wire.run(_wait(future))
+        answer = self._wire.run(future)
         if answer.error_code:
             raise broker_error(answer.error_code, _TRIED, broker=connection.name)
         topic, index = self.partition
@@ -189,14 +191,9 @@ class _PartitionFetch:
             _, future = self._sent
             future.cancel()
 
-    async def _send(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
-        cluster, config = self._wire.cluster, self._wire.config
+    def _send(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
         name, index = self.partition
-        topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
-        leader = cluster.leader(name, index)
-        if leader is None:
-            raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=name, partition=index)
-        connection = await cluster.connection(leader, Purpose.FETCH)
+        topic, connection = self._known() or self._wire.run(self._find())
         has_id = topic.topic_id != ZERO_UUID
         version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if has_id else _LAST_VERSION_BY_NAME)
         wanted = FetchPartition(
@@ -214,6 +211,23 @@ class _PartitionFetch:
         )
         return connection, connection.send(request, FetchResponse, version=version)
 
+    def _known(self) -> tuple[TopicMetadata, Connection] | None:
+        """The topic and a connection to the leader, if there are both: then the event loop need not run."""
+        cluster = self._wire.cluster
+        name, index = self.partition
+        topic, leader = cluster.image.topics.get(name), cluster.leader(name, index)
+        connection = None if leader is None else cluster.established(leader, Purpose.FETCH)
+        return None if topic is None or connection is None else (topic, connection)
+
+    async def _find(self) -> tuple[TopicMetadata, Connection]:
+        cluster, config = self._wire.cluster, self._wire.config
+        name, index = self.partition
+        topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
+        leader = cluster.leader(name, index)
+        if leader is None:
+            raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=name, partition=index)
+        return topic, await cluster.connection(leader, Purpose.FETCH)
+
 
 def client_config(cluster: Cluster) -> ClientConfig:
     """The settings of a client of this cluster. Raises ConfigurationError."""
@@ -228,10 +242,6 @@ async def _started(config: ClientConfig) -> ClientCluster:
         await cluster.close()
         raise
     return cluster
-
-
-async def _wait(future: asyncio.Future[T]) -> T:
-    return await future
 
 
 async def _pause(cluster: ClientCluster, seconds: float) -> None:
