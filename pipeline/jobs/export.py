@@ -6,15 +6,8 @@ OUTPUT/_checkpoint/                                   how far it has come, and o
 ```
 From brokers it is a stream that ends when it has caught up (`availableNow`): the checkpoint and the file sink's own
 list of files make every record be there once, whenever a run was killed. A log directory is read by `export_runs`, with
-the same result. Names that begin with an underscore are no data for Spark and others that read Parquet.
-
-What a directory is partitioned by, any of these, in this order if several are given:
-
-| `--partition-by` | column |
-|---|---|
-| `topic` | the topic's name |
-| `date` | the day of the record's timestamp, in UTC |
-| `value.FIELD`, `value.FIELD.FIELD` | a field of a value that is JSON; `FIELD_FIELD` is the column's name |
+the same result. What a directory is partitioned by is in `partition_columns`. Names that begin with an underscore are
+no data for Spark and others that read Parquet.
 """
 
 from __future__ import annotations
@@ -32,16 +25,15 @@ from pipeline.jobs.arguments import (
     add_spark_arguments,
 )
 from pipeline.jobs.output import FORMATS
+from pipeline.jobs.partition_columns import partition_columns, with_partition_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from pipeline.jobs.filesystem import FileSystem
 
-COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 CHECKPOINT = "_checkpoint"
 _SETTINGS = f"{CHECKPOINT}/export.json"
-_VALUE = "value."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,38 +71,6 @@ def run(arguments: argparse.Namespace) -> int:
             counts = _export_topics(spark, arguments, columns)
         summary.tell(counts, as_json=arguments.json)
     return 0
-
-
-def partition_columns(text: str) -> dict[str, str]:
-    """What `--partition-by` says, as column → topic, date or the JSON path. Raises `UsageError`."""
-    columns: dict[str, str] = {}
-    for part in [] if text == "none" else text.split(","):
-        part = part.strip()
-        if part in ("topic", "date"):
-            columns[part] = part
-            continue
-        field = part.removeprefix(_VALUE)
-        column = field.replace(".", "_")
-        if field == part or not column.isidentifier() or column in columns or column in (*COLUMNS, "date"):
-            raise UsageError(
-                f"--partition-by {part}: it is topic, date or value.FIELD, and each gives a column of its own"
-            )
-        columns[column] = f"$.{field}"
-    return columns
-
-
-def with_partition_columns(records: DataFrame, columns: dict[str, str]) -> DataFrame:
-    """The records with a column for each of `columns`, as `partition_columns` gives them."""
-    from pyspark.sql import functions as f
-
-    def column(source: str) -> Column:
-        if source == "topic":
-            return f.col("topic")
-        if source == "date":
-            return f.to_date("timestamp")
-        return f.get_json_object(f.col("value").cast("string"), source)
-
-    return records.withColumns({name: column(source) for name, source in columns.items()})
 
 
 def _export_topics(spark: SparkSession, arguments: argparse.Namespace, columns: dict[str, str]) -> dict[str, object]:

@@ -17,6 +17,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from pipeline.jobs.partition_columns import with_partition_columns
 from pipeline.jobs.source import Offsets, offsets_from_json, offsets_json, read_records
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ def export_log_dir(
 ) -> dict[str, object]:
     """Export what is new in `--log-dir`, and return counts. `columns` as for `with_partition_columns`."""
     from pipeline.jobs.counting import counted
-    from pipeline.jobs.export import with_partition_columns
     from pipeline.jobs.log_offsets import log_ranges
 
     _finish_last(files)

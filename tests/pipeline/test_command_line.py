@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.jobs import COMMANDS, UsageError, run
-from pipeline.jobs.export import partition_columns
 from pipeline.jobs.job_session import cause_of
+from pipeline.jobs.partition_columns import partition_columns
 from pipeline.jobs.source import offsets_from_json, offsets_json
 from pipeline.jobs.summary import Summary
 
