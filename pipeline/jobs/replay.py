@@ -5,7 +5,8 @@ a partition of the export ─► one task: sorted by offset, each record held ba
 ```
 What was in one partition stays in order: one task has it, and sends it with an idempotent producer. So records of a
 key are in order, and stay in the same partition if the sink chooses it by the key; `--keep-partitions` takes the number
-that they had. Each partition gets of `--rate` the share that it has of the records, so that all end together. With a
+that they had. Where no partition is known, as of files of other tools (`parquet_records`), a group of keys stands for
+one. Each partition gets of `--rate` the share that it has of the records, so that all end together. With a
 rate, the process that holds records back also sends them: on their way to a sink, Spark would gather ten thousand.
 
 Timestamps are those of the replay, as Spark's own sink for Kafka has it. A task that failed and is tried again sends
@@ -25,16 +26,17 @@ from pipeline.jobs.arguments import add_json_argument, add_spark_arguments
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-_SENT = "key binary, value binary, headers array<struct<key: string, value: binary>>"
-_EXPORTED = f"{_SENT}, topic string, partition int, offset bigint"
+_GROUP = "group"  # the partition, or a number that all records of a key have
 _DUE = "due"  # seconds after the beginning
 _SLICE = 0.05  # seconds of records that are let go at once; less would make the sink's batches small
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--input", required=True, metavar="DIR", help="what `export` has written")
+    parser.add_argument(
+        "--input", required=True, metavar="DIR", help="what `export` has written, or Parquet with a column `value`"
+    )
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT[,HOST:PORT]", help="the cluster")
     parser.add_argument("--topic", required=True, help="the topic that the records go to")
     parser.add_argument("--from-topic", metavar="NAME", help="only the records of this topic (default: all)")
@@ -52,13 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from pipeline.jobs.counting import counted
     from pipeline.jobs.job_session import spark_for
+    from pipeline.jobs.parquet_records import stored_records
     from pipeline.jobs.summary import Summary
 
+    needed = ("topic",) * (arguments.from_topic is not None) + ("partition",) * arguments.keep_partitions
     with spark_for("replay", arguments) as spark:
         summary = Summary("replay")
         if not arguments.append:
             _check_empty(arguments)
-        records = exported(spark, arguments.input)
+        records = stored_records(spark, arguments.input, needed)
         if arguments.from_topic is not None:
             records = records.where(records.topic == arguments.from_topic)
         records = in_order(records, rate=arguments.rate, keep_partitions=arguments.keep_partitions)
@@ -73,41 +77,48 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def exported(spark: SparkSession, directory: str) -> DataFrame:
-    """What `export` has written. Raises `JobError` where that is not what is there."""
-    missing = {"key", "value", "topic", "partition", "offset"} - set(spark.read.parquet(directory).columns)
-    if missing:
-        raise JobError(f"{directory} is no export: it has no column {', '.join(sorted(missing))}")
-    return spark.read.schema(_EXPORTED).parquet(directory)  # or a topic whose name is a number would be one
-
-
 def in_order(records: DataFrame, *, rate: float | None = None, keep_partitions: bool = False) -> DataFrame:
-    """Key, value, headers (and partition) in the order of each partition.
+    """Key, value, headers (and partition) in the order of each partition, or of each key where that is null.
 
     With a `rate`, a last column has the seconds after the beginning at which each is due, to be `held_back` until then.
+    Raises `JobError` where some records have no offset.
     """
+    from pyspark.sql import functions as f
+
     columns = ["key", "value", "headers", *(["partition"] if keep_partitions else [])]
-    sizes = {
-        (row.topic, row.partition): row["count"] for row in records.groupBy("topic", "partition").count().collect()
-    }
-    tasks = max(min(len(sizes), records.sparkSession.sparkContext.defaultParallelism), 1)
-    shared = records.repartition(tasks, "topic", "partition")
+    processors = records.sparkSession.sparkContext.defaultParallelism
+    grouped = records.withColumn(_GROUP, f.coalesce("partition", f.pmod(f.hash("key"), f.lit(processors))))
+    sizes = _sizes(grouped)
+    tasks = max(min(len(sizes), processors), 1)
+    shared = grouped.repartition(tasks, "topic", _GROUP)
     if rate is None:
-        return shared.sortWithinPartitions("topic", "partition", "offset").select(*columns)
+        return shared.sortWithinPartitions("topic", _GROUP, "offset").select(*columns)
     due = with_due_times(shared, sizes, rate)
-    return due.sortWithinPartitions(_DUE, "topic", "partition").select(*columns, _DUE)
+    return due.sortWithinPartitions(_DUE, "topic", _GROUP).select(*columns, _DUE)
+
+
+def _sizes(grouped: DataFrame) -> dict[tuple[str, int], int]:
+    """How many records each group of each topic has."""
+    from pyspark.sql import functions as f
+
+    counts = (f.count(f.lit(1)).alias("records"), f.count("offset").alias("offsets"))
+    rows = grouped.groupBy("topic", _GROUP).agg(*counts).collect()
+    without = sum(row.records - row.offsets for row in rows)
+    if without:
+        raise JobError(f"{without} records have no offset, which others have: their order cannot be told")
+    return {(row.topic, row[_GROUP]): row.records for row in rows}
 
 
 def with_due_times(records: DataFrame, sizes: dict[tuple[str, int], int], rate: float) -> DataFrame:
-    """With a column of seconds: partitions of these `sizes` begin and end together, `rate` records a second in all."""
+    """With a column of seconds: groups of these `sizes` begin and end together, `rate` records a second in all."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     duration = sum(sizes.values()) / rate
-    rows = [(topic, partition, duration / size) for (topic, partition), size in sizes.items()]
-    pace = records.sparkSession.createDataFrame(rows, "topic string, partition int, interval double")
-    number = f.row_number().over(Window.partitionBy("topic", "partition").orderBy("offset")) - 1
-    return records.join(f.broadcast(pace), ["topic", "partition"]).withColumn(_DUE, number * f.col("interval"))
+    rows = [(topic, group, duration / size) for (topic, group), size in sizes.items()]
+    pace = records.sparkSession.createDataFrame(rows, f"topic string, {_GROUP} int, interval double")
+    number = f.row_number().over(Window.partitionBy("topic", _GROUP).orderBy("offset")) - 1
+    return records.join(f.broadcast(pace), ["topic", _GROUP]).withColumn(_DUE, number * f.col("interval"))
 
 
 def held_back(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
