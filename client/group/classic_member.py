@@ -35,7 +35,7 @@ from client.config import ConsumerConfig
 from client.connections import Purpose
 from client.errors import BrokerError, ClientError, ClosedError, broker_error
 from client.group.assignors import ASSIGNORS, Assignor
-from client.group.consumer_protocol import assigned, by_topic, decode_consumer_protocol, encode_consumer_protocol, owned
+from client.group.consumer_protocol import assigned, by_topic, decode_consumer_protocol, owned
 from client.group.coordinator import ELSEWHERE, Coordinator
 from client.group.offsets import NO_GENERATION
 from client.group.sticky_data import decode_sticky_data, encode_sticky_data
@@ -51,7 +51,11 @@ from protocol.messages.join_group import (
 )
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from protocol.stored_records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    write_consumer_protocol,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -188,7 +192,7 @@ class ClassicMember:
         subscription = ConsumerProtocolSubscription(
             sorted(topics), user_data, by_topic(sorted(owned_now)), self._last_generation
         )
-        return encode_consumer_protocol(subscription, _SUBSCRIPTION_VERSION)
+        return write_consumer_protocol(subscription, _SUBSCRIPTION_VERSION)
 
     async def _sync_group(self, joined: JoinGroupResponse) -> Joined:
         assignor = ASSIGNORS[joined.protocol_name or ""]
@@ -219,7 +223,7 @@ class ClassicMember:
         return [
             SyncGroupRequestAssignment(
                 member_id,
-                encode_consumer_protocol(ConsumerProtocolAssignment(by_topic(partitions)), _ASSIGNMENT_VERSION),
+                write_consumer_protocol(ConsumerProtocolAssignment(by_topic(partitions)), _ASSIGNMENT_VERSION),
             )
             for member_id, partitions in assignor.assign(subscribers, counts).items()
         ]

@@ -1,11 +1,23 @@
-"""What members of a classic consumer group tell each other (JoinGroup, SyncGroup), behind an int16 of its version.
+"""What members of a classic consumer group tell each other in JoinGroup and SyncGroup.
 
-Brokers pass it on and store it unread. A reader takes a version above those that it knows for the last that it knows.
+```
+version   int16    of the message; one above those known is read as the last that is, for later ones only add to the end
+message            a subscription or an assignment
+```
+Brokers pass them on and store them as bytes. They look inside for the topics whose offsets must not expire, and where
+members of both protocols are in one group.
 """
 
-from typing import Annotated
+import struct
+from typing import Annotated, Final, TypeVar
 
+from protocol.codec import decode, encode_into
+from protocol.errors import RemoteProtocolError
+from protocol.primitives import Buffer
 from protocol.schema import Message, Structure, binary, i32, message, since, string
+
+_VERSION: Final = struct.Struct(">h")
+_LAST_VERSION: Final = 3
 
 
 class TopicPartition(Structure):
@@ -13,7 +25,7 @@ class TopicPartition(Structure):
     partitions: list[i32] = []
 
 
-@message(versions=(0, 3))
+@message(versions=(0, _LAST_VERSION))
 class ConsumerProtocolSubscription(Message):
     """Versions 0–3: what a member wants.
 
@@ -27,9 +39,34 @@ class ConsumerProtocolSubscription(Message):
     rack_id: Annotated[string | None, since(3)] = None
 
 
-@message(versions=(0, 3))
+@message(versions=(0, _LAST_VERSION))
 class ConsumerProtocolAssignment(Message):
     """Versions 0–3, all alike: what the leader of the group gives to a member."""
 
     assigned_partitions: list[TopicPartition] = []
     user_data: binary | None = None
+
+
+M = TypeVar("M", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
+
+
+def write_consumer_protocol(message: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
+    """The bytes of a message. Raises LocalProtocolError."""
+    data = bytearray(_VERSION.pack(version))
+    encode_into(message, version, data)
+    return bytes(data)
+
+
+def read_consumer_protocol(kind: type[M], data: Buffer) -> M:
+    """The message in `data`. Raises RemoteProtocolError, for no bytes as well."""
+    return decode(kind, read_version(data), data, _VERSION.size)
+
+
+def read_version(data: Buffer) -> int:
+    """The version that the message in `data` is to be read as. Raises RemoteProtocolError."""
+    if len(data) < _VERSION.size:
+        raise RemoteProtocolError("no version of the consumer protocol")
+    (version,) = _VERSION.unpack_from(data)
+    if version < 0:
+        raise RemoteProtocolError(f"version {version} of the consumer protocol")
+    return min(int(version), _LAST_VERSION)
