@@ -79,8 +79,10 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: TopicPartitionIds | N
         raise _fenced("smaller", epoch, member)
 
 
-def known_member(state: GroupState, member_id: str) -> ConsumerMember:
-    """Raises UNKNOWN_MEMBER_ID."""
+def known_member(state: GroupState, member_id: str, instance_id: str | None = None) -> ConsumerMember:
+    """Raises UNKNOWN_MEMBER_ID; with an instance id also FENCED_INSTANCE_ID, as `known_static_member`."""
+    if instance_id is not None:
+        return known_static_member(state, member_id, instance_id)
     member = state.members.get(member_id)
     if member is None:
         detail = f"Member {member_id} is not a member of group {state.group_id}."

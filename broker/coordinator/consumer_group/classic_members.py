@@ -194,10 +194,7 @@ def _with_news(member: ConsumerMember, event: Join, subscription: ConsumerProtoc
 def _classic_member(
     state: GroupState, member_id: str, instance_id: str | None
 ) -> tuple[ConsumerMember, ClassicMemberMetadata]:
-    if instance_id is None:
-        member = checks.known_member(state, member_id)
-    else:
-        member = checks.known_static_member(state, member_id, instance_id)
+    member = checks.known_member(state, member_id, instance_id)
     if member.classic is None:
         detail = f"Member {member.member_id} does not use the classic protocol."
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, detail)

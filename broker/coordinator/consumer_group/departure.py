@@ -33,10 +33,7 @@ Downgrade = Callable[[GroupState, Collection[str]], Effects | None]
 def leave(state: GroupState, event: ConsumerHeartbeat, image: MetadataImage, downgrade: Downgrade) -> Effects:
     """Take the member out, or put it aside. Raises UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
     request = event.request
-    if request.instance_id is None:
-        member = checks.known_member(state, request.member_id)
-    else:
-        member = checks.known_static_member(state, request.member_id, request.instance_id)
+    member = checks.known_member(state, request.member_id, request.instance_id)
     if request.member_epoch == STATIC_LEAVE_EPOCH:
         effects = Effects(records=[records.current_assignment(state.group_id, _put_aside(member))])
     else:

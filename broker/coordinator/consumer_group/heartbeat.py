@@ -80,10 +80,7 @@ def _member(
                 checks.check_released(present, member_id, instance_id)
             return take_over(state, present, member_id, effects)
         return state.members.get(member_id, ConsumerMember(member_id))
-    if instance_id is None:
-        member = checks.known_member(state, member_id)
-    else:
-        member = checks.known_static_member(state, member_id, instance_id)
+    member = checks.known_member(state, member_id, instance_id)
     checks.check_epoch(member, epoch, owned)
     return member
 
