@@ -134,7 +134,9 @@ class LogTruncationError(ClientError):
 class CorruptRecordsError(ClientError):
     """Fetched bytes are not sound; `offset` is where the batch begins that cannot be read."""
 
-    offset = -1
+    def __init__(self, offset: int, cause: str, cure: str, *, topic: str, partition: int) -> None:
+        super().__init__(f"read the batch at offset {offset}", cause, cure, topic=topic, partition=partition)
+        self.offset = offset
 
 
 class BrokerError(ClientError):

@@ -158,15 +158,8 @@ class Fetched:
 
     def _corrupt(self, offset: int, cause: str) -> CorruptRecordsError:
         topic, partition = self.partition
-        error = CorruptRecordsError(
-            f"read the batch at offset {offset}",
-            cause,
-            "Seek past it, or have the broker check its log",
-            topic=topic,
-            partition=partition,
-        )
-        error.offset = offset
-        return error
+        cure = "Seek past it, or have the broker check its log"
+        return CorruptRecordsError(offset, cause, cure, topic=topic, partition=partition)
 
 
 def _lowest(offsets: Sequence[int], default: int) -> int:

@@ -255,15 +255,13 @@ class Fetcher:
 
     def _cut_off(self, state: PartitionState, offset: int) -> ClientError:
         topic, partition = state.partition
-        error = CorruptRecordsError(
-            f"read the batch at offset {offset}",
+        return CorruptRecordsError(
+            offset,
             "the broker sent no more than a part of it",
             "Raise max_partition_fetch_bytes above the size of the largest batch",
             topic=topic,
             partition=partition,
         )
-        error.offset = offset
-        return error
 
 
 async def _wait(event: asyncio.Event, seconds: float | None) -> None:
