@@ -24,8 +24,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from broker.storage.log_config import NO_LIMIT, LogConfig
-
-MAX_OFFSETS_IN_SEGMENT = 0x7FFF_FFFF
+from broker.storage.segment import MAX_RELATIVE_OFFSET
 
 
 class CompactedSegment(Protocol):
@@ -144,7 +143,7 @@ def group_segments(
             groups
             and size <= segment_bytes
             and max(offset_index_size, time_index_size) <= segment_index_bytes
-            and (segment.size == 0 or end - 1 - groups[-1][0].base_offset <= MAX_OFFSETS_IN_SEGMENT)
+            and (segment.size == 0 or end - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET)
         ):
             groups[-1].append(segment)
         else:
