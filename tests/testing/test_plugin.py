@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -17,6 +21,9 @@ __all__ = ["kafka_broker", "kafka_session_broker"]
 @pytest.fixture(scope="session")
 def kafka_properties() -> Mapping[str, str]:
     return {"num.partitions": "2"}
+
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 def values_of(broker: ThreadedBroker, topic: str, count: int) -> list[bytes | None]:
@@ -43,6 +50,23 @@ def test_the_next_test_has_another_one(kafka_broker: ThreadedBroker, kafka_sessi
     for broker in (kafka_broker, kafka_session_broker):
         assert list(Producer({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics) == []
     assert kafka_broker.port != kafka_session_broker.port
+
+
+def test_the_fixture_of_the_readme_works_from_any_directory(tmp_path: Path) -> None:
+    section = README.read_text().partition("\n## A broker in your tests\n")[2].partition("\n## ")[0]
+    conftest, test = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    (tmp_path / "conftest.py").write_text(conftest)
+    (tmp_path / "test_orders.py").write_text(test)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--rootdir", str(tmp_path), str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
 
 
 def test_its_thread_ends_with_it() -> None:
