@@ -4,6 +4,16 @@ The module of a command has `add_arguments(parser)` and `run(arguments)`, which 
 goes on an event loop. Modules are imported when their command is the one that was typed, and they import the client
 inside `run`, so that `--help` and mistakes answer at once.
 
+| module | what |
+|---|---|
+| `produce`, `consume`, `topics`, `groups`, `configs`, `cluster`, `doctor`, `perf`, `dump_log` | the commands |
+| `command_parser`, `connection_arguments`, `argument_types`, `times` | flags, and what may stand behind them |
+| `admin_command`, `offset_reset` | what commands of administration share; where `groups reset-offsets` goes |
+| `topic_description`, `group_description`, `tables` | what is shown of a topic, of a group; as a table or JSON |
+| `lines`, `text_lines`, `json_records`, `input_record`, `sending` | from lines of input to records that are sent |
+| `reading_range`, `reading`, `record_filter`, `record_formats` | what is read, what of it is wanted, how it prints |
+| `terminal`, `progress`, `client_log` | colours, how far it is, what the client logs meanwhile |
+
 | exit status | meaning |
 |---|---|
 | 0 | done |

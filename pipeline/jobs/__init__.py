@@ -5,6 +5,17 @@ timestampType, headers), which a notebook may call, and around them `add_argumen
 returns the exit status. Modules are imported when their job is the one that was typed, and they import PySpark when
 they run, so that `--help` and mistakes answer at once.
 
+| module | what |
+|---|---|
+| `export`, `replay`, `verify`, `compact`, `restore`, `stats`, `run`, `package` | the jobs |
+| `export_runs`, `partition_columns` | of `export`: a log directory's runs; what `--partition-by` makes |
+| `parquet_records` | of `replay`: Parquet as records |
+| `log_offsets`, `log_parts`, `shares` | what a log directory holds, and sharing it out to tasks |
+| `stored_batches`, `topic_sizes`, `stats_plots` | of `stats`: batches as rows; a topic's size; files and pictures |
+| `arguments`, `source`, `job_session` | flags that jobs share, the records that they name, the Spark session |
+| `output`, `filesystem` | where results go |
+| `summary`, `counting`, `stream_progress` | what a job says |
+
 | exit status | meaning |
 |---|---|
 | 0 | done |
