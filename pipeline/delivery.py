@@ -29,12 +29,14 @@ from client.connection import TcpNetwork
 from client.errors import ClientError, DeliveryTimeoutError, RecordTooLargeError, broker_error
 from client.producer_ids import new_producer_id
 from client.record import TopicPartition
+from pipeline.encode import halves
 from pipeline.event_loop import EventLoop
 from pipeline.options import WriteOptions
 from pipeline.wire import client_config
-from protocol.batch_header import MAX_SEQUENCE
+from protocol.batch_header import MAX_SEQUENCE, read_batch_header
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from protocol.primitives import Buffer
 from protocol.schema import ZERO_UUID
 
 _PRODUCE_KEY: Final = 0
@@ -46,17 +48,8 @@ _DONE: Final = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
 
 MAX_WAITING_BYTES: Final = 8 << 20
 
-Encode = Callable[[int, int, int], bytes]
+Encode = Callable[[int, int, int], Buffer]
 """Makes a record batch for a producer id, its epoch, and the sequence of the first record."""
-
-
-class Outgoing:
-    """Records of one partition on their way: `encode` makes a batch of them, `halves` two such, if it can."""
-
-    def __init__(self, count: int, encode: Encode, halves: Callable[[], tuple[Outgoing, Outgoing]] | None) -> None:
-        self.count = count
-        self.encode = encode
-        self.halves = halves
 
 
 class _Lane:
@@ -95,9 +88,12 @@ class Delivery:
         known = self._loop.run(self._cluster.topic(topic, self._options.max_block_ms))
         return len(known.partitions)
 
-    def send(self, partition: TopicPartition, outgoing: Outgoing) -> None:
-        """Write the records after all that were sent to this partition before; wait if too much is under way."""
-        self._loop.run(self._send(partition, outgoing))
+    def send(self, partition: TopicPartition, count: int, encode: Encode) -> None:
+        """Write `count` records after all that were sent to this partition before; wait if too much is under way.
+
+        They have one timestamp.
+        """
+        self._loop.run(self._send(partition, count, encode))
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""
@@ -114,12 +110,12 @@ class Delivery:
         await asyncio.gather(*(task for task, _ in self._under_way), return_exceptions=True)
         await self._cluster.close()
 
-    async def _send(self, partition: TopicPartition, outgoing: Outgoing) -> None:
+    async def _send(self, partition: TopicPartition, count: int, encode: Encode) -> None:
         lane = self._lanes.setdefault(partition, _Lane())
         base_sequence = lane.next_sequence
-        lane.next_sequence = (base_sequence + outgoing.count) & MAX_SEQUENCE
-        records = outgoing.encode(self._producer_id, 0, base_sequence)
-        task = asyncio.create_task(self._deliver(lane, partition, outgoing, records, base_sequence))
+        lane.next_sequence = (base_sequence + count) & MAX_SEQUENCE
+        records = encode(self._producer_id, 0, base_sequence)
+        task = asyncio.create_task(self._deliver(lane, partition, records))
         self._under_way.append((task, len(records)))
         self._waiting_bytes += len(records)
         await asyncio.sleep(0)  # the task writes its request, if it is its turn
@@ -132,13 +128,11 @@ class Delivery:
             self._waiting_bytes -= its_size
             await task
 
-    async def _deliver(
-        self, lane: _Lane, partition: TopicPartition, outgoing: Outgoing, records: bytes, base_sequence: int
-    ) -> None:
+    async def _deliver(self, lane: _Lane, partition: TopicPartition, records: Buffer) -> None:
         async with lane.turn:
-            await self._attempt(partition, outgoing, records, base_sequence)
+            await self._attempt(partition, records)
 
-    async def _attempt(self, partition: TopicPartition, outgoing: Outgoing, records: bytes, base_sequence: int) -> None:
+    async def _attempt(self, partition: TopicPartition, records: Buffer) -> None:
         """Send a batch until it is in the log; in two halves if it is too large for the topic."""
         backoff = Backoff(self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000)
         deadline = asyncio.get_running_loop().time() + self._options.delivery_timeout_ms / 1000
@@ -147,7 +141,7 @@ class Delivery:
                 await self._ask(partition, records)
                 return
             except RecordTooLargeError:
-                if outgoing.halves is None:
+                if read_batch_header(records).records_count == 1:
                     raise
                 break
             except ClientError as error:
@@ -157,12 +151,10 @@ class Delivery:
                     raise _too_late(partition, self._options.delivery_timeout_ms, error) from error
             await asyncio.sleep(backoff.next())
             await self._refresh()
-        for half in outgoing.halves():
-            encoded = half.encode(self._producer_id, 0, base_sequence)
-            await self._attempt(partition, half, encoded, base_sequence)
-            base_sequence = (base_sequence + half.count) & MAX_SEQUENCE
+        for half in halves(records, self._options.compression_level):
+            await self._attempt(partition, half)
 
-    async def _ask(self, partition: TopicPartition, records: bytes) -> None:
+    async def _ask(self, partition: TopicPartition, records: Buffer) -> None:
         name, index = partition
         topic = await self._cluster.topic(name, self._options.max_block_ms)
         leader = self._cluster.leader(name, index)

@@ -11,22 +11,37 @@ readers can undo; Arrow's own LZ4 has blocks that depend on each other, and Kafk
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.arrow_values import binary_scalar, number_scalar, numbers_of
+from pipeline.records import decode
+from pipeline.schema import HEADERS
 from pipeline.varints import Ints, varint_bytes, varint_sizes
-from protocol.batch_header import HEADER, MAGIC
+from protocol.batch_header import HEADER, MAGIC, MAX_SEQUENCE
 from protocol.compression import compress
 from protocol.errors import LocalProtocolError
-from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Codec, write_crc
+from protocol.primitives import Buffer
+from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Codec, read_batch_header, write_crc
 
 _NO_LEADER_EPOCH: Final = -1
 _ATTRIBUTES_SIZE: Final = 1
 _EMPTY: Final = binary_scalar(b"")
+
+
+class EncodedRecords(NamedTuple):
+    """Records one behind another; record i takes the bytes from `bounds[i]` to `bounds[i + 1]` of `data`."""
+
+    data: memoryview
+    bounds: Ints
+
+    def part(self, start: int, end: int) -> memoryview:
+        """The bytes of the records from number `start` to `end`, exclusive."""
+        return self.data[self.bounds[start] : self.bounds[end]]
 
 
 def encode_batch(
@@ -40,22 +55,51 @@ def encode_batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
-) -> bytes:
+) -> bytearray:
     """One batch, base offset 0, of the records in the arrays `keys` and `values` (binary or text) and `headers`.
 
-    `keys` and `headers` may be None: no record has any. `headers` is of `schema.HEADERS_TYPE`. `timestamp`: the ms of
-    all records, or an array of int64. `level` is that of `protocol.compression`. Raises LocalProtocolError for a batch
-    of no records or one that the format cannot carry.
+    `timestamp`: the ms of all records, or an array of int64. The others are those of `encode_records` and `join_batch`,
+    and so are the errors.
     """
     count = len(values)
+    timestamps = np.full(count, timestamp) if isinstance(timestamp, int) else np.asarray(timestamp, dtype=np.int64)
+    base_timestamp = int(timestamps[0]) if count else -1
+    deltas = np.arange(count, dtype=np.int64)
+    records = encode_records(keys, values, headers, offset_deltas=deltas, timestamp_deltas=timestamps - base_timestamp)
+    return join_batch(
+        [records.data],
+        count,
+        base_timestamp=base_timestamp,
+        max_timestamp=int(timestamps.max(initial=-1)),
+        codec=codec,
+        level=level,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def join_batch(
+    pieces: Sequence[Buffer],
+    count: int,
+    *,
+    base_timestamp: int,
+    max_timestamp: int,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytearray:
+    """One batch, base offset 0, of `count` records that `encode_records` has made, in several pieces perhaps.
+
+    Their offset deltas go from 0 to `count` - 1. `level` is that of `protocol.compression`. Raises LocalProtocolError
+    for a batch of no records.
+    """
     if not count:
         raise LocalProtocolError("a batch of no records")
-    timestamps = np.full(count, timestamp) if isinstance(timestamp, int) else np.asarray(timestamp, dtype=np.int64)
-    try:
-        records = _records(pa.nulls(count, pa.binary()) if keys is None else keys, values, headers, timestamps)
-    except pa.ArrowInvalid as error:
-        raise LocalProtocolError(f"a record batch cannot take more than 2 GiB: {error}") from None
-    batch = bytearray(BATCH_HEADER_SIZE) + (compress(codec, records, level) if codec else memoryview(records))
+    body = [compress(codec, pieces[0] if len(pieces) == 1 else b"".join(pieces), level)] if codec else pieces
+    batch = bytearray().join((bytes(BATCH_HEADER_SIZE), *body))
     header = BatchHeader(
         base_offset=0,
         batch_length=len(batch) - LOG_OVERHEAD,
@@ -64,8 +108,8 @@ def encode_batch(
         crc=0,
         attributes=int(codec),
         last_offset_delta=count - 1,
-        base_timestamp=int(timestamps[0]),
-        max_timestamp=int(timestamps.max()),
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
@@ -73,26 +117,68 @@ def encode_batch(
     )
     HEADER.pack_into(batch, 0, *header.fields)
     write_crc(batch, 0, len(batch))
-    return bytes(batch)
+    return batch
 
 
-def _records(keys: Any, values: Any, headers: Any, timestamps: Ints) -> Any:
-    """The records as one buffer."""
-    keys, values = keys.cast(pa.binary()), values.cast(pa.binary())
+def halves(batch: Buffer, level: int | None) -> list[bytearray]:
+    """The records of a batch of several, which all have one timestamp, as two batches; sequences go on in the second.
+
+    For the rare topic that does not take batches as large as they are made.
+    """
+    header = read_batch_header(batch)
+    columns = ("key", "value", HEADERS)
+    records = pa.Table.from_batches(decode(batch, topic="", partition=0, columns=columns)).combine_chunks()
+    keys, values, headers = (column.chunk(0) for column in records.columns)
+    half = header.records_count // 2
+    return [
+        encode_batch(
+            *(column.slice(start, count) for column in (keys, values, headers)),
+            timestamp=header.base_timestamp,
+            codec=header.codec,
+            level=level,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=(header.base_sequence + start) & MAX_SEQUENCE,
+        )
+        for start, count in ((0, half), (half, header.records_count - half))
+    ]
+
+
+def encode_records(
+    keys: Any, values: Any, headers: Any, *, offset_deltas: Ints, timestamp_deltas: Ints | None = None
+) -> EncodedRecords:
+    """The records in the arrays `keys` and `values` (binary or text) and `headers`, for one batch or for several.
+
+    `keys` and `headers` may be None: no record has any. `headers` is of `schema.HEADERS_TYPE`. The deltas are those to
+    the first record of the batch that a record goes to; without `timestamp_deltas` they are 0. Raises
+    LocalProtocolError for records that the format cannot carry, or of more than 2 GiB.
+    """
+    count = len(values)
+    if timestamp_deltas is None:
+        timestamp_deltas = np.zeros(count, dtype=np.int64)
+    try:
+        keys = pa.nulls(count, pa.binary()) if keys is None else keys.cast(pa.binary())
+        joined = _records(keys, values.cast(pa.binary()), headers, timestamp_deltas, offset_deltas)
+    except pa.ArrowInvalid as error:
+        raise LocalProtocolError(f"a record batch cannot take more than 2 GiB: {error}") from None
+    return EncodedRecords(memoryview(joined.buffers()[2]), _bounds(joined))
+
+
+def _records(keys: Any, values: Any, headers: Any, timestamp_deltas: Ints, offset_deltas: Ints) -> Any:
+    """Each record as an element."""
     header_bytes = _header_bytes(headers, len(values))
     key_length, value_length = _lengths(keys), _lengths(values)
-    timestamp_delta, offset_delta = timestamps - timestamps[0], np.arange(len(values), dtype=np.int64)
     length = (
         _ATTRIBUTES_SIZE
-        + varint_sizes(timestamp_delta)
-        + varint_sizes(offset_delta)
+        + varint_sizes(timestamp_deltas)
+        + varint_sizes(offset_deltas)
         + _field_sizes(key_length)
         + _field_sizes(value_length)
         + _lengths(header_bytes)
     )
     attributes = np.zeros(len(values), dtype=np.int64)  # a byte of 0, as the varint of 0 is
-    numbers = _varints(length, attributes, timestamp_delta, offset_delta, key_length)
-    return _joined(numbers, _filled(keys), _varints(value_length), _filled(values), header_bytes).buffers()[2]
+    numbers = _varints(length, attributes, timestamp_deltas, offset_deltas, key_length)
+    return _joined(numbers, _filled(keys), _varints(value_length), _filled(values), header_bytes)
 
 
 def _header_bytes(headers: Any, count: int) -> Any:
@@ -105,10 +191,14 @@ def _header_bytes(headers: Any, count: int) -> Any:
     if keys.null_count:
         raise LocalProtocolError("the key of a record header is null")
     each = _joined(_varints(_lengths(keys)), keys, _varints(_lengths(values)), _filled(values))
-    ends = np.frombuffer(each.buffers()[1], dtype=np.int32)[: len(each) + 1]
-    of_records = ends[np.concatenate(([0], np.cumsum(counts)))]
+    of_records = _bounds(each)[np.concatenate(([0], np.cumsum(counts)))]
     together = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(of_records), each.buffers()[2]])
     return _joined(_varints(counts), together)
+
+
+def _bounds(column: Any) -> Any:
+    """Where the elements of an array that begins at its buffers' start begin, and the last one ends."""
+    return np.frombuffer(column.buffers()[1], dtype=np.int32)[: len(column) + 1]
 
 
 def _lengths(column: Any) -> Ints:

@@ -17,33 +17,26 @@ connector. There is no transaction, so readers see records of a batch that fails
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
-from client.record import TopicPartition
 from pipeline.arrow_values import number_array, number_scalar, numbers_of
-from pipeline.delivery import Delivery, Outgoing
-from pipeline.encode import encode_batch
+from pipeline.batches import Batches, Rows
+from pipeline.delivery import Delivery
 from pipeline.options import WriteOptions, write_options
 from pipeline.partitioning import StickyPartitions, partitions_of_keys
 from pipeline.schema import HEADERS, HEADERS_TYPE, spark_schema
 from pipeline.worker_process import spare_collections
-from protocol.compression import Codec
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
-
-_RECORD_OVERHEAD = 16  # bytes of a record beside its data, about
 
 
 class BrokerWriter(DataSourceArrowWriter):
@@ -124,44 +117,31 @@ def write_rows(
     return WriterCommitMessage()
 
 
-class _Rows(NamedTuple):
-    """Records of one partition: arrays of the same length."""
-
-    keys: Any
-    values: Any
-    headers: Any | None
-
-    def slice(self, start: int, count: int) -> _Rows:
-        return _Rows(*(None if array is None else array.slice(start, count) for array in self))
-
-
 class _Writing:
-    """One task: gathers the rows of each partition until they make a batch."""
+    """One task: says which topic and partition each row goes to."""
 
     def __init__(self, options: WriteOptions, delivery: Delivery) -> None:
         self._options = options
         self._delivery = delivery
-        self._codec = Codec[options.compression.upper()]
         self._partitions: dict[str, int] = {}
         self._sticky: dict[str, StickyPartitions] = {}
-        self._gathered: dict[TopicPartition, tuple[list[_Rows], int]] = {}
+        self._batches = Batches(options, delivery)
 
     def add(self, batch: pa.RecordBatch) -> None:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         keys = _binary(columns.get("key"), batch.num_rows)
         values = _binary(columns["value"], batch.num_rows)
         headers = columns.get(HEADERS)
-        rows = _Rows(keys, values, None if headers is None else headers.cast(HEADERS_TYPE))
+        rows = Rows(keys, values, None if headers is None else headers.cast(HEADERS_TYPE))
         chosen = columns.get("partition")
         for topic, numbers in self._topics(columns.get("topic"), batch.num_rows):
-            of_topic = rows if numbers is None else _taken(rows, numbers)
+            of_topic = rows if numbers is None else rows.take(numbers)
             named = chosen if chosen is None or numbers is None else chosen.take(number_array(numbers))
             self._add(topic, of_topic, named)
 
     def finish(self) -> None:
         """Send what is left, and wait for all acknowledgements; more may follow."""
-        for partition in list(self._gathered):
-            self._send(partition)
+        self._batches.finish()
         self._delivery.flush()
 
     def _topics(self, column: Any | None, count: int) -> Iterator[tuple[str, Ints | None]]:
@@ -181,18 +161,11 @@ class _Writing:
         for number, topic in enumerate(encoded.dictionary.to_pylist()):
             yield topic, np.flatnonzero(indexes == number)
 
-    def _add(self, topic: str, rows: _Rows, named: Any | None) -> None:
-        sizes = _sizes(rows)
-        partitions = self._choose(topic, rows, named, sizes)
-        order = np.argsort(partitions, kind="stable")
-        taken = _taken(rows, order)
-        ordered, sizes = partitions[order], sizes[order]
-        bounds = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
-        for start, end in pairwise(bounds):
-            partition = TopicPartition(topic, int(ordered[start]))
-            self._gather(partition, taken.slice(start, end - start), sizes[start:end])
+    def _add(self, topic: str, rows: Rows, named: Any | None) -> None:
+        sizes = rows.sizes()
+        self._batches.add(topic, rows, self._choose(topic, rows, named, sizes), sizes)
 
-    def _choose(self, topic: str, rows: _Rows, named: Any | None, sizes: Ints) -> Ints:
+    def _choose(self, topic: str, rows: Rows, named: Any | None, sizes: Ints) -> Ints:
         count = self._partitions.get(topic)
         if count is None:
             count = self._partitions[topic] = self._delivery.partitions_of(topic)
@@ -209,76 +182,6 @@ class _Writing:
                 raise ValueError(f"column partition has {wrong}, and {topic} has partitions 0 to {count - 1}")
         return partitions
 
-    def _gather(self, partition: TopicPartition, rows: _Rows, sizes: Ints) -> None:
-        """Put rows beside those that wait, and send as many whole batches as there are."""
-        limit = self._options.batch_bytes
-        filled = np.cumsum(sizes)
-        start = 0
-        while start < len(sizes):
-            waiting, size = self._gathered.get(partition, ([], 0))
-            before = int(filled[start - 1]) if start else 0
-            end = max(int(np.searchsorted(filled, before + limit - size, side="right")), start)
-            if end == start and not waiting:
-                end = start + 1  # a record that is larger than a batch is one
-            if end > start:
-                self._gathered[partition] = (
-                    [*waiting, rows.slice(start, end - start)],
-                    size + int(filled[end - 1]) - before,
-                )
-            if end < len(sizes):
-                self._send(partition)
-            start = end
-
-    def _send(self, partition: TopicPartition) -> None:
-        waiting, _ = self._gathered.pop(partition)
-        self._delivery.send(partition, self._outgoing(_joined(waiting), time.time_ns() // 1_000_000))
-
-    def _outgoing(self, rows: _Rows, timestamp: int) -> Outgoing:
-        count = len(rows.values)
-
-        def encode(producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
-            return encode_batch(
-                rows.keys,
-                rows.values,
-                rows.headers,
-                timestamp=timestamp,
-                codec=self._codec,
-                level=self._options.compression_level,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                base_sequence=base_sequence,
-            )
-
-        def halves() -> tuple[Outgoing, Outgoing]:
-            half = count // 2
-            return (
-                self._outgoing(rows.slice(0, half), timestamp),
-                self._outgoing(rows.slice(half, count - half), timestamp),
-            )
-
-        return Outgoing(count, encode, halves if count > 1 else None)
-
 
 def _binary(column: Any | None, count: int) -> Any:
     return pa.nulls(count, pa.binary()) if column is None else column.cast(pa.binary())
-
-
-def _taken(rows: _Rows, numbers: Ints) -> _Rows:
-    indices = number_array(numbers)
-    return _Rows(*(None if array is None else array.take(indices) for array in rows))
-
-
-def _joined(parts: list[_Rows]) -> _Rows:
-    if len(parts) == 1:
-        return parts[0]
-    return _Rows(*(None if arrays[0] is None else pa.concat_arrays(arrays) for arrays in zip(*parts, strict=True)))
-
-
-def _sizes(rows: _Rows) -> Ints:
-    """Bytes of each record, about."""
-    sizes = np.full(len(rows.values), _RECORD_OVERHEAD, dtype=np.int64)
-    for array in (rows.keys, rows.values):
-        sizes += numbers_of(pc.fill_null(pc.binary_length(array), number_scalar(0)))
-    if rows.headers is not None and len(rows.headers):
-        sizes += rows.headers.values.nbytes // len(rows.headers)
-    return sizes

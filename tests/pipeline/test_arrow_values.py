@@ -20,8 +20,9 @@ _ROUND_TRIP = """
 import sys
 import numpy as np
 import pyarrow as pa
-from pipeline import sink
+import pipeline.sink
 from pipeline.arrow_values import binary_scalar, number_array
+from pipeline.batches import Rows
 from pipeline.encode import encode_batch
 from pipeline.partitioning import partitions_of_keys
 from pipeline.records import decode
@@ -31,8 +32,8 @@ ones = pa.repeat(binary_scalar(b"1"), 2)
 keys = ones.take(number_array(np.arange(2), np.array([True, False])))
 entries = pa.StructArray.from_arrays([ones.cast(pa.string()), ones], fields=list(HEADERS_TYPE.value_type))
 headers = pa.ListArray.from_arrays(number_array(np.arange(3, dtype=np.int32)), entries, type=HEADERS_TYPE)
-rows = sink._taken(sink._Rows(keys, ones, headers), partitions_of_keys(keys, 2).argsort())
-assert sink._sizes(rows).min() > 16
+rows = Rows(keys, ones, headers).take(partitions_of_keys(keys, 2).argsort())
+assert rows.sizes().min() > 16
 for some in (rows.headers, None):
     batch = encode_batch(rows.keys, rows.values, some, timestamp=1)
     columns = column_names(include_headers=some is not None)

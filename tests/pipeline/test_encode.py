@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.encode import encode_batch
+from pipeline.encode import encode_batch, halves
 from pipeline.records import decode
 from pipeline.schema import HEADERS_TYPE, column_names
 from protocol.errors import LocalProtocolError
@@ -87,6 +87,20 @@ def test_the_header_names_the_producer() -> None:
     header = read_batch_header(batch)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 40)
     assert (header.base_offset, header.is_transactional, header.is_control) == (0, False, False)
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_batch_is_halved(codec: Codec) -> None:
+    keys, values, headers, _ = arrays([(0, None, b"v%d" % i, [("h", b"x")] * (i % 3)) for i in range(301)])
+    numbers = {"producer_id": 7, "producer_epoch": 2, "base_sequence": (1 << 31) - 100}
+    batch = encode_batch(keys, values, headers, timestamp=NOW, codec=codec, **numbers)  # type: ignore[arg-type]
+    found = [(read_batch_header(half), records_of(half)) for half in halves(batch, None)]
+    assert [
+        (header.codec, header.producer_id, header.producer_epoch, header.base_sequence, header.records_count)
+        for header, _ in found
+    ] == [(codec, 7, 2, (1 << 31) - 100, 150), (codec, 7, 2, 50, 151)]
+    assert [[record.offset for record in records] for _, records in found] == [[*range(150)], [*range(151)]]
+    assert [record._replace(offset=i) for i, record in enumerate(found[0][1] + found[1][1])] == records_of(batch)
 
 
 def test_no_records_are_no_batch() -> None:
