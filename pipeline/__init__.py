@@ -17,7 +17,7 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 | `segments`, `segment_ranges`, `segment_reader` | log directories: what is complete, in which bytes, reading it |
 | `wire`, `partition_reader` | in a task: fetch ahead, decode, and what to do about records that have gone |
 | `event_loop` | the client's event loop, under code that blocks |
-| `sink`, `partitioning`, `batches`, `delivery` | writing: rows, their partitions, batches, and how each gets to its leader once |
+| `sink`, `partitioning`, `batches`, `delivery` | writing: rows, partitions, batches, each to its leader once |
 | `worker_process`, `worker_interpreter`, `worker_sockets`, `session_directory` | the processes that Spark works in |
 | `varints`, `arrow_values` | many varints at a time; between numpy and Arrow without pandas |
 | `schema` | the columns of a record, as Spark and as Arrow name them |
