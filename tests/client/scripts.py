@@ -8,6 +8,8 @@ from typing import Any
 
 from protocol.batch_builder import BatchBuilder
 from protocol.compression import Codec
+from protocol.errors import ErrorCode
+from protocol.messages.produce import ProduceRequest, ProduceResponse
 from tests.client.scripted_broker import DROP, Broker
 
 
@@ -29,6 +31,22 @@ async def serve_and_drop(broker: Broker, request: Any) -> object:
     """The answer was lost."""
     await broker.serve(request)
     return DROP
+
+
+def refuse(code: ErrorCode) -> Any:
+    """Answer every partition of a Produce with this error, append nothing."""
+
+    async def answer(broker: Broker, request: ProduceRequest) -> Any:
+        broker.network.logs, logs = {}, broker.network.logs
+        answer = await broker.serve(request)
+        broker.network.logs = logs
+        assert isinstance(answer, ProduceResponse)
+        for topic in answer.responses:
+            for row in topic.partition_responses:
+                row.error_code = code
+        return answer
+
+    return answer
 
 
 class Gate:

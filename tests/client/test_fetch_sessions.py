@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from client import Consumer, ConsumerRecord
+from client import Consumer
 from client.fetch_session import FetchKey, FetchSession
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
+from tests.client.reading import read
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import batch, drop_unread, serve_and_drop
@@ -21,13 +22,6 @@ def network_of(partitions: int = 3) -> ScriptedNetwork:
     network = ScriptedNetwork(with_sessions=True)
     network.create("t", partitions)
     return network
-
-
-async def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
-    records: list[ConsumerRecord] = []
-    while len(records) < count:
-        records += await consumer.poll()
-    return records
 
 
 def said(request: FetchRequest) -> list[tuple[int, int]]:

@@ -1,0 +1,41 @@
+"""Logs with numbered records over a scripted network, and reading them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from client import (
+    Consumer,
+    ConsumerRecord,
+)
+from protocol.compression import Codec
+from tests.client.scripted_log import Log
+from tests.client.scripted_network import ScriptedNetwork
+from tests.client.scripts import batch
+
+
+def values(records: list[ConsumerRecord]) -> list[bytes | None]:
+    return [record.value for record in records]
+
+
+def fill(log: Log, count: int, per_batch: int = 10, codec: Codec = Codec.NONE) -> None:
+    """Append the numbers from the end offset on, timestamps equal to offsets."""
+    for start in range(log.end_offset, log.end_offset + count, per_batch):
+        log.add(
+            batch([b"%d" % offset for offset in range(start, start + per_batch)], start, timestamp=start, codec=codec)
+        )
+
+
+async def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
+    """Exactly this many records, by poll."""
+    records: list[ConsumerRecord] = []
+    while len(records) < count:
+        records += await consumer.poll(max_records=count - len(records))
+    return records
+
+
+def one_log(count: int = 0, **kwargs: Any) -> tuple[ScriptedNetwork, Log]:
+    network = ScriptedNetwork(**kwargs)
+    [log] = network.create("t")
+    fill(log, count)
+    return network, log

@@ -1,0 +1,246 @@
+"""Where a consumer over a scripted network reads on: seeks, policies, lookups of offsets."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from client import (
+    AuthorizationError,
+    BrokerError,
+    ConfigurationError,
+    Consumer,
+    NoOffsetError,
+    OffsetOutOfRangeError,
+    TimeLimitError,
+)
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import ListOffsetsRequest
+from tests.client.reading import fill, one_log, read, values
+from tests.client.scripted_broker import Broker
+from tests.client.scripted_network import ScriptedNetwork
+from tests.client.scripts import Gate, batch, drop_unread, now, numbers
+from tests.client.virtual_time import simulated
+
+T0 = ("t", 0)
+
+
+@pytest.mark.parametrize(("policy", "position"), [("earliest", 20), ("latest", 100)])
+@simulated
+async def test_without_a_position_the_policy_says_where_to_begin(policy: Any, position: int) -> None:
+    network, log = one_log(100)
+    log.start_offset = 20
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset=policy) as consumer:
+        consumer.assign([T0])
+        assert await consumer.position(T0) == position
+
+
+@pytest.mark.parametrize(
+    ("policy", "position"), [("by_duration:PT30M", 2), ("by_duration:P1DT1H", 0), ("by_duration:PT0.5S", 3)]
+)
+@simulated
+async def test_a_duration_says_how_old_the_first_record_may_be(policy: str, position: int) -> None:
+    network, log = one_log()
+    present = time.time_ns() // 1_000_000
+    for offset, age_s in enumerate((7200, 3600, 60)):
+        log.add(batch([b"x"], offset, timestamp=present - 1000 * age_s))
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset=policy) as consumer:
+        consumer.assign([T0])
+        assert await consumer.position(T0) == position
+
+
+@simulated
+async def test_without_a_position_and_a_policy_reading_is_an_error_until_the_user_seeks() -> None:
+    network, _ = one_log(100)
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset="none") as consumer:
+        consumer.assign([T0])
+        for _ in range(2):
+            with pytest.raises(NoOffsetError, match=r'read on t-0: .*"none". Seek, or choose earliest or latest'):
+                await consumer.poll()
+        with pytest.raises(NoOffsetError):
+            await consumer.position(T0)
+        consumer.seek(T0, 95)
+        assert values(await read(consumer, 5)) == numbers(100)[95:]
+
+
+@simulated
+async def test_a_seek_into_a_batch_skips_the_records_before() -> None:
+    network, _ = one_log(100)
+    async with Consumer(network.bootstrap, network=network) as consumer:
+        consumer.assign([T0])
+        for offset in (35, 97, 3):
+            consumer.seek(T0, offset)
+            assert (await consumer.poll())[0].offset == offset
+
+
+@simulated
+async def test_seeks_to_the_beginning_the_end_and_a_time() -> None:
+    network, log = one_log(100)
+    log.start_offset = 10
+    async with Consumer(network.bootstrap, network=network) as consumer:
+        consumer.assign([T0])
+        await consumer.seek_to_beginning()
+        assert await consumer.position(T0) == 10
+        await consumer.seek_to_end(T0)
+        assert await consumer.position(T0) == 100
+        await consumer.seek_to_timestamp(42, T0)
+        assert (await consumer.poll())[0].offset == 42
+        await consumer.seek_to_timestamp(1000)
+        assert await consumer.position(T0) == 100
+
+
+@simulated
+async def test_offsets_can_be_asked_for_without_an_assignment() -> None:
+    network = ScriptedNetwork(brokers=2)
+    for log in network.create("t", 2):
+        fill(log, 30)
+        log.start_offset = 10
+    async with Consumer(network.bootstrap, network=network) as consumer:
+        partitions = await consumer.partitions_for("t")
+        assert await consumer.beginning_offsets(partitions) == dict.fromkeys(partitions, 10)
+        assert await consumer.end_offsets(partitions) == dict.fromkeys(partitions, 30)
+        found = await consumer.offsets_for_times({("t", 0): 17, ("t", 1): 1000})
+        first = found[partitions[0]]
+        assert first is not None
+        assert (first.offset, first.timestamp) == (17, 17)
+        assert found[partitions[1]] is None
+
+
+@simulated
+async def test_a_seek_does_not_wait_for_a_parked_fetch() -> None:
+    network, _ = one_log(100)
+    async with Consumer(network.bootstrap, network=network, fetch_max_wait_ms=20000) as consumer:
+        consumer.assign([T0])
+        assert await consumer.poll(timeout_ms=100) == []
+        assert await consumer.poll(timeout_ms=30000) == []
+        start = now()
+        consumer.seek(T0, 50)
+        assert values(await read(consumer, 50)) == numbers(100)[50:]
+        assert now() - start < 0.1
+
+
+@simulated
+async def test_what_was_fetched_before_a_seek_is_not_handed_out_after_it() -> None:
+    network, _ = one_log(100)
+    gate = Gate()
+    network.brokers[1].script("Fetch", gate)
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
+        consumer.assign([T0])
+        polling = asyncio.create_task(consumer.poll(max_records=1))
+        await gate.reached.wait()
+        consumer.seek(T0, 80)
+        gate.open()
+        assert values(await polling) == [b"80"]
+
+
+@simulated
+async def test_an_offset_out_of_range_goes_where_the_policy_says() -> None:
+    network, log = one_log(100)
+    log.start_offset = 30
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
+        consumer.assign([T0])
+        consumer.seek(T0, 5)
+        assert (await consumer.poll())[0].offset == 30
+        consumer.seek(T0, 500)
+        assert (await consumer.poll())[0].offset == 30
+
+
+@simulated
+async def test_an_offset_out_of_range_without_a_policy_is_told_and_the_next_seek_repairs_it() -> None:
+    network, _ = one_log(100)
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset="none") as consumer:
+        consumer.assign([T0])
+        consumer.seek(T0, 500)
+        for _ in range(2):
+            with pytest.raises(
+                OffsetOutOfRangeError, match=r"fetch on t-0 at broker1:9092 \(broker 1\): OFFSET_OUT_OF"
+            ):
+                await consumer.poll()
+        assert await consumer.position(T0) == 500
+        consumer.seek(T0, 99)
+        assert values(await consumer.poll()) == [b"99"]
+
+
+@simulated
+async def test_partitions_that_stay_assigned_keep_their_positions() -> None:
+    network = ScriptedNetwork()
+    for log in network.create("t", 3):
+        fill(log, 20)
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
+        consumer.assign([("t", 0), ("t", 1)])
+        await read(consumer, 40)
+        consumer.assign([("t", 1), ("t", 2)])
+        assert consumer.assignment() == [("t", 1), ("t", 2)]
+        assert await consumer.position(("t", 1)) == 20
+        assert {record.partition for record in await read(consumer, 20)} == {2}
+        with pytest.raises(ConfigurationError, match="use a partition on t-0: it is not assigned"):
+            await consumer.position(("t", 0))
+
+
+@simulated
+async def test_paused_partitions_hand_nothing_out() -> None:
+    network = ScriptedNetwork()
+    for log in network.create("t", 2):
+        fill(log, 50)
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
+        consumer.assign([("t", 0), ("t", 1)])
+        await consumer.poll(max_records=1)
+        consumer.pause(("t", 0))
+        assert {record.partition for record in await read(consumer, 49)} <= {1}
+        consumer.resume()
+        rest = await read(consumer, 50)
+        assert {record.partition for record in rest} >= {0}
+
+
+def refuse_offsets(code: ErrorCode) -> Any:
+    async def answer(broker: Broker, request: ListOffsetsRequest) -> Any:
+        answer: Any = await broker.serve(request)
+        answer.topics[0].partitions[0].error_code = code
+        return answer
+
+    return answer
+
+
+@simulated
+async def test_a_lookup_is_repeated_until_every_leader_has_answered() -> None:
+    network = ScriptedNetwork(brokers=2)
+    logs = network.create("t", 4)
+    for log in logs:
+        fill(log, 10 + 10 * log.partition)
+    network.brokers[1].script("ListOffsets", refuse_offsets(ErrorCode.NOT_LEADER_OR_FOLLOWER), drop_unread)
+    network.brokers[2].script("ListOffsets", refuse_offsets(ErrorCode.OFFSET_NOT_AVAILABLE))
+    logs[3].leader = -1
+    async with Consumer(network.bootstrap, network=network) as consumer:
+        asking = asyncio.create_task(consumer.end_offsets(await consumer.partitions_for("t")))
+        await asyncio.sleep(3)
+        assert not asking.done()
+        network.move(logs[3], to=1)
+        assert await asking == {("t", partition): 10 + 10 * partition for partition in range(4)}
+
+
+@simulated
+async def test_a_lookup_that_takes_too_long_says_what_was_in_the_way() -> None:
+    network, _ = one_log(10)
+    async with Consumer(network.bootstrap, network=network, default_api_timeout_ms=3000) as consumer:
+        await consumer.partitions_for("t")
+        network.brokers[1].script("ListOffsets", *[refuse_offsets(ErrorCode.OFFSET_NOT_AVAILABLE)] * 100)
+        with pytest.raises(BrokerError, match=r"look up an offset on t-0 at broker1:9092 .*OFFSET_NOT_AVAILABLE"):
+            await consumer.end_offsets([T0])
+        assert now() == pytest.approx(3, abs=0.1)
+        network.brokers[1]._scripts.clear()
+        network.brokers[1].script("ListOffsets", Gate())
+        with pytest.raises(TimeLimitError, match="look up an offset: no answer within 3000 ms"):
+            await consumer.end_offsets([T0])
+
+
+@simulated
+async def test_a_lookup_that_is_refused_for_good_fails_at_once() -> None:
+    network, _ = one_log(10)
+    network.brokers[1].script("ListOffsets", refuse_offsets(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    async with Consumer(network.bootstrap, network=network) as consumer:
+        with pytest.raises(AuthorizationError, match="look up an offset on t-0"):
+            await consumer.end_offsets([T0])
+        assert now() < 0.1
