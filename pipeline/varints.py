@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,24 +27,18 @@ def read_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints]:
     """
     byte = data.take(at, mode="clip")
     after = at + 1
-    if not (byte & 128).any():
+    if byte.tobytes().isascii():
         return _SHORT.take(byte), after
-    value = (byte & 127).astype(np.uint64)
-    longer: Any = np.flatnonzero(byte & 128)
+    zigzag = (byte & 127).astype(np.uint64)
     for shift in range(7, bits, 7):
-        if len(longer) == len(at):
-            longer = slice(None)
-        byte = data.take(after[longer], mode="clip")
-        value[longer] |= (byte & 127).astype(np.uint64) << np.uint64(shift)
-        after[longer] += 1
-        goes_on = (byte & 128) != 0
-        if not goes_on.any():
-            if bits == 32 and (value >> np.uint64(32)).any():
+        goes_on = byte >> 7
+        byte = data.take(after, mode="clip") * goes_on  # 0 where the varint has ended
+        zigzag |= (byte & 127).astype(np.uint64) << np.uint64(shift)
+        after += goes_on
+        if byte.tobytes().isascii():
+            if shift + 7 > bits and (byte >> (bits - shift)).any():
                 break
-            if shift == 63 and (byte > 1).any():
-                break
-            return (value >> _ONE).view(np.int64) ^ -(value & _ONE).view(np.int64), after
-        longer = np.flatnonzero(goes_on) if isinstance(longer, slice) else longer[goes_on]
+            return (zigzag >> _ONE).view(np.int64) ^ -(zigzag & _ONE).view(np.int64), after
     raise RemoteProtocolError(f"a varint is longer than {bits} bits")
 
 
