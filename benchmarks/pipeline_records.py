@@ -18,6 +18,7 @@ import pyarrow as pa
 from pipeline.encode import encode_batch
 from pipeline.records import decode
 from pipeline.schema import column_names
+from pipeline.whole_batches import whole_batches
 from protocol.records import Codec, assign_offsets
 
 ROUNDS = 7
@@ -57,7 +58,7 @@ def batches(keys: pa.Array, values: pa.Array, records: int, codec: Codec) -> byt
 
 
 def decoded(raw: bytes) -> int:
-    return sum(found.num_rows for found in decode(raw, topic="t", partition=0, columns=EVERYTHING))
+    return sum(found.num_rows for found in decode(whole_batches(raw), topic="t", partition=0, columns=EVERYTHING))
 
 
 def encoded(keys: pa.Array, values: pa.Array, codec: Codec) -> int:

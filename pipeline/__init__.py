@@ -21,6 +21,7 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 | `worker_process`, `worker_interpreter`, `worker_sockets`, `session_directory` | the processes that Spark works in |
 | `varints`, `arrow_values` | many varints at a time; between numpy and Arrow without pandas |
 | `schema` | the columns of a record, as Spark and as Arrow name them |
+| `whole_batches` | the batches in a buffer, and their headers |
 | `records`, `record_starts`, `record_fields`, `columns` | record batches → Arrow columns |
 | `damage`, `aborted`, `old_messages` | no records; what `read_committed` leaves out; before Kafka 0.11 |
 | `encode` | Arrow columns → record batches |

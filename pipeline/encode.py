@@ -22,6 +22,7 @@ from pipeline.arrow_values import binary_scalar, number_scalar, numbers_of
 from pipeline.records import decode
 from pipeline.schema import HEADERS
 from pipeline.varints import Ints, varint_bytes, varint_sizes
+from pipeline.whole_batches import whole_batches
 from protocol.batch_header import HEADER, MAGIC, MAX_SEQUENCE
 from protocol.compression import compress
 from protocol.errors import LocalProtocolError
@@ -127,7 +128,8 @@ def halves(batch: Buffer, level: int | None) -> list[bytearray]:
     """
     header = read_batch_header(batch)
     columns = ("key", "value", HEADERS)
-    records = pa.Table.from_batches(decode(batch, topic="", partition=0, columns=columns)).combine_chunks()
+    decoded = decode(whole_batches(batch), topic="", partition=0, columns=columns)
+    records = pa.Table.from_batches(decoded).combine_chunks()
     keys, values, headers = (column.chunk(0) for column in records.columns)
     half = header.records_count // 2
     return [

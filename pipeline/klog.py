@@ -87,9 +87,9 @@ class KlogReader(DataSourceReader):
         if isinstance(found, Damage):
             return self._report(partition, found)
         assert partition.range is not None
-        (first_offset,) = _BASE_OFFSET.unpack_from(found.data)
+        (first_offset,) = _BASE_OFFSET.unpack_from(found.batches.data)
         return decode(
-            found.data,
+            found.batches,
             topic=partition.topic,
             partition=partition.partition,
             columns=self._columns,

@@ -68,7 +68,7 @@ def _read(wire: Wire, options: ReadOptions, columns: Sequence[str], wanted: Offs
         fetch_bytes=options.fetch_bytes,
     ):
         yield from decode(
-            fetched.records,
+            fetched.batches,
             topic=topic,
             partition=index,
             columns=columns,

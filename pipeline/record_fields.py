@@ -9,14 +9,16 @@ one of its batch begins; that is checked here, so a wrong length is noticed. Sou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pipeline.arrow_values import Booleans
 from pipeline.record_starts import record_starts
 from pipeline.varints import Bytes, Ints, read_varints
-from protocol.batch_header import BatchHeader, TimestampType
+from pipeline.whole_batches import Headers, numbers
+from protocol.batch_header import TIMESTAMP_TYPE_BIT, TimestampType
 from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer
 
@@ -24,10 +26,11 @@ _SMALLEST_RECORD = 7  # a byte for each field: no key, no value, no header
 
 
 class Places(NamedTuple):
-    """Where a field of bytes lies for each record: [start, start + length); a negative length means null."""
+    """Where a field of bytes lies for each record, [start, end), and for which it is null, if it is for any."""
 
     start: Ints
-    length: Ints
+    end: Ints
+    is_null: Booleans | None
 
 
 class HeaderPlaces(NamedTuple):
@@ -44,78 +47,82 @@ class RecordFields(NamedTuple):
     data: Buffer
     offset: Ints
     timestamp: Ints
-    timestamp_type: Ints
+    timestamp_type: NDArray[np.int32]
     key: Places
     value: Places
     headers: HeaderPlaces | None
 
 
-def read_fields(data: Buffer, sections: Sequence[tuple[int, int]], headers: Sequence[BatchHeader]) -> RecordFields:
+def read_fields(data: Buffer, batch_starts: Ints, batch_ends: Ints, headers: Headers) -> RecordFields:
     """Decode the records of batches with these headers, which are not compressed in `data`.
 
-    `sections`: where in `data` the records of each batch begin, and the position behind the last one; between them may
-    stand anything. Raises RemoteProtocolError if a batch is malformed.
+    `batch_starts`, `batch_ends`: where in `data` the records of each batch begin, and the position behind the last one;
+    between them may stand anything. Raises RemoteProtocolError if a batch is malformed.
     """
     view = np.frombuffer(data, dtype=np.uint8)
-    batch_starts, batch_ends = np.array(sections, dtype=np.int64).T
-    counts = _ints(header.records_count for header in headers)
+    counts = numbers(headers["records_count"])
     _check_counts(counts, batch_ends - batch_starts)
+    filled = np.flatnonzero(counts)
+    if len(filled) < len(counts):
+        batch_starts, batch_ends = batch_starts[filled], batch_ends[filled]
+        headers, counts = headers[filled], counts[filled]
     starts = record_starts(data, view, batch_starts, counts)
 
     length, at = read_varints(view, starts)
     end = at + length
-    _check_chain(starts, end, counts, batch_starts, batch_ends)
+    _check_chain(starts, end, counts, batch_ends)
     timestamp_delta, at = read_varints(view, at + 1, bits=64)
     offset_delta, at = read_varints(view, at)
-    key_length, at = read_varints(view, at)
-    key = Places(at, key_length)
-    value_length, at = read_varints(view, at + np.maximum(key_length, 0))
-    value = Places(at, value_length)
-    header_count, at = read_varints(view, at + np.maximum(value_length, 0))
+    key = _places(*read_varints(view, at))
+    value = _places(*read_varints(view, key.end))
+    header_count, at = read_varints(view, value.end)
     header_places, at = _read_headers(view, header_count, at, end)
     if (at != end).any():
         raise RemoteProtocolError("a record does not end where its length says")
     return RecordFields(
         data,
-        _sum(np.repeat(_ints(header.base_offset for header in headers), counts), offset_delta, "an offset"),
-        _timestamps(headers, counts, timestamp_delta),
-        np.repeat(_ints(header.timestamp_type for header in headers), counts),
+        _sum(np.repeat(numbers(headers["base_offset"]), counts), offset_delta, "an offset"),
+        *_timestamps(headers, counts, timestamp_delta),
         key,
         value,
         header_places,
     )
 
 
-def _ints(values: object) -> Ints:
-    return np.fromiter(values, dtype=np.int64)  # type: ignore[call-overload, no-any-return]
+def _places(length: Ints, start: Ints) -> Places:
+    """Of a field that starts behind its length, which is negative for null."""
+    is_null = length < 0
+    if not is_null.any():
+        return Places(start, start + length, None)
+    return Places(start, start + np.maximum(length, 0), is_null)
 
 
 def _check_counts(counts: Ints, sizes: Ints) -> None:
     """Refuse a number of records that cannot be, before room is made for them."""
     if (counts < 0).any() or (counts * _SMALLEST_RECORD > sizes).any():
         raise RemoteProtocolError("a batch counts more records than its bytes can hold")
-
-
-def _check_chain(starts: Ints, ends: Ints, counts: Ints, batch_starts: Ints, batch_ends: Ints) -> None:
-    """Each record must end where the next one starts, the last one of a batch where the batch ends."""
-    following = np.empty_like(starts)
-    following[:-1] = starts[1:]
-    filled = counts > 0
-    following[np.cumsum(counts)[filled] - 1] = batch_ends[filled]
-    if (following != ends).any() or (starts >= ends).any():
-        raise RemoteProtocolError("a record of a length that leads nowhere")
-    if (batch_starts != batch_ends)[~filled].any():
+    if sizes[counts == 0].any():
         raise RemoteProtocolError("bytes follow the last record of a batch")
 
 
-def _timestamps(headers: Sequence[BatchHeader], counts: Ints, delta: Ints) -> Ints:
-    base = np.repeat(_ints(header.base_timestamp for header in headers), counts)
-    timestamp = _sum(base, delta, "a timestamp")
-    stamped = np.array([header.timestamp_type == TimestampType.LOG_APPEND_TIME for header in headers])
-    if not stamped.any():
-        return timestamp
-    largest = np.repeat(_ints(header.max_timestamp for header in headers), counts)
-    return np.where(np.repeat(stamped, counts), largest, timestamp)
+def _check_chain(starts: Ints, ends: Ints, counts: Ints, batch_ends: Ints) -> None:
+    """Each record must end where the next one starts, the last one of a batch where the batch ends."""
+    following = np.empty_like(starts)
+    following[:-1] = starts[1:]
+    following[np.cumsum(counts) - 1] = batch_ends
+    if (following != ends).any() or (starts >= ends).any():
+        raise RemoteProtocolError("a record of a length that leads nowhere")
+
+
+def _timestamps(headers: Headers, counts: Ints, delta: Ints) -> tuple[Ints, NDArray[np.int32]]:
+    """Each record's timestamp, and who set it."""
+    timestamp = _sum(np.repeat(numbers(headers["base_timestamp"]), counts), delta, "a timestamp")
+    is_stamped = headers["attributes"] & TIMESTAMP_TYPE_BIT != 0
+    kind = np.repeat(is_stamped.astype(np.int32), counts)
+    if is_stamped.any():
+        largest = np.repeat(numbers(headers["max_timestamp"]), counts)
+        timestamp = np.where(kind == TimestampType.LOG_APPEND_TIME, largest, timestamp)
+    return timestamp, kind
 
 
 def _sum(base: Ints, delta: Ints, what: str) -> Ints:
@@ -133,19 +140,20 @@ def _read_headers(view: Bytes, counts: Ints, at: Ints, end: Ints) -> tuple[Heade
     if not total:
         return None, at
     first = np.cumsum(counts) - counts
-    key_start, key_length, value_start, value_length = (np.empty(total, dtype=np.int64) for _ in range(4))
+    key_start, key_end, value_start, value_length = (np.empty(total, dtype=np.int64) for _ in range(4))
     at = at.copy()
     with_more = np.flatnonzero(counts)
     number = 0
     while len(with_more):
         slot = first[with_more] + number
-        key_length[slot], key_start[slot] = read_varints(view, at[with_more])
-        if (key_length[slot] < 0).any():
+        key_length, key_start[slot] = read_varints(view, at[with_more])
+        if (key_length < 0).any():
             raise RemoteProtocolError("the key of a record header has a length below zero")
-        value_length[slot], value_start[slot] = read_varints(view, key_start[slot] + key_length[slot])
+        key_end[slot] = key_start[slot] + key_length
+        value_length[slot], value_start[slot] = read_varints(view, key_end[slot])
         at[with_more] = value_start[slot] + np.maximum(value_length[slot], 0)
         if (at[with_more] > end[with_more]).any():
             raise RemoteProtocolError("a record header goes on after its record")
         number += 1
         with_more = with_more[counts[with_more] > number]
-    return HeaderPlaces(counts, Places(key_start, key_length), Places(value_start, value_length)), at
+    return HeaderPlaces(counts, Places(key_start, key_end, None), _places(value_length, value_start)), at

@@ -1,12 +1,13 @@
 """Record batches as Arrow columns, some megabytes at a time, never a record at a time.
 
 ```
-raw ─► heads, one by one ─► left out: markers, aborted, outside the range      (here, `aborted`)
-          │ checksum, decompression
-          ▼
-       a group of batches, decompressed ─► where records start                 (`record_starts`)
-                                        ─► where their fields lie              (`record_fields`)
-                                        ─► a pyarrow.RecordBatch               (`columns`)
+bytes ─► batches, and their headers at once                                       (`whole_batches`)
+            │ left out: markers, aborted, outside the range                       (here, `aborted`)
+            │ checksum, decompression, one by one
+            ▼
+         a group of batches, decompressed ─► where records start                  (`record_starts`)
+                                          ─► where their fields lie               (`record_fields`)
+                                          ─► a pyarrow.RecordBatch                (`columns`)
 ```
 A group ends once it has `GROUP_BYTES`, so memory is bounded by that and by the largest batch, and the 32 bits that
 Arrow has for the places of bytes are enough. Messages of magic 0 and 1 go another, slow way (`old_messages`).
@@ -17,80 +18,37 @@ batch can be true, what remains of the buffer is one damage.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline.aborted import AbortedFilter
+from pipeline.arrow_values import Booleans
 from pipeline.columns import record_columns
 from pipeline.damage import CorruptRecordsError, Damage, Mode
 from pipeline.old_messages import message_columns
 from pipeline.record_fields import RecordFields, read_fields
 from pipeline.schema import CORRUPT_RECORD, PLAIN_COLUMNS, arrow_schema
 from pipeline.varints import Ints
-from protocol.compression import decompress
+from pipeline.whole_batches import WholeBatches, numbers
+from protocol.batch_header import CONTROL_BIT, CRC_START, TRANSACTIONAL_BIT
+from protocol.checksum import crc32c
+from protocol.compression import Codec, decompress
 from protocol.errors import RemoteProtocolError
-from protocol.message_set import MAGIC_POSITION
 from protocol.primitives import Buffer
-from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, crc_is_valid, read_batch_header
+from protocol.records import BATCH_HEADER_SIZE, read_batch_header
 
 GROUP_BYTES: Final = 4_000_000  # the fixed part of decoding a group is 0.4 ms: of 2 MB it would be half of all
 MAX_OFFSET: Final = (1 << 63) - 1
-_HEAD: Final = Struct(">qi")  # base offset, length: of every format
-_MIN_LENGTH: Final = (14, 22, BATCH_HEADER_SIZE - LOG_OVERHEAD)  # by magic
-
-
-class WholeBatches(NamedTuple):
-    """What a buffer begins with: `size` bytes of complete batches; the offset behind the last one, None without any.
-
-    If what follows is cut off, `needed` is how many bytes it takes, or 0 if not even that is there; if it can be no
-    batch, `flaw` says why.
-    """
-
-    size: int
-    next_offset: int | None
-    needed: int = 0
-    flaw: str | None = None
-
-
-class _NoBatchError(RemoteProtocolError):
-    def __init__(self, position: int, reason: str) -> None:
-        super().__init__(reason)
-        self.position = position
-
-
-class _Batch(NamedTuple):
-    position: int
-    header: BatchHeader
-    decompressed: bytes | None
-
-
-def whole_batches(raw: Buffer) -> WholeBatches:
-    """How much of `raw` is complete batches of any format, and where reading goes on, gaps and markers included.
-
-    It ends where a batch is cut off, as the last one of an answer to Fetch may be, or has an impossible length.
-    """
-    view = memoryview(raw)
-    position, next_offset = 0, None
-    try:
-        for position, size in _entries(view):
-            base_offset = _HEAD.unpack_from(view, position)[0]
-            is_batch = view[position + MAGIC_POSITION] >= 2
-            next_offset = read_batch_header(view, position).next_offset if is_batch else base_offset + 1
-            position += size
-    except _NoBatchError as error:
-        return WholeBatches(position, next_offset, flaw=str(error))
-    has_length = len(view) - position > MAGIC_POSITION
-    needed = LOG_OVERHEAD + _HEAD.unpack_from(view, position)[1] if has_length else 0
-    return WholeBatches(position, next_offset, needed)
+_BASE_OFFSET: Final = Struct(">q")
+_CODEC_BITS: Final = 7
 
 
 def decode(
-    raw: Buffer,
+    batches: WholeBatches,
     *,
     topic: str,
     partition: int,
@@ -102,25 +60,38 @@ def decode(
     source: str = "",
     position: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of `raw` with offsets in [start_offset, end_offset), as columns of `schema.arrow_schema`.
+    """Yield the records of `batches` with offsets in [start_offset, end_offset), as columns of `schema.arrow_schema`.
 
-    `raw` is batches one after another and may end inside one, which is left out. `columns` are those of
-    `schema.column_names`, in any number and order. `aborted` are transactions to leave out: producer id and first
-    offset, as an answer to Fetch has them. `source` and `position` say in errors where `raw` comes from. The arrays
-    yielded hold no reference to `raw`. Raises CorruptRecordsError under FAILFAST, after the records before the damage.
+    `columns` are those of `schema.column_names`, in any number and order. `aborted` are transactions to leave out:
+    producer id and first offset, as an answer to Fetch has them. `source` and `position` say in errors where the data
+    come from. The arrays yielded hold no reference to these. Raises CorruptRecordsError under FAILFAST, after the
+    records before the damage.
     """
     source = source or f"{topic}-{partition}"
-    view = memoryview(raw)
-    reading = _Reading(view, source, position, topic, partition, tuple(columns), start_offset, end_offset, mode)
-    return reading.run(AbortedFilter(aborted))
+    reading = _Reading(batches, source, position, topic, partition, tuple(columns), start_offset, end_offset, mode)
+    return reading.run(tuple(aborted))
+
+
+class _Group:
+    """Batches whose records are decoded together: their numbers, and the records of each, decompressed."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+        self.records: list[Buffer] = []
+        self.size = 0
+
+    def add(self, batch: int, records: Buffer) -> None:
+        self.batches.append(batch)
+        self.records.append(records)
+        self.size += len(records)
 
 
 class _Reading:
-    """One call of `decode`."""
+    """One call of `decode`. A batch is named by its number."""
 
     def __init__(
         self,
-        view: memoryview,
+        batches: WholeBatches,
         source: str,
         origin: int,
         topic: str,
@@ -130,7 +101,12 @@ class _Reading:
         end_offset: int,
         mode: Mode,
     ) -> None:
-        self._view = view
+        self._batches = batches
+        self._data = batches.data
+        self._positions = batches.positions
+        self._headers = batches.headers()
+        self._checksums = self._headers["crc"].tolist()
+        self._codecs = (self._headers["attributes"] & _CODEC_BITS).tolist()
         self._source = source
         self._origin = origin
         self._topic = topic
@@ -139,100 +115,120 @@ class _Reading:
         self._start = start_offset
         self._end = end_offset
         self._mode = mode
+        self._group = _Group()
 
-    def run(self, filter_: AbortedFilter) -> Iterator[pa.RecordBatch]:
-        group: list[_Batch] = []
-        group_bytes = 0
-        try:
-            for at, size in _entries(self._view):
-                if self._view[at + MAGIC_POSITION] < 2:
-                    yield from self._decoded(group)
-                    group, group_bytes = [], 0
-                    yield from self._messages(at, size)
-                    continue
-                header = read_batch_header(self._view, at)
-                try:
-                    if filter_.leaves_out(self._view, at, header) or not self._concerns(header):
-                        continue
-                    batch = self._batch(at, header)
-                except RemoteProtocolError as error:
-                    yield from self._decoded(group)
-                    group, group_bytes = [], 0
-                    yield from self._damaged(at, size, str(error))
-                    continue
-                group.append(batch)
-                group_bytes += header.size if batch.decompressed is None else len(batch.decompressed)
-                if group_bytes >= GROUP_BYTES:
-                    yield from self._decoded(group)
-                    group, group_bytes = [], 0
-        except _NoBatchError as error:
-            yield from self._decoded(group)
-            yield from self._damaged(error.position, len(self._view) - error.position, str(error))
-        else:
-            yield from self._decoded(group)
+    def run(self, aborted: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+        filter_ = AbortedFilter(aborted)
+        is_old = self._headers["magic"] == 0
+        is_plain = ~is_old & self._are_wanted(has_aborted=bool(aborted))
+        for batch, (old, plain) in enumerate(zip(is_old.tolist(), is_plain.tolist(), strict=True)):
+            if old:
+                yield from self._flushed()
+                yield from self._messages(batch)
+                continue
+            try:
+                if plain or self._is_wanted(batch, filter_):
+                    self._group.add(batch, self._records(batch))
+            except RemoteProtocolError as error:
+                yield from self._flushed()
+                yield from self._damaged(batch, str(error))
+            if self._group.size >= GROUP_BYTES:
+                yield from self._flushed()
+        yield from self._flushed()
+        if self._batches.flaw is not None:
+            rest = len(self._data) - self._batches.size
+            yield from self._reported(self._batches.size, rest, self._batches.flaw)
 
-    def _concerns(self, header: BatchHeader) -> bool:
+    def _are_wanted(self, *, has_aborted: bool) -> Booleans:
+        """Which batches hold records of the range, and need no closer look for what transactions were aborted."""
+        base_offset, last_delta = numbers(self._headers["base_offset"]), numbers(self._headers["last_offset_delta"])
+        looked_at = CONTROL_BIT | TRANSACTIONAL_BIT if has_aborted else CONTROL_BIT
+        is_wanted: Booleans = (base_offset >= self._start - last_delta) & (base_offset < self._end)
+        is_wanted &= self._headers["attributes"] & looked_at == 0
+        return is_wanted
+
+    def _is_wanted(self, batch: int, filter_: AbortedFilter) -> bool:
+        """The closer look at one batch, in order. Raises RemoteProtocolError for a marker that is malformed."""
+        at = self._positions[batch]
+        header = read_batch_header(self._data, at)
+        if filter_.leaves_out(self._data, at, header):
+            return False
         return header.last_offset >= self._start and header.base_offset < self._end
 
-    def _batch(self, at: int, header: BatchHeader) -> _Batch:
-        if not crc_is_valid(self._view, at, header):
+    def _records(self, batch: int) -> Buffer:
+        """What follows the header, decompressed. Raises RemoteProtocolError if the checksum is wrong."""
+        at, end = self._positions[batch], self._positions[batch + 1]
+        if crc32c(self._data[at + CRC_START : end]) != self._checksums[batch]:
             raise RemoteProtocolError("the checksum of the batch is wrong")
-        if not header.codec:
-            return _Batch(at, header, None)
-        return _Batch(at, header, decompress(header.codec, self._records(at, header)))
+        stored = self._data[at + BATCH_HEADER_SIZE : end]
+        codec = self._codecs[batch]
+        return decompress(_codec(codec), stored) if codec else stored
 
-    def _records(self, at: int, header: BatchHeader) -> memoryview:
-        return self._view[at + BATCH_HEADER_SIZE : at + header.size]
+    def _flushed(self) -> Iterator[pa.RecordBatch]:
+        group, self._group = self._group, _Group()
+        return self._decoded(group.batches, group.records)
 
-    def _decoded(self, group: Sequence[_Batch]) -> Iterator[pa.RecordBatch]:
-        if not group:
+    def _decoded(self, batches: Sequence[int], records: Sequence[Buffer]) -> Iterator[pa.RecordBatch]:
+        if not batches:
             return
         try:
-            fields = read_fields(*self._sections(group), [batch.header for batch in group])
+            fields = read_fields(*self._sections(batches, records), self._headers[batches])
         except RemoteProtocolError as error:
-            if len(group) == 1:
-                yield from self._damaged(group[0].position, group[0].header.size, str(error))
+            if len(batches) == 1:
+                yield from self._damaged(batches[0], str(error))
                 return
-            for batch in group:  # one of them is malformed; the others are whole
-                yield from self._decoded([batch])
+            for batch, of_batch in zip(batches, records, strict=True):  # one is malformed; the others are whole
+                yield from self._decoded([batch], [of_batch])
             return
-        chosen = self._chosen(group, fields)
+        chosen = self._chosen(batches, fields)
         if len(fields.offset if chosen is None else chosen):
             yield record_columns(fields, self._columns, self._topic, self._partition, chosen)
 
-    def _sections(self, group: Sequence[_Batch]) -> tuple[Buffer, list[tuple[int, int]]]:
-        """The records of the batches, in one buffer, and from where to where those of each lie in it.
+    def _sections(self, batches: Sequence[int], records: Sequence[Buffer]) -> tuple[Buffer, Ints, Ints]:
+        """The records of the batches, in one buffer, and where those of each begin and end in it.
 
         What was compressed has to be put together. All else is left where it is, in front of and behind the headers of
         batches: to copy it would cost more than to decode it.
         """
-        if all(batch.decompressed is None for batch in group):
-            first, last = group[0].position, group[-1].position + group[-1].header.size
-            sections = [(at - first + BATCH_HEADER_SIZE, at - first + header.size) for at, header, _ in group]
-            return self._view[first:last], sections
-        pieces = [self._records(at, header) if found is None else found for at, header, found in group]
-        ends = list(itertools.accumulate(map(len, pieces)))
-        return b"".join(pieces), [(end - len(piece), end) for end, piece in zip(ends, pieces, strict=True)]
+        if not any(self._codecs[batch] for batch in batches):
+            positions, numbered = np.array(self._positions), np.array(batches)
+            return self._data, positions[numbered] + BATCH_HEADER_SIZE, positions[numbered + 1]
+        sizes = np.fromiter(map(len, records), dtype=np.int64)
+        ends = np.cumsum(sizes)
+        return b"".join(records), ends - sizes, ends
 
-    def _chosen(self, group: Sequence[_Batch], fields: RecordFields) -> Ints | None:
-        if group[0].header.base_offset >= self._start and group[-1].header.last_offset < self._end:
+    def _chosen(self, batches: Sequence[int], fields: RecordFields) -> Ints | None:
+        """The numbers of the records in the range; None if all are."""
+        first, last = (read_batch_header(self._data, self._positions[batch]) for batch in (batches[0], batches[-1]))
+        if first.base_offset >= self._start and last.last_offset < self._end:
             return None
         return np.flatnonzero((fields.offset >= self._start) & (fields.offset < self._end))
 
-    def _messages(self, at: int, size: int) -> Iterator[pa.RecordBatch]:
-        message = self._view[at : at + size]
+    def _messages(self, batch: int) -> Iterator[pa.RecordBatch]:
+        message = self._data[self._positions[batch] : self._positions[batch + 1]]
         try:
             found = message_columns(message, self._columns, self._topic, self._partition, self._start, self._end)
         except RemoteProtocolError as error:
-            yield from self._damaged(at, size, str(error))
+            yield from self._damaged(batch, str(error))
         else:
             if found.num_rows:
                 yield found
 
-    def _damaged(self, at: int, size: int, reason: str) -> Iterator[pa.RecordBatch]:
-        offset = _HEAD.unpack_from(self._view, at)[0] if size >= _HEAD.size else None
+    def _damaged(self, batch: int, reason: str) -> Iterator[pa.RecordBatch]:
+        at = self._positions[batch]
+        return self._reported(at, self._positions[batch + 1] - at, reason)
+
+    def _reported(self, at: int, size: int, reason: str) -> Iterator[pa.RecordBatch]:
+        offset = _BASE_OFFSET.unpack_from(self._data, at)[0] if size >= _BASE_OFFSET.size else None
         damage = Damage(self._source, self._origin + at, size, offset, reason)
-        yield from report(damage, self._mode, self._columns, self._topic, self._partition)
+        return report(damage, self._mode, self._columns, self._topic, self._partition)
+
+
+def _codec(number: int) -> Codec:
+    try:
+        return Codec(number)
+    except ValueError:
+        raise RemoteProtocolError(f"compression codec {number} is unknown") from None
 
 
 def report(damage: Damage, mode: Mode, columns: Sequence[str], topic: str, partition: int) -> Iterator[pa.RecordBatch]:
@@ -243,21 +239,3 @@ def report(damage: Damage, mode: Mode, columns: Sequence[str], topic: str, parti
         known = {"topic": topic, "partition": partition, "offset": damage.offset, CORRUPT_RECORD: str(damage)}
         row = {name: [known.get(name)] for name in columns}
         yield pa.RecordBatch.from_pydict(row, schema=arrow_schema(columns))
-
-
-def _entries(view: memoryview) -> Iterator[tuple[int, int]]:
-    """Position and size of every complete batch or message of any format.
-
-    Raises _NoBatchError where none can be; one that is cut off ends the iteration.
-    """
-    at, end = 0, len(view)
-    while end - at > MAGIC_POSITION:
-        length, magic = _HEAD.unpack_from(view, at)[1], view[at + MAGIC_POSITION]
-        if magic >= len(_MIN_LENGTH):
-            raise _NoBatchError(at, f"a batch of magic {magic}, which is none")
-        if length < _MIN_LENGTH[magic]:
-            raise _NoBatchError(at, f"a batch of length {length}, less than its header takes")
-        if at + LOG_OVERHEAD + length > end:
-            return
-        yield at, LOG_OVERHEAD + length
-        at += LOG_OVERHEAD + length

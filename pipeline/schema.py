@@ -17,6 +17,7 @@ Source: Spark `KafkaRecordToRowConverter`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -57,4 +58,9 @@ def spark_schema(names: Sequence[str]) -> StructType:
 
 def arrow_schema(names: Sequence[str]) -> pa.Schema:
     """The Arrow schema that Spark expects of a source with these columns. Raises KeyError as `spark_schema`."""
+    return _arrow_schema(tuple(names))
+
+
+@lru_cache(maxsize=64)  # asked for once for each group of batches
+def _arrow_schema(names: tuple[str, ...]) -> pa.Schema:
     return pa.schema([pa.field(name, ARROW_TYPES[name]) for name in names])

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.names import DELETED_SUFFIX, SWAP_SUFFIX
 from pipeline.damage import Damage
-from pipeline.records import whole_batches
 from pipeline.segment_ranges import SegmentRange
 from pipeline.segments import FileIdentity, file_identity, offset_index
+from pipeline.whole_batches import WholeBatches, whole_batches
 
 CHUNK_BYTES: Final = 4_000_000  # one group of `records`
 
@@ -24,11 +24,11 @@ CHUNK_BYTES: Final = 4_000_000  # one group of `records`
 class Chunk(NamedTuple):
     """Whole batches that lie at `position` of the file.
 
-    `data` is a view of where the next chunk will be read to, too: it is good until that is asked for.
+    They lie in memory where the next chunk will be read to, too: they are good until that is asked for.
     """
 
     position: int
-    data: memoryview
+    batches: WholeBatches
 
 
 class SegmentGoneError(Exception):
@@ -46,7 +46,7 @@ def read_range(range_: SegmentRange) -> Iterator[Chunk | Damage]:
             chunk, damage = _read(descriptor, range_, position, buffer)
             if chunk is not None:
                 yield chunk
-                position += len(chunk.data)
+                position += chunk.batches.size
             if damage is not None:
                 yield damage
                 position += damage.size
@@ -80,7 +80,7 @@ def _read(
     if not found.size and found.needed and length < found.needed <= range_.end - position:
         data = _pread(descriptor, memoryview(bytearray(found.needed)), position)
         found = whole_batches(data)
-    chunk = Chunk(position, data[: found.size]) if found.size else None
+    chunk = Chunk(position, found._replace(flaw=None)) if found.size else None
     behind = position + found.size
     if found.flaw is not None:
         end = _next_entry(range_, behind)

@@ -43,10 +43,9 @@ from client.record import TopicPartition
 from pipeline.event_loop import EventLoop
 from pipeline.offsets import ClusterOffsets
 from pipeline.options import Cluster
-from pipeline.records import whole_batches
+from pipeline.whole_batches import WholeBatches, whole_batches
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from protocol.primitives import Buffer
 from protocol.schema import ZERO_UUID
 
 T = TypeVar("T")
@@ -60,12 +59,9 @@ _TOPIC_KNOWN_WITHIN_MS = 2000
 
 
 class Fetched(NamedTuple):
-    """Batches as the log has them, the last perhaps cut off, and of aborted transactions producer and first offset.
+    """Batches as the log has them, and of aborted transactions producer and first offset."""
 
-    `records` stays good as long as it is referred to.
-    """
-
-    records: Buffer
+    batches: WholeBatches
     aborted: list[tuple[int, int]]
 
 
@@ -128,11 +124,12 @@ class Wire:
                 self.run(_pause(self.cluster, pause.next()))
                 reading.ask(offset)
                 continue
-            offset = max(offset, whole_batches(row.records).next_offset or end)
+            batches = whole_batches(row.records)
+            offset = max(offset, batches.next_offset or end)
             if offset < end:
                 reading.ask(offset)
             aborted = [(one.producer_id, one.first_offset) for one in row.aborted_transactions or ()]
-            yield Fetched(row.records, aborted)
+            yield Fetched(batches, aborted)
             pause.reset()
             progress_at = time.monotonic()
 

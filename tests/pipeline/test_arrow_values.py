@@ -26,6 +26,7 @@ from pipeline.batches import Rows
 from pipeline.encode import encode_batch
 from pipeline.partitioning import partitions_of_keys
 from pipeline.records import decode
+from pipeline.whole_batches import whole_batches
 from pipeline.schema import HEADERS_TYPE, column_names
 
 ones = pa.repeat(binary_scalar(b"1"), 2)
@@ -37,7 +38,7 @@ assert rows.sizes().min() > 16
 for some in (rows.headers, None):
     batch = encode_batch(rows.keys, rows.values, some, timestamp=1)
     columns = column_names(include_headers=some is not None)
-    [read] = decode(batch, topic="t", partition=0, columns=columns, start_offset=0, end_offset=2)
+    [read] = decode(whole_batches(batch), topic="t", partition=0, columns=columns, start_offset=0, end_offset=2)
     assert read.num_rows == 2
 print("pandas" in sys.modules)
 """

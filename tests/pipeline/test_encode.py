@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pipeline.encode import encode_batch, halves
 from pipeline.records import decode
 from pipeline.schema import HEADERS_TYPE, column_names
+from pipeline.whole_batches import whole_batches
 from protocol.errors import LocalProtocolError
 from protocol.records import (
     Codec,
@@ -67,7 +68,7 @@ def test_any_columns_are_read_back_by_the_protocol(records: Any, codec: Codec, i
 def test_columns_come_back_as_they_went() -> None:
     keys, values, headers, _ = arrays([(0, b"k%d" % i, None if i % 3 else b"v" * i, None) for i in range(1000)])
     batch = encode_batch(keys, values, headers, timestamp=NOW, codec=Codec.LZ4)
-    [found] = decode(batch, topic="t", partition=0, columns=column_names(include_headers=True))
+    [found] = decode(whole_batches(batch), topic="t", partition=0, columns=column_names(include_headers=True))
     assert found["key"] == keys
     assert found["value"] == values
     assert found["headers"] == headers

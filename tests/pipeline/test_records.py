@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from pipeline import records as pipeline_records
 from pipeline.damage import CorruptRecordsError, Mode
-from pipeline.records import decode, whole_batches
+from pipeline.records import decode
 from pipeline.schema import arrow_schema, column_names
+from pipeline.whole_batches import whole_batches
 from protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
 from protocol.message_set import iter_messages
 from protocol.records import BatchBuilder, Codec, batch_headers, iter_records, stamp_log_append_time, write_crc
@@ -43,7 +44,7 @@ def plain(count: int) -> list[tuple[int, bytes, bytes, list[Any]]]:
 
 def rows(raw: bytes, **how: Any) -> list[dict[str, Any]]:
     how = {"columns": ALL} | how
-    batches = list(decode(raw, topic="t", partition=3, **how))
+    batches = list(decode(whole_batches(raw), topic="t", partition=3, **how))
     for batch in batches:
         batch.validate(full=True)
         assert batch.schema == arrow_schema(how["columns"])
@@ -178,7 +179,8 @@ def test_a_batch_that_compaction_emptied_is_stepped_over() -> None:
     write_crc(emptied, 0, 61)
     raw = bytes(emptied) + build(plain(2), base_offset=7)
     assert [row["offset"] for row in rows(raw)] == [7, 8]
-    assert whole_batches(raw)[:2] == (len(raw), 9)
+    found = whole_batches(raw)
+    assert (found.positions, found.next_offset) == ([0, 61, len(raw)], 9)
 
 
 def test_aborted_transactions_and_markers_are_left_out() -> None:
@@ -193,7 +195,8 @@ def test_aborted_transactions_and_markers_are_left_out() -> None:
     raw += marker(5, 1, abort) + transactional(6, 1) + marker(8, 2, commit) + marker(9, 1, commit)
     assert [row["offset"] for row in rows(raw)] == [0, 1, 2, 3, 4, 6, 7]
     assert [row["offset"] for row in rows(raw, aborted=[(1, 0)])] == [2, 3, 4, 6, 7]
-    assert whole_batches(raw)[:2] == (len(raw), 10)
+    found = whole_batches(raw)
+    assert (found.size, found.next_offset) == (len(raw), 10)
 
 
 def test_a_buffer_may_end_inside_a_batch() -> None:
@@ -201,12 +204,12 @@ def test_a_buffer_may_end_inside_a_batch() -> None:
     for end in range(len(second)):
         assert [row["offset"] for row in rows(first + second[:end])] == [0, 1]
         needed = len(second) if end > 16 else 0  # the magic, which every format has at one place, must be there
-        assert whole_batches(first + second[:end]) == (len(first), 2, needed, None)
+        assert whole_batches(first + second[:end])[1:] == ([0, len(first)], 2, needed, None)
 
 
 def test_nothing_gives_nothing() -> None:
     assert rows(b"") == []
-    assert whole_batches(b"") == (0, None, 0, None)
+    assert whole_batches(b"")[1:] == ([0], None, 0, None)
 
 
 def test_a_flipped_bit_is_reported_as_the_mode_says() -> None:
@@ -235,7 +238,7 @@ def test_behind_a_head_that_cannot_be_one_nothing_is_read(at: int, what: bytes) 
 def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_records, "GROUP_BYTES", 100)
     raw = b"".join(build(plain(2), base_offset=2 * i) for i in range(50))
-    assert len(list(decode(raw, topic="t", partition=3))) > 10
+    assert len(list(decode(whole_batches(raw), topic="t", partition=3))) > 10
     assert rows(raw) == list(one_by_one(raw))
 
 
