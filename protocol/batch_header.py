@@ -40,14 +40,18 @@ BATCH_HEADER_SIZE: Final = 61
 MAGIC: Final = 2
 MAX_SEQUENCE: Final = (1 << 31) - 1
 
+CODEC_BITS: Final = 0x07
 TIMESTAMP_TYPE_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
 DELETE_HORIZON_BIT: Final = 0x40
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+LENGTH_POSITION: Final = 8
 CRC_POSITION: Final = 17
 CRC_START: Final = 21  # the first byte under the CRC
+ATTRIBUTES_POSITION: Final = 21
+_MAX_TIMESTAMP_POSITION: Final = 35
 _CRC: Final = struct.Struct(">I")
 _unpack_header: Final = HEADER.unpack_from
 _pack_base_offset_into: Final = struct.Struct(">q").pack_into
@@ -155,9 +159,9 @@ class BatchHeader:
     def codec(self) -> Codec:
         """Raises RemoteProtocolError for the three numbers that name none."""
         try:
-            return _CODECS[self.attributes & 7]
+            return _CODECS[self.attributes & CODEC_BITS]
         except IndexError:
-            raise RemoteProtocolError(f"compression codec {self.attributes & 7} is unknown") from None
+            raise RemoteProtocolError(f"compression codec {self.attributes & CODEC_BITS} is unknown") from None
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -270,8 +274,22 @@ def stamp_log_append_time(buffer: bytearray | memoryview, position: int, header:
 
     The base timestamp stays, so that the records need not be touched (Kafka `DefaultRecordBatch.setMaxTimestamp`).
     """
-    _ATTRIBUTES.pack_into(buffer, position + 21, header.attributes | TIMESTAMP_TYPE_BIT)
-    _MAX_TIMESTAMP.pack_into(buffer, position + 35, now_ms)
+    _stamp(buffer, position, header, header.attributes | TIMESTAMP_TYPE_BIT, now_ms)
+
+
+def stamp_create_time(buffer: bytearray | memoryview, position: int, header: BatchHeader, max_timestamp: int) -> None:
+    """Say that producers set the timestamps of the batch at `position`, and write the new CRC.
+
+    `max_timestamp` is the largest of its records; they are not touched.
+    """
+    _stamp(buffer, position, header, header.attributes & ~TIMESTAMP_TYPE_BIT, max_timestamp)
+
+
+def _stamp(
+    buffer: bytearray | memoryview, position: int, header: BatchHeader, attributes: int, max_timestamp: int
+) -> None:
+    _ATTRIBUTES.pack_into(buffer, position + ATTRIBUTES_POSITION, attributes)
+    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, max_timestamp)
     write_crc(buffer, position, header.size)
 
 

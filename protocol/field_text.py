@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from protocol.api import NAMES
+from protocol.batch_header import CODEC_BITS
 from protocol.errors import ErrorCode
 from protocol.primitives import Buffer, uuid_to_text
 from protocol.records import BatchHeader, Codec
@@ -64,7 +65,7 @@ def bytes_text(value: Buffer) -> str:
 
 def batch_text(header: BatchHeader, crc_is_right: bool) -> str:
     """A record batch, by its header."""
-    codec = header.attributes & 7
+    codec = header.attributes & CODEC_BITS
     parts = [
         f"{header.size} bytes",
         f"offsets {header.base_offset} to {header.last_offset}",

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from protocol.batch_builder import BatchBuilder
-from protocol.batch_header import LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, TimestampType
+from protocol.batch_header import CODEC_BITS, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, TimestampType
 from protocol.checksum import crc32
 from protocol.compression import DEFAULT_MAX_DECOMPRESSED, Codec, decompress
 from protocol.errors import LocalProtocolError, RemoteProtocolError
@@ -65,9 +65,11 @@ class MessageHeader(NamedTuple):
     def codec(self) -> Codec:
         """Not NONE: the message is a wrapper. Raises RemoteProtocolError for a codec that these formats do not have."""
         try:
-            return _CODECS[self.attributes & 7]
+            return _CODECS[self.attributes & CODEC_BITS]
         except IndexError:
-            raise RemoteProtocolError(f"compression codec {self.attributes & 7} in magic {self.magic}") from None
+            raise RemoteProtocolError(
+                f"compression codec {self.attributes & CODEC_BITS} in magic {self.magic}"
+            ) from None
 
     @property
     def timestamp_type(self) -> TimestampType:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import struct
-from typing import Final
 
-from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, write_crc
+from protocol.batch_header import (
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER_SIZE,
+    CODEC_BITS,
+    LENGTH_POSITION,
+    LOG_OVERHEAD,
+    BatchHeader,
+    write_crc,
+)
 from protocol.compression import DEFAULT_MAX_DECOMPRESSED, Codec, compress
 from protocol.primitives import Buffer
 from protocol.record_iterator import records_section
-
-_CODEC_BITS: Final = 7
 
 
 def recompress(
@@ -28,7 +33,7 @@ def recompress(
     records = records_section(buffer, position, header, max_decompressed)
     out = bytearray(memoryview(buffer)[position : position + BATCH_HEADER_SIZE])
     out += compress(codec, records, level) if codec else records
-    struct.pack_into(">i", out, 8, len(out) - LOG_OVERHEAD)
-    struct.pack_into(">h", out, 21, header.attributes & ~_CODEC_BITS | codec)
+    struct.pack_into(">i", out, LENGTH_POSITION, len(out) - LOG_OVERHEAD)
+    struct.pack_into(">h", out, ATTRIBUTES_POSITION, header.attributes & ~CODEC_BITS | codec)
     write_crc(out, 0, len(out))
     return out

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from protocol.batch_header import (
     BATCH_HEADER_SIZE,
+    CODEC_BITS,
     DELETE_HORIZON_BIT,
     HEADER,
     LOG_OVERHEAD,
@@ -28,7 +29,6 @@ from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.varint import encode_varint, read_varint, read_varlong
 
 _ZIGZAG: Final = tuple((value >> 1) ^ -(value & 1) for value in range(128))
-_CODEC_BITS: Final = 7
 _NO_TIMESTAMP: Final = -1
 
 
@@ -147,7 +147,7 @@ def empty_batch(header: BatchHeader) -> bytearray:
     """Return the batch of `header` without any record: what is left of it says how far its producer had come."""
     changed = header.replace(
         batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD,
-        attributes=header.attributes & ~(_CODEC_BITS | DELETE_HORIZON_BIT),
+        attributes=header.attributes & ~(CODEC_BITS | DELETE_HORIZON_BIT),
         base_timestamp=_NO_TIMESTAMP,
         records_count=0,
     )

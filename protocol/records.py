@@ -23,6 +23,7 @@ from protocol.batch_header import (
     batch_headers,
     crc_is_valid,
     read_batch_header,
+    stamp_create_time,
     stamp_log_append_time,
     write_crc,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "iter_records",
     "read_batch_header",
     "recompress",
+    "stamp_create_time",
     "stamp_log_append_time",
     "validate_records",
     "write_crc",

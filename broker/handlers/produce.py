@@ -37,6 +37,7 @@ from broker.replication.partition import ACKS_ALL, Partition
 from broker.server.context import RequestContext
 from broker.storage.append_info import AppendInfo
 from broker.storage.refusals import InvalidRecordsError
+from protocol.batch_header import TRANSACTIONAL_BIT
 from protocol.errors import NO_ERROR, ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -55,7 +56,6 @@ _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_LEADERS: Final = 10
 _ATTRIBUTES: Final = 22
 """Where in a batch the low byte of its attributes is."""
-_IS_TRANSACTIONAL: Final = 0x10
 _NO_LEADER: Final = LeaderIdAndEpoch()  # shared; the encoder leaves it out
 
 
@@ -154,7 +154,7 @@ class _Produce:
         if (
             not records
             or (partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID)
-            or (len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _IS_TRANSACTIONAL)
+            or (len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & TRANSACTIONAL_BIT)
         ):
             self._fail(topic, row, self._unfit(partition, records))
             return row

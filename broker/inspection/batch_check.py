@@ -22,13 +22,13 @@ from broker.inspection.transaction_check import TransactionCheck
 from broker.storage.batch_scan import CorruptBatchError, StoredBatch, read_whole_batches
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.segment import MAX_RELATIVE_OFFSET
-from protocol.batch_header import CRC_START, MAGIC
+from protocol.batch_header import CONTROL_BIT, CRC_START, MAGIC, TRANSACTIONAL_BIT
 from protocol.checksum import crc32c
 from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD
 
 _HEAD = struct.Struct(">qiibIhi8xq")  # base offset … max timestamp, as `protocol.batch_header` draws them
 _MIN_LENGTH = BATCH_HEADER_SIZE - LOG_OVERHEAD
-_TRANSACTIONAL_OR_CONTROL = 0x30
+_TRANSACTIONAL_OR_CONTROL = TRANSACTIONAL_BIT | CONTROL_BIT
 _CHUNK = 1 << 20
 _MAX_BATCH = 1 << 30  # what a length may say before it is taken for damage
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from broker.storage.segment import Segment
 from broker.storage.stored_partition import StoredPartition
+from protocol.batch_header import CODEC_BITS, MAGIC
 from protocol.compression import decompress
-from protocol.message_set import read_message_header
+from protocol.message_set import MAGIC_POSITION, read_message_header
 from protocol.records import BATCH_HEADER_SIZE, Codec, read_batch_header
 
 PER_SEGMENT = 8
@@ -38,8 +39,8 @@ class Samples:
 
     def _take(self, data: bytes) -> None:
         self.batches += 1
-        if data[16] != 2:
-            self.codecs.add(Codec(read_message_header(data).attributes & 7))
+        if data[MAGIC_POSITION] != MAGIC:
+            self.codecs.add(Codec(read_message_header(data).attributes & CODEC_BITS))
             return
         header = read_batch_header(data)
         self.codecs.add(header.codec)

@@ -45,6 +45,7 @@ from broker.storage.resources import LogResources
 from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog
 from broker.storage.validation import WritableBatch, validator_for
+from protocol.batch_header import TIMESTAMP_TYPE_BIT
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import assign_offsets
 
@@ -143,7 +144,7 @@ class Log(LogReader):
         return AppendInfo(
             base_offset,
             last_offset,
-            header.max_timestamp if header.attributes & 8 else -1,
+            header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else -1,
             self.log_start_offset,
             header.records_count,
             len(records),

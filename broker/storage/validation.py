@@ -41,9 +41,10 @@ from broker.storage.log_config import (
 )
 from broker.storage.refusals import Cause, InvalidRecordsError, RecordError, RefusedBatchError
 from broker.storage.time_index import NO_TIMESTAMP
-from protocol.batch_header import CRC_START, MAGIC
+from protocol.batch_header import CODEC_BITS, CONTROL_BIT, CRC_START, LENGTH_POSITION, MAGIC, TIMESTAMP_TYPE_BIT
 from protocol.checksum import crc32c
 from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from protocol.message_set import MAGIC_POSITION
 from protocol.recompression import recompress
 from protocol.record_iterator import records_section
 from protocol.record_validation import RecordTimestamps, validate_records
@@ -53,22 +54,14 @@ from protocol.records import (
     Codec,
     iter_records,
     read_batch_header,
+    stamp_create_time,
     stamp_log_append_time,
-    write_crc,
 )
 
 WritableBatch = memoryview | bytearray
 
 _MIN_LENGTH: Final = 14  # of the shortest entry of any format, magic 0 without key and value
-_LENGTH_POSITION: Final = 8
-_MAGIC_POSITION: Final = 16
 _LENGTH: Final = struct.Struct(">i")
-_ATTRIBUTES: Final = struct.Struct(">h")
-_ATTRIBUTES_POSITION: Final = 21
-_MAX_TIMESTAMP: Final = struct.Struct(">q")
-_MAX_TIMESTAMP_POSITION: Final = 35
-_LOG_APPEND_TIME_BIT: Final = 0x08
-_CONTROL_BIT: Final = 0x20
 _ZSTD: Final = int(Codec.ZSTD)  # 0.06 µs less than to look a member up
 _ZSTD_VERSION: Final = 7
 _SHOWN_ERRORS: Final = 3
@@ -116,7 +109,7 @@ class BatchValidator:
         if size != len(records):
             records = _only_batch(records, size)
         attributes = header.attributes
-        codec = attributes & 7
+        codec = attributes & CODEC_BITS
         if codec == _ZSTD and api_version < _ZSTD_VERSION:
             raise _not_one_batch(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
@@ -136,13 +129,13 @@ class BatchValidator:
         if from_client and (
             header.records_count != header.last_offset_delta + 1
             or header.records_count <= 0
-            or attributes & _CONTROL_BIT
+            or attributes & CONTROL_BIT
             or (header.producer_id >= 0 and header.base_sequence < 0)
         ):
             raise _not_a_clients(header)
         if (
             self._keeps_batches
-            and not attributes & _LOG_APPEND_TIME_BIT
+            and not attributes & TIMESTAMP_TYPE_BIT
             and header.base_timestamp <= header.max_timestamp
             and header.max_timestamp - now_ms <= self._after_max_ms
         ):
@@ -159,18 +152,20 @@ class BatchValidator:
     def _apply(self, records: WritableBatch, header: BatchHeader, now_ms: int) -> ValidBatch:
         """Timestamps and codec of a batch that is sound in itself."""
         attributes = header.attributes
-        changes_codec = self._codec is not None and attributes & 7 != self._codec and not attributes & _CONTROL_BIT
+        changes_codec = (
+            self._codec is not None and attributes & CODEC_BITS != self._codec and not attributes & CONTROL_BIT
+        )
         if self._always_walks or changes_codec:
             return self._walk(records, header, now_ms, changes_codec)
         if self._log_append_time:
-            if attributes & _LOG_APPEND_TIME_BIT:
+            if attributes & TIMESTAMP_TYPE_BIT:
                 raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
             stamp_log_append_time(records, 0, header, now_ms)
             return records, read_batch_header(records), 0
         max_timestamp = header.max_timestamp
         if max_timestamp - now_ms > self._after_max_ms or max_timestamp < header.base_timestamp:
             return self._walk(records, header, now_ms, changes_codec=False)  # which of them, and is the header right?
-        if attributes & _LOG_APPEND_TIME_BIT:
+        if attributes & TIMESTAMP_TYPE_BIT:
             return self._set_create_time(records, header, max_timestamp)
         return records, header, 0
 
@@ -190,15 +185,15 @@ class BatchValidator:
         if self._log_append_time:
             stamp_log_append_time(records, 0, header, now_ms)
             return records, read_batch_header(records), converted
-        if found.max_timestamp != header.max_timestamp or header.attributes & _LOG_APPEND_TIME_BIT:
+        if found.max_timestamp != header.max_timestamp or header.attributes & TIMESTAMP_TYPE_BIT:
             return self._set_create_time(records, header, found.max_timestamp, converted)
         return records, header, converted
 
     def _timestamps_are_fine(self, found: RecordTimestamps, header: BatchHeader, now_ms: int) -> bool:
         if self._log_append_time:
-            return not header.attributes & _LOG_APPEND_TIME_BIT
+            return not header.attributes & TIMESTAMP_TYPE_BIT
         if found.max_timestamp == NO_TIMESTAMP:
-            return not header.attributes & _LOG_APPEND_TIME_BIT
+            return not header.attributes & TIMESTAMP_TYPE_BIT
         return (
             found.max_timestamp - now_ms <= self._after_max_ms and now_ms - found.min_timestamp <= self._before_max_ms
         )
@@ -232,7 +227,7 @@ class BatchValidator:
         if not self._log_append_time and timestamp != NO_TIMESTAMP:
             is_fine = timestamp - now_ms <= self._after_max_ms and now_ms - timestamp <= self._before_max_ms
             return None if is_fine else self._out_of_bounds(timestamp, now_ms)
-        return _BROKER_TIME if header.attributes & _LOG_APPEND_TIME_BIT else None
+        return _BROKER_TIME if header.attributes & TIMESTAMP_TYPE_BIT else None
 
     def _recompress(self, records: WritableBatch, header: BatchHeader) -> WritableBatch:
         codec = self._codec
@@ -250,11 +245,9 @@ class BatchValidator:
         self, records: WritableBatch, header: BatchHeader, max_timestamp: int, converted: int = 0
     ) -> ValidBatch:
         """Make the batch say that producers set its timestamps, the largest being `max_timestamp`."""
-        if max_timestamp == NO_TIMESTAMP and header.attributes & _LOG_APPEND_TIME_BIT:
+        if max_timestamp == NO_TIMESTAMP and header.attributes & TIMESTAMP_TYPE_BIT:
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
-        _ATTRIBUTES.pack_into(records, _ATTRIBUTES_POSITION, header.attributes & ~_LOG_APPEND_TIME_BIT)
-        _MAX_TIMESTAMP.pack_into(records, _MAX_TIMESTAMP_POSITION, max_timestamp)
-        write_crc(records, 0, header.size)
+        stamp_create_time(records, 0, header, max_timestamp)
         return records, read_batch_header(records), converted
 
     def _out_of_bounds(self, timestamp: int, now_ms: int) -> str:
@@ -275,7 +268,7 @@ def _not_a_clients(header: BatchHeader) -> KafkaError:
         detail = f"the batch says that it has {header.records_count} records"
     elif header.records_count != header.last_offset_delta + 1:
         detail = f"the batch says {header.records_count} records and a last offset delta of {header.last_offset_delta}"
-    elif header.attributes & _CONTROL_BIT:
+    elif header.attributes & CONTROL_BIT:
         detail = "clients may not write control batches"
     else:
         detail = f"producer {header.producer_id} sent sequence {header.base_sequence}"
@@ -293,13 +286,13 @@ def _entry_size(records: memoryview) -> int | None:
     """
     if len(records) < LOG_OVERHEAD:
         return None
-    length: int = _LENGTH.unpack_from(records, _LENGTH_POSITION)[0]
+    length: int = _LENGTH.unpack_from(records, LENGTH_POSITION)[0]
     if length < _MIN_LENGTH:
         raise _not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
-    if len(records) <= _MAGIC_POSITION:
+    if len(records) <= MAGIC_POSITION:
         return None
-    if records[_MAGIC_POSITION] > MAGIC:
-        raise _not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"magic {records[_MAGIC_POSITION]} is unknown")
+    if records[MAGIC_POSITION] > MAGIC:
+        raise _not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"magic {records[MAGIC_POSITION]} is unknown")
     return length + LOG_OVERHEAD if length + LOG_OVERHEAD <= len(records) else None
 
 
@@ -307,10 +300,10 @@ def _refusal(records: WritableBatch, error: RemoteProtocolError) -> KafkaError:
     """Why bytes that do not start with the header of a batch of magic 2 are refused."""
     if _entry_size(memoryview(records)) is None:
         return _not_one_batch(ErrorCode.INVALID_RECORD, "there is no complete batch")
-    if records[_MAGIC_POSITION] == MAGIC:
+    if records[MAGIC_POSITION] == MAGIC:
         return _not_one_batch(ErrorCode.CORRUPT_MESSAGE, str(error))  # a length that the header alone exceeds
     return _not_one_batch(
-        ErrorCode.INVALID_RECORD, f"only batches of magic 2 are accepted, not {records[_MAGIC_POSITION]}"
+        ErrorCode.INVALID_RECORD, f"only batches of magic 2 are accepted, not {records[MAGIC_POSITION]}"
     )
 
 

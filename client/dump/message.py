@@ -22,6 +22,7 @@ from client.dump.log_file import LOG_OVERHEAD, Batch, LogFile
 from client.dump.offset_watch import OffsetWatch
 from client.dump.options import DumpOptions
 from client.dump.record_text import RecordText, contents, string_text
+from protocol.batch_header import CODEC_BITS, TIMESTAMP_TYPE_BIT
 from protocol.checksum import crc32
 from protocol.compression import Codec, decompress
 from protocol.errors import RemoteProtocolError
@@ -32,7 +33,6 @@ _CRC_START: Final = 4
 _TIMESTAMP: Final = struct.Struct(">q")
 _SIZE: Final = struct.Struct(">i")
 _OFFSET_AND_SIZE: Final = struct.Struct(">qi")
-_TIMESTAMP_TYPE_BIT: Final = 8
 _SMALLEST_SIZE: Final = 14
 _NO_TIMESTAMP: Final = -1
 
@@ -58,9 +58,9 @@ class _Message(NamedTuple):
     @property
     def codec(self) -> Codec:
         try:
-            return Codec(self.attributes & 7)
+            return Codec(self.attributes & CODEC_BITS)
         except ValueError:
-            raise RemoteProtocolError(f"compression codec {self.attributes & 7} is unknown") from None
+            raise RemoteProtocolError(f"compression codec {self.attributes & CODEC_BITS} is unknown") from None
 
     @property
     def timestamp(self) -> int:
@@ -75,7 +75,7 @@ class _Message(NamedTuple):
     def timestamp_type(self) -> str:
         if self.magic == 0:
             return "NoTimestampType"
-        return "LogAppendTime" if self.attributes & _TIMESTAMP_TYPE_BIT else "CreateTime"
+        return "LogAppendTime" if self.attributes & TIMESTAMP_TYPE_BIT else "CreateTime"
 
     @property
     def is_valid(self) -> bool:
@@ -196,7 +196,7 @@ def _inner_messages(outer: _Message) -> Iterator[_Message]:
     if value is None or outer.codec == Codec.ZSTD or outer.magic not in (0, 1):
         raise DumpError(f"the message at offset {outer.offset} says that it is a wrapper, and cannot be one")
     view = memoryview(decompress(outer.codec, value, _MAX_DECOMPRESSED, outer.magic))
-    is_append_time = outer.magic == 1 and outer.attributes & _TIMESTAMP_TYPE_BIT
+    is_append_time = outer.magic == 1 and outer.attributes & TIMESTAMP_TYPE_BIT
     append_time = outer.timestamp if is_append_time else None
     position = 0
     while len(view) - position >= _OFFSET_AND_SIZE.size:
