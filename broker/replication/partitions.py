@@ -7,11 +7,9 @@ image change ─► steps ─┬─ topic gone, or no replica here any more: ref
                        └─ other configs: give its log a new LogConfig
 ```
 
-The steps of one group (the deletions of one image, or its other changes) concern different partitions: those that need
-the disk use it on threads, side by side. A group begins when the one before it has ended, so when a topic is deleted
-and created again under the same name, its old log is gone before the new one is made. Steps that need no disk, as at
-the start of a broker that has its logs already, are done before `apply` returns, or, if there are many, in slices
-between which other work of the loop gets its turn.
+The deletions of one image are a group of steps, its other changes the next; `steps` does a group when the one before it
+has ended. So when a topic is deleted and created again under the same name, its old log is gone before the new one is
+made.
 
 Used on the event loop only. The part of Kafka's `ReplicaManager` that applies metadata is the model.
 """
@@ -19,8 +17,7 @@ Used on the event loop only. The part of Kafka's `ReplicaManager` that applies m
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,6 +28,7 @@ from broker.metrics.metrics import Metrics
 from broker.purgatory import Purgatory
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partition import Partition
+from broker.replication.steps import PartitionSteps, Step
 from broker.storage.files import Volume
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
@@ -41,13 +39,6 @@ from broker.tasks import BackgroundTasks
 from protocol.errors import ErrorCode, KafkaError
 
 _LOG = EventLogger(__name__)
-
-_SLICE = 0.01
-"""Seconds that steps may hold the loop at a time."""
-_CONCURRENT = 32
-"""Steps that may wait for the disk at a time."""
-
-Step = Callable[[], Coroutine[Any, Any, None] | None]
 
 
 class Partitions:
@@ -70,16 +61,11 @@ class Partitions:
         self._log_config_of = log_config_of
         self._purgatories = purgatories
         self._threads = threads
-        self._tasks = tasks
         self._metrics = metrics
-        self._clock = clock
         self._image = MetadataImage()
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
-        self._steps: deque[tuple[int, Step]] = deque()  # each with the number of its group
-        self._groups = 0
-        self._step_task: asyncio.Task[None] | None = None
-        self._settling: list[asyncio.Future[None]] = []
+        self._steps = PartitionSteps(tasks, clock)
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_id.values():
@@ -126,18 +112,11 @@ class Partitions:
     def apply(self, image: MetadataImage) -> None:
         """Bring the partitions in line with a newer image: now, or as soon as may be; see `settled`."""
         before, self._image = self._image, image
-        for group in (self._deletions(before, image), self._changes(before, image)):
-            self._groups += 1
-            self._steps.extend([(self._groups, step) for step in group])
-        if self._step_task is None:
-            self._run_steps()
+        self._steps.run(self._deletions(before, image), self._changes(before, image))
 
     async def settled(self) -> None:
         """Wait until all images applied so far have taken effect. Raises what keeps one of them from it."""
-        if self._step_task is not None:
-            settling: asyncio.Future[None] = self._threads.create_future()
-            self._settling.append(settling)
-            await settling
+        await self._steps.settled()
 
     async def settled_within(self, timeout_ms: int) -> bool:
         """Whether all images applied so far take effect before the timeout. Raises as `settled` does."""
@@ -196,43 +175,6 @@ class Partitions:
             for index, image in enumerate(new.partitions):
                 if self._node_id in image.replicas and (index >= len(known) or image is not known[index]):
                     yield partial(self._update, new, index, image, is_first=before.revision == 0)
-
-    def _run_steps(self) -> None:
-        """Run steps until they are done, take too long, or must be waited for; then go on later."""
-        stop_at = self._clock.monotonic() + _SLICE
-        waiting: list[Coroutine[Any, Any, None]] = []
-        group = self._steps[0][0] if self._steps else 0
-        while self._steps and len(waiting) < _CONCURRENT and self._clock.monotonic() < stop_at:
-            if waiting and self._steps[0][0] != group:
-                break
-            group, step = self._steps.popleft()
-            must_wait = step()
-            if must_wait is not None:
-                waiting.append(must_wait)
-        if waiting or self._steps:
-            self._step_task = self._tasks.start("partition changes", self._run_steps_later(waiting))
-            return
-        self._settle()
-
-    async def _run_steps_later(self, waiting: list[Coroutine[Any, Any, None]]) -> None:
-        try:
-            _check(await asyncio.gather(*waiting, return_exceptions=True))
-            await asyncio.sleep(0)
-            self._run_steps()
-        except Exception as error:
-            self._settle(error)
-            raise
-
-    def _settle(self, error: Exception | None = None) -> None:
-        self._step_task = None
-        settling, self._settling = self._settling, []
-        for future in settling:
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
 
     def _update(
         self, topic: TopicImage, index: int, image: PartitionImage, *, is_first: bool
@@ -308,13 +250,3 @@ class Partitions:
     def _release(self, partition: Partition) -> None:
         for purgatory in self._purgatories:
             purgatory.release(partition)
-
-
-def _check(results: Iterable[BaseException | None]) -> None:
-    """Log what the disk refused, and raise anything else."""
-    for result in results:
-        if isinstance(result, KafkaError):
-            # The disk failed under it, which takes all partitions offline; the others must not be held up.
-            _LOG.error("partition not changed", error=str(result))
-        elif result is not None:
-            raise result
