@@ -18,7 +18,7 @@ Booleans = npt.NDArray[np.bool_]
 
 def number_array(numbers: npt.NDArray[Any], is_null: Booleans | None = None) -> Any:
     """An array of the same type, with null where `is_null`, if it is given."""
-    validity = None if is_null is None or not is_null.any() else _bits(~is_null)
+    validity = None if is_null is None or not np.count_nonzero(is_null) else _bits(~is_null)
     buffers = [validity, pa.py_buffer(np.ascontiguousarray(numbers))]
     return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), buffers)
 

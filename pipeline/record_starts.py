@@ -2,6 +2,7 @@
 
 | batches | way | ns a record (`benchmarks/pipeline_records.py`) |
 |---|---|---|
+| some, alike | as in the longest: if each length leads where the lengths of that batch do, it is they | 10 |
 | many, of few records | side by side: numpy takes one record of each in every step | 100 |
 | of many records, alike | in runs: if the lengths of as many equal records stand where they would, it is they | 20 |
 | several of these | in runs, side by side | 10 |
@@ -31,25 +32,50 @@ _LONGEST_WALK: Final = 64  # records taken one by one before another run is trie
 
 
 def record_starts(data: Buffer, view: Bytes, starts: Ints, counts: Ints) -> Ints:
-    """The positions of all records of batches whose records begin at `starts` and are `counts` many, in order.
+    """The positions of all records of batches whose records begin at `starts` and are `counts` many, 1 at least.
 
     Raises RemoteProtocolError if a batch goes on after the data end.
     """
-    places = np.cumsum(counts) - counts
+    at, left, places = starts, counts, np.cumsum(counts) - counts
     found = np.empty(int(counts.sum()), dtype=np.int64)
-    small = np.flatnonzero((counts <= _FEW_RECORDS) & (counts > 0))
-    large = np.flatnonzero(counts > _FEW_RECORDS)
-    if len(small) >= _MANY_BATCHES:
-        _side_by_side(view, starts[small], counts[small], places[small], found)
-    else:
-        large = np.flatnonzero(counts > 0)
-    at, left, places = starts[large], counts[large], places[large]
-    if len(large) >= _SEVERAL_BATCHES:
+    if len(at) > 1:
+        at, left, places = _as_in_the_longest(data, view, at, left, places, found)
+    if not len(at):
+        return found
+    is_small = left <= _FEW_RECORDS
+    if np.count_nonzero(is_small) >= _MANY_BATCHES:
+        _side_by_side(view, at[is_small], left[is_small], places[is_small], found)
+        at, left, places = at[~is_small], left[~is_small], places[~is_small]
+    if len(at) >= _SEVERAL_BATCHES:
         at, left, places = _runs_side_by_side(view, at, left, places, found)
     singles = 1
     for start, count, place in zip(at.tolist(), left.tolist(), places.tolist(), strict=True):
         singles = _one_after_another(data, view, start, found[place : place + count], singles)
     return found
+
+
+def _as_in_the_longest(
+    data: Buffer, view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Fill `found` with the starts that records have if they are as long as those of the batch that has the most.
+
+    Returns what is left to find, as `_runs_side_by_side`: what follows the first record of another length in a batch.
+    """
+    size = _sizes(view, at)
+    longest = int(counts.argmax())
+    if 2 * np.count_nonzero(size == size[longest]) < len(at):
+        return at, counts, places
+    pattern = np.empty(int(counts[longest]), dtype=np.int64)
+    _one_after_another(data, view, int(at[longest]), pattern, 1)
+    number: Ints = np.arange(len(found)) - np.repeat(places, counts)  # of the record, in its batch
+    np.add(np.repeat(at - pattern[0], counts), pattern[number], out=found)
+    ends = found + _sizes(view, found)
+    is_other = ends[:-1] != found[1:]
+    is_other[places[1:] - 1] = False  # what follows is another batch
+    other = np.flatnonzero(is_other)
+    batch, first = np.unique(np.searchsorted(places, other, side="right") - 1, return_index=True)
+    last = other[first]  # of the records of a batch that were found
+    return ends[last], places[batch] + counts[batch] - last - 1, last + 1
 
 
 def _side_by_side(view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints) -> None:
