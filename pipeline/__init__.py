@@ -15,7 +15,8 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 | `source`, `stream` | `format("broker")`: a batch, a stream |
 | `klog`, `klog_options`, `klog_plan`, `log_filters` | `format("klog")`: from options and filters to tasks |
 | `segments`, `segment_ranges`, `segment_reader` | log directories: what is complete, in which bytes, reading it |
-| `wire`, `partition_reader` | in a task: fetch ahead, decode, and what to do about records that have gone |
+| `wire`, `partition_reader` | in a task: fetch ahead, decode, go on where records have gone |
+| `data_loss` | `failOnDataLoss`: what becomes of a query whose records have gone |
 | `event_loop` | the client's event loop, under code that blocks |
 | `sink`, `partitioning`, `batches`, `delivery` | writing: rows, partitions, batches, each to its leader once |
 | `worker_process`, `worker_interpreter`, `worker_sockets`, `session_directory` | the processes that Spark works in |

@@ -2,22 +2,31 @@
 
 Every question is asked anew, of the leaders, and answered for all partitions by one request a broker. Nothing is
 remembered between two questions but the connections.
+
+They are calls of the client's Admin, without Admin itself, which would import twice as much: a process that a stream
+starts for its offsets does nothing that takes longer than to import.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Coroutine, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from client import Admin
-from client.config import IsolationLevel
+from client.admin.calls import Calls
+from client.admin.offsets import list_offsets
+from client.admin.topics import describe_topics, list_topics
+from client.cluster import Cluster as ClientCluster
+from client.config import AdminConfig, IsolationLevel, parse_bootstrap_servers
+from client.connection import TcpNetwork
 from client.record import TopicPartition
 from pipeline.bounds import EARLIEST, LATEST, Bound, Numbers
 from pipeline.event_loop import EventLoop
 from pipeline.options import Cluster, ReadOptions, Subscription
 
 T = TypeVar("T")
+
+_TIMEOUT_MS: Final = 60000  # of a question: Kafka's default.api.timeout.ms
 
 
 class NoOffsetError(Exception):
@@ -31,16 +40,16 @@ class ClusterOffsets:
     """
 
     def __init__(self, cluster: Cluster, isolation_level: IsolationLevel) -> None:
-        self._isolation_level = isolation_level
+        self._reads_committed = isolation_level == "read_committed"
         self._loop = EventLoop()
         try:
-            self._admin = self._run(_started(cluster))
+            self._calls = self._run(_started(cluster))
         except BaseException:
             self._loop.close()
             raise
 
     def close(self) -> None:
-        self._run(self._admin.close())
+        self._run(self._calls.cluster.close())
         self._loop.close()
 
     def partitions(self, subscription: Subscription) -> list[TopicPartition]:
@@ -52,11 +61,13 @@ class ClusterOffsets:
         topics: Iterable[str] = {partition.topic for partition in assigned} if assigned else subscription.topics
         if subscription.pattern is not None:
             pattern = re.compile(subscription.pattern)
-            topics = [name for name in self._run(self._admin.list_topics()) if pattern.fullmatch(name)]
-        topics = sorted(topics)
-        described = self._run(self._admin.describe_topics(topics)).values_or_raise() if topics else {}
+            there = self._run(list_topics(self._calls, include_internal=False, timeout_ms=None))
+            topics = [name for name in there if pattern.fullmatch(name)]
+        described = self._run(describe_topics(self._calls, sorted(topics), by_id=False, timeout_ms=None))
         found = {
-            TopicPartition(name, index) for name, topic in described.items() for index in range(len(topic.partitions))
+            TopicPartition(name, index)
+            for name, topic in described.values_or_raise().items()
+            for index in range(len(topic.partitions))
         }
         return sorted(found & assigned if assigned else found)
 
@@ -64,7 +75,7 @@ class ClusterOffsets:
         """The first offset at or after each time in ms, -1 without any; or the offset of EARLIEST or LATEST."""
         if not places:
             return {}
-        listed = self._run(self._admin.list_offsets(places, isolation_level=self._isolation_level))
+        listed = self._run(list_offsets(self._calls, places, read_committed=self._reads_committed, timeout_ms=None))
         return {partition: found.offset for partition, found in listed.values_or_raise().items()}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Numbers:
@@ -78,10 +89,19 @@ class ClusterOffsets:
         return self._loop.run(question)
 
 
-async def _started(cluster: Cluster) -> Admin:
-    admin = Admin(cluster.bootstrap_servers, **cluster.settings)
-    await admin.start()
-    return admin
+async def _started(cluster: Cluster) -> Calls:
+    config = AdminConfig(
+        bootstrap_servers=parse_bootstrap_servers(cluster.bootstrap_servers),
+        default_api_timeout_ms=_TIMEOUT_MS,
+        **cluster.settings,
+    )
+    found = ClientCluster(config, TcpNetwork())
+    try:
+        await found.start()
+    except BaseException:
+        await found.close()
+        raise
+    return Calls(config, found)
 
 
 def starting_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: list[TopicPartition]) -> Numbers:

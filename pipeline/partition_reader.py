@@ -1,18 +1,16 @@
 """What a task reads: one range of one partition, as Arrow batches, with what to do where records have gone.
 
-`failOnDataLoss` is the connector's: records that were planned to be read and are not in the log any more (deleted by
-retention, or with their topic) are an error, or are passed over with a warning. What compaction or an aborted
-transaction took away is no loss: there, offsets simply have no records.
+Which of them count as lost is told in `data_loss`.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from client.errors import OffsetOutOfRangeError, UnknownTopicError
+from pipeline.data_loss import report_data_loss
 from pipeline.offsets import ClusterOffsets
 from pipeline.options import ReadOptions
 from pipeline.ranges import OffsetRange
@@ -22,24 +20,6 @@ from pipeline.worker_process import spare_collections
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_LOG = logging.getLogger(__name__)
-
-_FAIL = (
-    "So records that were to be read are lost: retention has deleted them, or somebody has, perhaps with their topic. "
-    "Set failOnDataLoss to false to go on without them."
-)
-
-
-class DataLossError(Exception):
-    """Records that were to be read are gone, and failOnDataLoss is true."""
-
-
-def report_data_loss(options: ReadOptions, what: str) -> None:
-    """Raise DataLossError, or log a warning, as the options say."""
-    if options.fail_on_data_loss:
-        raise DataLossError(f"{what} {_FAIL}")
-    _LOG.warning("%s Records may be lost; failOnDataLoss is false, so the query goes on.", what)
 
 
 def read_range(options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,8 @@
 
 A job changes one word to come here from Spark's connector, `format("kafka")`, and back: options, columns, offsets in
 checkpoints and what happens when data are lost are the connector's. Workers must be able to import `pipeline`.
+
+What only tasks need is imported by them: for each stream Spark starts a process that asks for offsets alone.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from client.record import TopicPartition
+from pipeline.data_loss import report_data_loss
 from pipeline.offsets import ClusterOffsets, ending_offsets, starting_offsets
 from pipeline.options import ReadOptions, batch_read_options
-from pipeline.partition_reader import read_range, report_data_loss
 from pipeline.ranges import OffsetRange, cut
 from pipeline.schema import column_names, spark_schema
 from pipeline.worker_process import spare_collections
@@ -92,6 +94,8 @@ class BrokerReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, RangePartition):
             return iter(())  # of no partitions at all, Spark makes one of its own
+        from pipeline.partition_reader import read_range
+
         return read_range(self._options, self._columns, partition.wanted)
 
 

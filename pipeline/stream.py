@@ -31,9 +31,9 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pipeline.bounds import Numbers, offsets_json, offsets_of
+from pipeline.data_loss import report_data_loss
 from pipeline.offsets import ClusterOffsets, starting_offsets
 from pipeline.options import ReadOptions, stream_read_options
-from pipeline.partition_reader import read_range, report_data_loss
 from pipeline.ranges import OffsetRange, share
 from pipeline.source import RangePartition, columns_of, plan
 
@@ -113,6 +113,8 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return plan(self._options, [OffsetRange(one, starts[one], ends[one]) for one in sorted(ends)])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from pipeline.partition_reader import read_range
+
         assert isinstance(partition, RangePartition)
         return read_range(self._options, self._columns, partition.wanted)
 

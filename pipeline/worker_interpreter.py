@@ -10,7 +10,8 @@ kind. PySpark as pip installs it is the same, compiled. Where the driver did not
 on other machines, Spark's way stays.
 
 The process that a stream asks for its offsets calculates nothing. So it does not start numpy's threads, which would
-begin by waiting busily: 0.1 s of a processor.
+begin by waiting busily: 0.1 s of a processor. Nor does it collect garbage as often as Python would while it imports
+PySpark: 0.02 of 0.19 s.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from typing import Final
 
 from pipeline.session_directory import session_directory
 
+_RUNNER: Final = (
+    "import gc, runpy; gc.set_threshold(100000); "
+    "runpy.run_module('pyspark.sql.streaming.python_streaming_source_runner', run_name='__main__', alter_sys=True)"
+)
 # A shell and not Python, because it costs 1 ms. Spark names the program, and leaves no place for arguments of ours.
 _SCRIPT: Final = """#!/bin/sh
 set -f
@@ -39,7 +44,10 @@ for entry in $PYTHONPATH; do
 done
 export PYTHONPATH="$path"
 case $2 in
-    pyspark.sql.streaming.python_streaming_source_runner) export OPENBLAS_NUM_THREADS="${{OPENBLAS_NUM_THREADS:-1}}" ;;
+    pyspark.sql.streaming.python_streaming_source_runner)
+        export OPENBLAS_NUM_THREADS="${{OPENBLAS_NUM_THREADS:-1}}"
+        shift 2
+        exec {interpreter} -c "{runner}" "$@" ;;
 esac
 exec {interpreter} "$@"
 """
@@ -64,6 +72,6 @@ def _is_in_site_packages(package: str) -> bool:
 @functools.cache
 def _script(interpreter: str) -> str:
     script = session_directory() / "python"
-    script.write_text(_SCRIPT.format(interpreter=shlex.quote(interpreter)))
+    script.write_text(_SCRIPT.format(interpreter=shlex.quote(interpreter), runner=_RUNNER))
     script.chmod(0o700)
     return str(script)

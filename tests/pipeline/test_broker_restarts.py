@@ -11,9 +11,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from client.record import TopicPartition
+from pipeline.data_loss import DataLossError
 from pipeline.offsets import ClusterOffsets
 from pipeline.options import batch_read_options, write_options
-from pipeline.partition_reader import DataLossError, read_range
+from pipeline.partition_reader import read_range
 from pipeline.ranges import OffsetRange
 from pipeline.sink import write_rows
 from tests.peers import odradek

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -33,9 +34,19 @@ def test_what_spark_puts_in_front_of_the_path_is_left_out(monkeypatch: pytest.Mo
     assert told == [sys.executable, "/my project:/other.zip", "['an argument', '*']"]
 
 
-@pytest.mark.parametrize(("module", "threads"), [("python_streaming_source_runner", "1"), ("another", "None")])
-def test_who_is_asked_for_offsets_alone_starts_no_threads_of_numpy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: str, threads: str
+TELL_MODULE = """
+import gc, os, sys
+print(os.environ.get('OPENBLAS_NUM_THREADS'), gc.get_threshold()[0], __name__, sys.modules['__main__'].__spec__.name,
+      os.path.basename(sys.argv[0]), *sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "threads", "threshold"),
+    [("python_streaming_source_runner", "1", "100000"), ("another", "None", str(gc.get_threshold()[0]))],
+)
+def test_who_is_asked_for_offsets_alone_starts_no_threads_of_numpy_and_collects_little(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: str, threads: str, threshold: str
 ) -> None:
     for name in ("SPARK_HOME", "OPENBLAS_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
@@ -43,15 +54,15 @@ def test_who_is_asked_for_offsets_alone_starts_no_threads_of_numpy(
     place.mkdir(parents=True)
     for package in (place, *place.parents[:2]):
         (package / "__init__.py").touch()
-    (place / f"{module}.py").write_text("import os; print(os.environ.get('OPENBLAS_NUM_THREADS'))")
+    (place / f"{module}.py").write_text(TELL_MODULE)
     told = subprocess.run(
-        [worker_interpreter(), "-m", f"pyspark.sql.streaming.{module}"],
+        [worker_interpreter(), "-m", f"pyspark.sql.streaming.{module}", "an argument"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    assert told == f"{threads}\n"
+    assert told == f"{threads} {threshold} __main__ pyspark.sql.streaming.{module} {module}.py an argument\n"
 
 
 def test_another_spark_keeps_its_archive(monkeypatch: pytest.MonkeyPatch) -> None:
