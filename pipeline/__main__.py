@@ -15,10 +15,12 @@ def main() -> int:
 
     def end_as_by_ctrl_c(_number: int, _frame: FrameType | None) -> None:
         # What a job has started, other processes too, is ended on its way out, which a SIGTERM alone would not go.
-        # No SIGINT is raised for it: a shell starts what runs in the background with that ignored.
+        # No SIGINT is raised for it: a shell starts what runs in the background with that ignored. `timeout` sends it
+        # twice, and the second must not cut that way short.
         nonlocal was_told_to_end
-        was_told_to_end = True
-        raise KeyboardInterrupt
+        if not was_told_to_end:
+            was_told_to_end = True
+            raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, end_as_by_ctrl_c)
     status = run(sys.argv[1:])

@@ -19,7 +19,7 @@ they run, so that `--help` and mistakes answer at once.
 | exit status | meaning |
 |---|---|
 | 0 | done |
-| 1 | it failed, and the reason is on standard error; of `verify`: something is wrong with the log |
+| 1 | it failed, and the reason is on standard error; of `verify` and `stats`: something is wrong with the log |
 | 2 | the command line is wrong |
 | 130 | Ctrl-C |
 | 141 | the reader of our output is gone (a closed pipe) |
@@ -38,7 +38,7 @@ from pipeline.session import RequirementMissingError
 
 COMMANDS = {
     "export": "Write topics to Parquet, only what is new since the last time",
-    "replay": "Send Parquet that was exported back into a topic",
+    "replay": "Send Parquet, such as export has written, into a topic",
     "verify": "Check every checksum, offset and index of a log directory",
     "compact": "Keep the latest record of each key, as the broker's cleaner does",
     "restore": "Make a table of the state that a compacted topic holds",
@@ -49,7 +49,7 @@ COMMANDS = {
 
 TERMINATED = 143
 
-_STATUSES = "exit status: 0 done, 1 failed or (verify) something is wrong, 2 the command line is wrong, 130 Ctrl-C"
+_STATUSES = "exit status: 0 done, 1 failed or (verify, stats) a flaw was found, 2 the command line is wrong, 130 Ctrl-C"
 
 
 class JobError(Exception):

@@ -9,6 +9,7 @@ On a terminal Spark's own bar shows how many tasks are done.
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL = "local"
+_GATEWAY = "java_gateway"  # the module of Py4J that sends what Python asks of the JVM
 _CALLING = "An error occurred while calling"  # what Py4J puts before an exception of the JVM
 
 
@@ -43,6 +45,8 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
     spark = SparkSession.getActiveSession()
     is_ours = spark is None
     archives = TemporaryDirectory()  # workers fetch the archive when they begin, so it stays as long as the session
+    if is_ours:
+        logging.getLogger().addFilter(is_for_users)
     try:
         if spark is not None:
             register(spark)
@@ -56,6 +60,7 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
     finally:
         if is_ours and spark is not None:
             spark.stop()
+        logging.getLogger().removeFilter(is_for_users)
         archives.cleanup()
 
 
@@ -68,6 +73,11 @@ def _send_code(spark: SparkSession, directory: Path) -> None:
     archive = directory / "odradek.zip"
     write_package(archive)
     spark.sparkContext.addPyFile(str(archive))
+
+
+def is_for_users(record: logging.LogRecord) -> bool:
+    """A filter of the root logger: whoever ends a job by Ctrl-C need not see where Py4J was waiting for an answer."""
+    return record.module != _GATEWAY
 
 
 def cause_of(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import zipfile
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.jobs import COMMANDS, UsageError, run
-from pipeline.jobs.job_session import cause_of
+from pipeline.jobs import COMMANDS, TERMINATED, UsageError, run
+from pipeline.jobs.job_session import cause_of, is_for_users
 from pipeline.jobs.partition_columns import partition_columns
 from pipeline.jobs.source import offsets_from_json, offsets_json
 from pipeline.jobs.summary import Summary
@@ -85,6 +86,35 @@ def test_the_cause_is_told_and_not_the_traceback() -> None:
     assert cause_of(RuntimeError("[PATH_NOT_FOUND] no such path\n  more")) == "[PATH_NOT_FOUND] no such path"
     assert cause_of(RuntimeError("An error occurred while calling o1.x.\n: a.B: it broke\n\tat")) == "a.B: it broke"
     assert cause_of(RuntimeError()) == "RuntimeError"
+
+
+def test_what_py4j_logs_of_a_ctrl_c_is_not_told() -> None:
+    java_gateway = pytest.importorskip("py4j.java_gateway")
+    of = {"levelno": logging.ERROR, "msg": "while sending command"}
+    assert not is_for_users(logging.makeLogRecord(of | {"module": Path(java_gateway.__file__).stem}))
+    assert is_for_users(logging.makeLogRecord(of | {"module": "partition_reader"}))
+
+
+_ENDED_TWICE = """
+import signal, sys
+import pipeline.__main__ as command
+
+def job(_):
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except KeyboardInterrupt:
+        signal.raise_signal(signal.SIGTERM)
+        print("cleared up")
+    return 130
+
+command.run = job
+sys.exit(command.main())
+"""
+
+
+def test_a_second_sigterm_does_not_cut_the_end_short() -> None:
+    ended = subprocess.run([sys.executable, "-c", _ENDED_TWICE], capture_output=True, check=False, text=True)
+    assert (ended.returncode, ended.stdout) == (TERMINATED, "cleared up\n"), ended.stderr
 
 
 def test_a_summary_has_counts_and_rates(capsys: pytest.CaptureFixture[str]) -> None:
