@@ -6,5 +6,5 @@ A module has `handle(services, context, request)`, which returns the response, a
 Beside them: `services` is what handlers work with; `endpoints` the addresses that clients are told; `config_resources`
 and `broker_loggers` what the APIs of configurations share; `group_requests` what those of groups share;
 `refused_batches` and `defects` what becomes of a partition that fails; `read_only` the table of a read-only broker;
-`docs` makes docs/apis.md.
+`authorized_operations` what a client may do; `docs` makes docs/apis.md.
 """

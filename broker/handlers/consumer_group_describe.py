@@ -8,7 +8,7 @@ rules yet, so the authorized operations, where asked for, are all operations on 
 from __future__ import annotations
 
 from broker.coordinator.consumer_group.group import ConsumerGroup
-from broker.handlers.describe_groups import ALL_GROUP_OPERATIONS
+from broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS
 from broker.handlers.group_requests import check_group_id
 from broker.handlers.services import Services
 from broker.server.context import RequestContext

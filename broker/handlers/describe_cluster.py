@@ -8,8 +8,8 @@ rules yet, so the authorized operations, where asked for, are all operations on 
 
 from __future__ import annotations
 
+from broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_ASKED
 from broker.handlers.endpoints import broker_endpoints
-from broker.handlers.metadata import ALL_CLUSTER_OPERATIONS
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -17,7 +17,6 @@ from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeCl
 
 _BROKERS = 1
 _CONTROLLERS = 2
-_NOT_ASKED = -0x80000000
 
 
 def handle(services: Services, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
@@ -32,7 +31,7 @@ def handle(services: Services, context: RequestContext, request: DescribeCluster
         controller_id=image.controller_id,
         brokers=[DescribeClusterBroker(*endpoint) for endpoint in broker_endpoints(services, context)],
         cluster_authorized_operations=(
-            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NOT_ASKED
+            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 

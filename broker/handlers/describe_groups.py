@@ -10,6 +10,7 @@ from __future__ import annotations
 from broker.coordinator.group import ClassicGroup
 from broker.coordinator.group_state import State
 from broker.coordinator.members import Member
+from broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS, NOT_ASKED
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -20,14 +21,11 @@ from protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
-ALL_GROUP_OPERATIONS = 0b1101_0100_1000
-"""Read, delete, describe, describe and alter configs: bits by Kafka's `AclOperation` codes."""
-_NOT_ASKED = -0x80000000
 _FIRST_VERSION_WITH_NOT_FOUND = 6
 
 
 def handle(services: Services, context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else _NOT_ASKED
+    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     rows = []
     for group_id in request.groups:
         try:

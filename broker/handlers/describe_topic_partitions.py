@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.handlers.metadata import ALL_TOPIC_OPERATIONS, why_missing
+from broker.handlers.authorized_operations import ALL_TOPIC_OPERATIONS
+from broker.handlers.metadata import why_missing
 from broker.handlers.services import Services
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from broker.metadata.topic_names import INTERNAL_TOPICS

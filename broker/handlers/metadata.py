@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED
 from broker.handlers.endpoints import broker_endpoints
 from broker.handlers.services import Services
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
@@ -40,11 +41,6 @@ from protocol.messages.metadata import (
 )
 from protocol.schema import ZERO_UUID
 
-ALL_TOPIC_OPERATIONS = 0b1101_1111_1000
-"""Read, write, create, delete, alter, describe, describe and alter configs: bits by Kafka's `AclOperation` codes."""
-ALL_CLUSTER_OPERATIONS = 0b1_1111_1010_0000
-"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
-_NOT_ASKED = -0x80000000
 _FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 _FIRST_VERSION_BY_ID = 12
 
@@ -107,7 +103,7 @@ def _respond(
     errors: dict[str, ErrorCode],
 ) -> MetadataResponse:
     image = services.metadata.image
-    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else _NOT_ASKED
+    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     topics = []
     for name in names:
         topic = image.topics.get(name)
@@ -123,7 +119,7 @@ def _respond_by_id(
     services: Services, context: RequestContext, request: MetadataRequest, ids: list[bytes]
 ) -> MetadataResponse:
     image = services.metadata.image
-    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else _NOT_ASKED
+    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     topics = []
     for topic_id in dict.fromkeys(ids):
         topic = image.topics_by_id.get(topic_id)
@@ -144,7 +140,7 @@ def _response(
         controller_id=image.controller_id,
         topics=topics,
         cluster_authorized_operations=(
-            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NOT_ASKED
+            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 
