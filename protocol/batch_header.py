@@ -39,6 +39,7 @@ LOG_OVERHEAD: Final = 12  # base offset and batch length, which every format beg
 BATCH_HEADER_SIZE: Final = 61
 MAGIC: Final = 2
 MAX_SEQUENCE: Final = (1 << 31) - 1
+NO_TIMESTAMP: Final = -1  # of a record that has none, and of a batch of such records
 
 CODEC_BITS: Final = 0x07
 TIMESTAMP_TYPE_BIT: Final = 0x08

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from protocol.batch_builder import BatchBuilder
-from protocol.batch_header import CODEC_BITS, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, TimestampType
+from protocol.batch_header import CODEC_BITS, LOG_OVERHEAD, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, TimestampType
 from protocol.checksum import crc32
 from protocol.compression import DEFAULT_MAX_DECOMPRESSED, Codec, decompress
 from protocol.errors import LocalProtocolError, RemoteProtocolError
@@ -42,7 +42,6 @@ _HEADER: Final = struct.Struct(">qiIbb")
 _TIMESTAMP: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
 _SMALLEST_MESSAGE: Final = (14, 22)  # after the size, by magic: crc, magic, attributes, timestamp, two lengths
-_NO_TIMESTAMP: Final = -1
 _CODECS: Final = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
 
 
@@ -99,7 +98,7 @@ def read_message_header(buffer: Buffer, position: int = 0) -> MessageHeader:
             raise RemoteProtocolError(f"a message of magic {magic}, where 0 or 1 is expected")
         if size < _SMALLEST_MESSAGE[magic]:
             raise RemoteProtocolError(f"a message of size {size}, less than its fields take")
-        timestamp = _TIMESTAMP.unpack_from(buffer, position + _HEADER.size)[0] if magic else _NO_TIMESTAMP
+        timestamp = _TIMESTAMP.unpack_from(buffer, position + _HEADER.size)[0] if magic else NO_TIMESTAMP
     except struct.error:
         raise RemoteProtocolError("the buffer ends inside the header of a message") from None
     return MessageHeader(offset, size, crc, magic, attributes, timestamp)

@@ -20,6 +20,7 @@ from protocol.batch_header import (
     DELETE_HORIZON_BIT,
     HEADER,
     LOG_OVERHEAD,
+    NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
     write_crc,
@@ -29,7 +30,6 @@ from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.varint import encode_varint, read_varint, read_varlong
 
 _ZIGZAG: Final = tuple((value >> 1) ^ -(value & 1) for value in range(128))
-_NO_TIMESTAMP: Final = -1
 
 
 class ScannedRecord(NamedTuple):
@@ -148,7 +148,7 @@ def empty_batch(header: BatchHeader) -> bytearray:
     changed = header.replace(
         batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD,
         attributes=header.attributes & ~(CODEC_BITS | DELETE_HORIZON_BIT),
-        base_timestamp=_NO_TIMESTAMP,
+        base_timestamp=NO_TIMESTAMP,
         records_count=0,
     )
     return _encode(changed, b"")

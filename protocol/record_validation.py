@@ -10,17 +10,15 @@ Nothing is decoded that is not compared: no record, key or value is built. The l
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from protocol.batch_header import TIMESTAMP_TYPE_BIT, BatchHeader
+from protocol.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, BatchHeader
 from protocol.compression import DEFAULT_MAX_DECOMPRESSED
 from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer
 from protocol.record_headers import skip_headers
 from protocol.record_iterator import records_section
 from protocol.varint import INT64_MAX, INT64_MIN, read_varint, read_varlong
-
-NO_TIMESTAMP: Final = -1
 
 
 class RecordTimestamps(NamedTuple):

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 from broker.storage.segment import Segment
 from broker.storage.stored_partition import StoredPartition
-from protocol.batch_header import CODEC_BITS, MAGIC
+from protocol.batch_header import CODEC_BITS, MAGIC, NO_TIMESTAMP
 from protocol.compression import decompress
 from protocol.message_set import MAGIC_POSITION, read_message_header
 from protocol.records import BATCH_HEADER_SIZE, Codec, read_batch_header
 
 PER_SEGMENT = 8
-_NO_TIMESTAMP = -1
 
 
 class Samples:
@@ -25,7 +24,7 @@ class Samples:
     def __init__(self, partition: StoredPartition) -> None:
         self.batches = 0
         self.codecs: set[Codec] = set()
-        self.first_timestamp = _NO_TIMESTAMP
+        self.first_timestamp = NO_TIMESTAMP
         self._stored = 0
         self._decompressed = 0
         for segment in partition.segments:
@@ -44,7 +43,7 @@ class Samples:
             return
         header = read_batch_header(data)
         self.codecs.add(header.codec)
-        if self.first_timestamp == _NO_TIMESTAMP and not header.has_delete_horizon:
+        if self.first_timestamp == NO_TIMESTAMP and not header.has_delete_horizon:
             self.first_timestamp = header.base_timestamp
         if header.records_count:
             records = data[BATCH_HEADER_SIZE:]

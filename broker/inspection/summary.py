@@ -16,10 +16,10 @@ from broker.inspection.samples import Samples
 from broker.inspection.text import print_table, size_text, time_text
 from broker.storage import StoredLogDir, StoredPartition, open_log_dir
 from broker.storage.batch_scan import CorruptBatchError
+from protocol.batch_header import NO_TIMESTAMP
 from protocol.errors import KafkaError, RemoteProtocolError
 from protocol.primitives import uuid_to_text
 
-_NO_TIMESTAMP = -1
 _TITLES = (
     "partition", "segments", "size", "start offset", "end offset", "from", "to", "codecs", "ratio", "findings",
 )  # fmt: skip
@@ -35,8 +35,8 @@ class PartitionSummary(msgspec.Struct, kw_only=True):
     size_bytes: int
     log_start_offset: int
     log_end_offset: int
-    first_timestamp: int = _NO_TIMESTAMP
-    max_timestamp: int = _NO_TIMESTAMP
+    first_timestamp: int = NO_TIMESTAMP
+    max_timestamp: int = NO_TIMESTAMP
     codecs: list[str] = []
     compression_ratio: float | None = None
     sampled_batches: int = 0
@@ -99,7 +99,7 @@ def _partition(partition: StoredPartition, findings: Findings) -> PartitionSumma
         summary.sampled_batches = samples.batches
         summary.first_timestamp = samples.first_timestamp
         largest = partition.max_timestamp_offset()
-        summary.max_timestamp = largest.timestamp if largest else _NO_TIMESTAMP
+        summary.max_timestamp = largest.timestamp if largest else NO_TIMESTAMP
     except (CorruptBatchError, KafkaError, RemoteProtocolError, ValueError) as error:
         wrong.append(str(error))
     summary.findings = findings.about(partition.directory) + wrong

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from broker.clock import Clock
+from protocol.batch_header import NO_TIMESTAMP
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_NO_TIMESTAMP = -1
 _BAR_WIDTH = 40
 _REDRAWN_AFTER = 0.1  # seconds
 
@@ -25,7 +25,7 @@ def size_text(size: float) -> str:
 
 def time_text(timestamp: int) -> str:
     """`2023-11-14T22:13:20.000Z` for milliseconds since 1970; `-` where there is none, the number if no year has it."""
-    if timestamp == _NO_TIMESTAMP:
+    if timestamp == NO_TIMESTAMP:
         return "-"
     try:
         moment = datetime.fromtimestamp(timestamp // 1000, UTC)

@@ -25,8 +25,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from broker.storage.descriptors import DescriptorCache
-from broker.storage.time_index import NO_TIMESTAMP
-from protocol.batch_header import MAGIC
+from protocol.batch_header import MAGIC, NO_TIMESTAMP
 from protocol.checksum import crc32
 from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, crc_is_valid, read_batch_header
 

@@ -32,8 +32,9 @@ from broker.storage.names import (
     file_name,
 )
 from broker.storage.segment_indexes import SegmentIndexes
-from broker.storage.time_index import NO_TIMESTAMP, TimestampOffset
+from broker.storage.time_index import TimestampOffset
 from broker.storage.transaction_index import TransactionIndex
+from protocol.batch_header import NO_TIMESTAMP
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFF_FFFF  # indexes store offsets less the base offset, as int32
 _RECENT: Final = 16  # batches whose positions are remembered, once or twice over: consumers at the tail ask for these

@@ -22,7 +22,8 @@ from broker.storage.log_config import LogConfig
 from broker.storage.log_file import LogFile
 from broker.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from broker.storage.offset_index import OffsetIndex
-from broker.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from broker.storage.time_index import TimeIndex, TimestampOffset
+from protocol.batch_header import NO_TIMESTAMP
 
 _LOG = logging.getLogger(__name__)
 

@@ -18,8 +18,7 @@ import struct
 from typing import NamedTuple
 
 from broker.storage.index_file import CorruptIndexError, IndexFile
-
-NO_TIMESTAMP = -1
+from protocol.batch_header import NO_TIMESTAMP
 
 _ENTRY = struct.Struct(">qi")
 _TIMESTAMP = struct.Struct(">q")

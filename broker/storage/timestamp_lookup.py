@@ -12,7 +12,7 @@ from typing import NamedTuple
 from broker.storage.batch_scan import StoredBatch
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
-from broker.storage.time_index import NO_TIMESTAMP
+from protocol.batch_header import NO_TIMESTAMP
 from protocol.message_set import iter_messages
 from protocol.records import Record, iter_records, read_batch_header
 

@@ -40,8 +40,15 @@ from broker.storage.log_config import (
     LogConfig,
 )
 from broker.storage.refusals import Cause, InvalidRecordsError, RecordError, RefusedBatchError
-from broker.storage.time_index import NO_TIMESTAMP
-from protocol.batch_header import CODEC_BITS, CONTROL_BIT, CRC_START, LENGTH_POSITION, MAGIC, TIMESTAMP_TYPE_BIT
+from protocol.batch_header import (
+    CODEC_BITS,
+    CONTROL_BIT,
+    CRC_START,
+    LENGTH_POSITION,
+    MAGIC,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+)
 from protocol.checksum import crc32c
 from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
 from protocol.message_set import MAGIC_POSITION

@@ -22,7 +22,7 @@ from client.dump.log_file import LOG_OVERHEAD, Batch, LogFile
 from client.dump.offset_watch import OffsetWatch
 from client.dump.options import DumpOptions
 from client.dump.record_text import RecordText, contents, string_text
-from protocol.batch_header import CODEC_BITS, TIMESTAMP_TYPE_BIT
+from protocol.batch_header import CODEC_BITS, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT
 from protocol.checksum import crc32
 from protocol.compression import Codec, decompress
 from protocol.errors import RemoteProtocolError
@@ -34,7 +34,6 @@ _TIMESTAMP: Final = struct.Struct(">q")
 _SIZE: Final = struct.Struct(">i")
 _OFFSET_AND_SIZE: Final = struct.Struct(">qi")
 _SMALLEST_SIZE: Final = 14
-_NO_TIMESTAMP: Final = -1
 
 
 class _CutOffError(DumpError):
@@ -65,7 +64,7 @@ class _Message(NamedTuple):
     @property
     def timestamp(self) -> int:
         if self.magic == 0:
-            return _NO_TIMESTAMP
+            return NO_TIMESTAMP
         if self.append_time is not None:
             return self.append_time
         timestamp: int = _TIMESTAMP.unpack_from(self.data, _HEADER.size)[0]
@@ -108,7 +107,7 @@ class _Message(NamedTuple):
 def max_record_timestamp(log: LogFile, batch: Batch) -> int:
     """The largest timestamp in there, -1 if none is larger."""
     try:
-        return max((message.timestamp for message in _messages(_outer(log, batch))), default=_NO_TIMESTAMP)
+        return max((message.timestamp for message in _messages(_outer(log, batch))), default=NO_TIMESTAMP)
     except struct.error:
         raise _cut_off(log, batch) from None
 

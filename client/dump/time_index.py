@@ -26,9 +26,9 @@ from client.dump.index_file import IndexFile, base_offset_of, beside
 from client.dump.java import absolute_path
 from client.dump.log_file import LogFile
 from client.dump.options import DumpOptions
+from protocol.batch_header import NO_TIMESTAMP
 
 _ENTRY: Final = struct.Struct(">qi")
-_NO_TIMESTAMP: Final = -1
 
 
 def dump_time_index(path: str, options: DumpOptions, complaints: Complaints) -> Iterator[str]:
@@ -44,7 +44,7 @@ def dump_time_index(path: str, options: DumpOptions, complaints: Complaints) -> 
 
 
 def _entry_lines(lookup: _Lookup, index: IndexFile, options: DumpOptions, complaints: Complaints) -> Iterator[str]:
-    previous = _NO_TIMESTAMP
+    previous = NO_TIMESTAMP
     path = absolute_path(index.path)
     for number in range(index.entries):
         timestamp, relative_offset = index.entry(number)
@@ -87,11 +87,11 @@ class _Lookup:
         for batch in log.batches(position, end):
             last_offset = offset_index.last_offset(log, batch)
             if last_offset > offset:
-                return last_offset, _NO_TIMESTAMP
+                return last_offset, NO_TIMESTAMP
             if last_offset == offset:
                 lines = record_batch if batch.magic >= 2 else message
-                return offset, max(_NO_TIMESTAMP, lines.max_record_timestamp(log, batch))
-        return -1, _NO_TIMESTAMP
+                return offset, max(NO_TIMESTAMP, lines.max_record_timestamp(log, batch))
+        return -1, NO_TIMESTAMP
 
     def _walk(self, position: int, end: int) -> None:
         """Raise DumpError if a walk from `position` meets a size that no batch has."""
