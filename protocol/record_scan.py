@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from protocol.batch_header import (
     BATCH_HEADER_SIZE,
@@ -27,9 +27,7 @@ from protocol.batch_header import (
 )
 from protocol.compression import compress
 from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.varint import encode_varint, read_varint, read_varlong
-
-_ZIGZAG: Final = tuple((value >> 1) ^ -(value & 1) for value in range(128))
+from protocol.varint import ZIGZAG, encode_varint, read_varint, read_varlong
 
 
 class ScannedRecord(NamedTuple):
@@ -50,7 +48,7 @@ def scan_records(data: bytes, count: int) -> Iterator[ScannedRecord]:  # noqa: C
     Raises RemoteProtocolError where they turn out to be malformed, after those before were yielded.
     """
     new = tuple.__new__
-    zigzag = _ZIGZAG
+    zigzag = ZIGZAG
     size = len(data)
     end = 0
     try:
