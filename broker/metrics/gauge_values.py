@@ -24,7 +24,7 @@ class CleanerGauges(msgspec.Struct, frozen=True):
 
 
 class Gauges(msgspec.Struct):
-    """The state of a broker at the time of a scrape; see the names in `jmx_collector`."""
+    """The state of a broker at the time of a scrape; see the names in `jmx_series`."""
 
     broker_state: int = 0  # Kafka's BrokerState: 1 starting, 2 recovery, 3 running, 6 pending controlled shutdown
     leader_count: int = 0
