@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "_checkpoint"
 _SETTINGS = f"{CHECKPOINT}/export.json"
+_WITHOUT_RECORDS = {_SETTINGS, f"{CHECKPOINT}/metadata"}  # what a run leaves that failed before its first record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,16 +98,22 @@ def _settings(arguments: argparse.Namespace) -> dict[str, str | None]:
 
 
 def _claim(files: FileSystem, settings: dict[str, str | None], *, overwrite: bool) -> None:
-    """Make the directory that of an export with these settings, or find that it is. Raises `JobError`."""
+    """Make the directory that of an export with these settings, or find that it is. Raises `JobError`.
+
+    After a first run that came to nothing, as with a wrong name of a topic, the settings may be others.
+    """
     if overwrite:
         files.delete()
     if files.exists(_SETTINGS):
         before = json.loads(files.read(_SETTINGS))
         changed = [name for name in settings if settings[name] != before.get(name)]
-        if changed:
+        if changed and set(files.files()) <= _WITHOUT_RECORDS:
+            files.delete()
+        elif changed:
             told = ", ".join(f"{name} was {before.get(name)}, now {settings[name]}" for name in changed)
             raise JobError(f"{files.directory} was exported with other settings: {told}; --overwrite begins anew")
-        return
+        else:
+            return
     if files.names():
         raise JobError(f"{files.directory} exists and is no export; --overwrite replaces it")
     files.write(_SETTINGS, json.dumps(settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -61,11 +62,23 @@ def test_a_directory_of_other_settings_or_of_something_else_is_refused(spark: Sp
     files = FileSystem(spark, str(tmp_path / "out"))
     _claim(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
     _claim(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
+    _write(tmp_path / "out", {"_checkpoint/offsets/0": "1"})
     with pytest.raises(JobError, match="other settings: partition_by was date, now topic; --overwrite begins anew"):
         _claim(files, {"topic": "t", "partition_by": "topic"}, overwrite=False)
     _write(tmp_path / "foreign", {"precious": "data"})
     with pytest.raises(JobError, match="exists and is no export"):
         _claim(FileSystem(spark, str(tmp_path / "foreign")), {}, overwrite=False)
+
+
+def test_a_run_that_failed_before_its_first_record_leaves_the_settings_open(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files = FileSystem(spark, str(tmp_path / "out"))
+    _claim(files, {"topic": "wrong"}, overwrite=False)
+    _write(tmp_path / "out", {"_checkpoint/metadata": "the id of a stream"})
+    _claim(files, {"topic": "right"}, overwrite=False)
+    assert json.loads(files.read("_checkpoint/export.json")) == {"topic": "right"}
+    assert not files.exists("_checkpoint/metadata")
 
 
 def _write(directory: Path, contents: Mapping[str, str]) -> None:
