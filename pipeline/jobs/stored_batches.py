@@ -16,6 +16,7 @@ from broker.storage.batch_scan import CorruptBatchError, StoredBatch, scan_heade
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.names import LOG_SUFFIX, file_name
 from broker.storage.read_only_files import ReadOnlyFiles
+from pipeline.jobs import JobError
 from pipeline.jobs.shares import shared_out
 from protocol.compression import decompress
 from protocol.records import BATCH_HEADER_SIZE, BatchHeader, crc_is_valid, iter_records, read_batch_header
@@ -37,7 +38,10 @@ Segment = tuple[str, int, str, int, bool]
 
 
 def stored_batches(spark: SparkSession, directory: str, topics: list[str] | None = None) -> DataFrame:
-    """The batches of these topics, or of all. The directory is read by every worker. Raises `OSError` if it is none."""
+    """The batches of these topics, or of all. The directory is read by every worker.
+
+    Raises `OSError` if it is none, `JobError` if it has not all of the topics.
+    """
     segments = list(_segments(directory, topics))
     context = spark.sparkContext
     shares = shared_out([(each[3], each) for each in segments], context.defaultParallelism * _TASKS_PER_SLOT)
@@ -46,7 +50,11 @@ def stored_batches(spark: SparkSession, directory: str, topics: list[str] | None
 
 
 def _segments(directory: str, topics: list[str] | None) -> Iterator[Segment]:
-    for partition in partitions_of(ReadOnlyFiles(), directory):
+    partitions = partitions_of(ReadOnlyFiles(), directory)
+    missing = set(topics or ()) - {partition.key[0] for partition in partitions}
+    if missing:
+        raise JobError(f"{directory} has no topic {', '.join(sorted(missing))}")
+    for partition in partitions:
         topic, number = partition.key
         if topics is not None and topic not in topics:
             continue

@@ -117,3 +117,9 @@ def test_damage_is_named_and_makes_it_fail(
     segment.write_bytes(spoiled)
     assert run(["stats", "--log-dir", str(tmp_path)]) == FAILED
     assert f"error: {segment} at position 0: {reason}" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+def test_a_topic_that_is_not_there_is_named(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["stats", "--log-dir", str(GOLDEN), "--topic", "rolled,none"]) == FAILED
+    assert f"error: {GOLDEN} has no topic none" in capsys.readouterr().err
