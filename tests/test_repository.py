@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from client.connection import SOFTWARE_VERSION
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 
@@ -122,6 +124,10 @@ def test_packages_are_typed_and_packed() -> None:
     for package in project["tool"]["mypy"]["packages"]:
         assert (REPOSITORY / package / "py.typed").is_file()
         assert f"{package}*" in project["tool"]["setuptools"]["packages"]["find"]["include"]
+
+
+def test_the_client_tells_brokers_the_version_of_the_project() -> None:
+    assert tomllib.loads(text("pyproject.toml"))["project"]["version"] == SOFTWARE_VERSION
 
 
 def test_the_console_script_exists() -> None:
