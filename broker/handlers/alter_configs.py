@@ -8,11 +8,11 @@ for topics and logs that are in use, and without a restart. The versions differ 
 
 from __future__ import annotations
 
-from broker.handlers.config_resources import alter, check_changes, count_resources
+from broker.handlers.config_resources import alter_each
 from broker.handlers.services import Services
 from broker.metadata.config_changes import Change
 from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -22,22 +22,18 @@ from protocol.messages.alter_configs import (
 
 
 async def handle(services: Services, context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    named = count_resources(request.resources)
-    responses = []
-    for resource in request.resources:
-        try:
-            changes = [Change(config.name, config.value) for config in resource.configs]
-            check_changes(named[resource.resource_type, resource.resource_name], changes)
-            await alter(services, resource, changes, replace=True, validate_only=request.validate_only)
-        except KafkaError as error:
-            responses.append(_response(resource, error.code, error.detail))
-        else:
-            responses.append(_response(resource, ErrorCode.NONE, ""))
-    return AlterConfigsResponse(responses=responses)
+    outcomes = await alter_each(
+        services, request.resources, _changes, replace=True, validate_only=request.validate_only
+    )
+    return AlterConfigsResponse(responses=[_response(*outcome) for outcome in outcomes])
 
 
 def error_response(request: AlterConfigsRequest, code: ErrorCode, message: str) -> AlterConfigsResponse:
     return AlterConfigsResponse(responses=[_response(resource, code, message) for resource in request.resources])
+
+
+def _changes(resource: AlterConfigsResource) -> list[Change]:
+    return [Change(config.name, config.value) for config in resource.configs]
 
 
 def _response(resource: AlterConfigsResource, code: ErrorCode, message: str) -> AlterConfigsResourceResponse:

@@ -15,8 +15,8 @@ for metrics here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from broker.handlers.broker_loggers import alter_loggers, check_node
 from broker.handlers.services import Services
@@ -38,12 +38,36 @@ class Resource(Protocol):
     resource_name: str
 
 
-def count_resources(resources: Sequence[Resource]) -> Counter[tuple[int, str]]:
-    """How often each resource is named."""
-    return Counter((resource.resource_type, resource.resource_name) for resource in resources)
+R = TypeVar("R", bound=Resource)
 
 
-def check_changes(times_named: int, changes: Sequence[Change]) -> None:
+async def alter_each(
+    services: Services,
+    resources: Sequence[R],
+    changes_of: Callable[[R], Sequence[Change]],
+    *,
+    replace: bool,
+    validate_only: bool,
+) -> list[tuple[R, ErrorCode, str]]:
+    """Change what is set for the resources, each for itself; return each with NONE, or with its error and the cause.
+
+    `changes_of` may raise `KafkaError` too. With `replace` what the changes do not name is unset.
+    """
+    named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    outcomes = []
+    for resource in resources:
+        code, detail = ErrorCode.NONE, ""
+        try:
+            changes = changes_of(resource)
+            _check_changes(named[resource.resource_type, resource.resource_name], changes)
+            await _alter(services, resource, changes, replace=replace, validate_only=validate_only)
+        except KafkaError as error:
+            code, detail = error.code, error.detail
+        outcomes.append((resource, code, detail))
+    return outcomes
+
+
+def _check_changes(times_named: int, changes: Sequence[Change]) -> None:
     """Raise `KafkaError` INVALID_REQUEST for what no resource can be asked to change."""
     if times_named > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
@@ -55,10 +79,9 @@ def check_changes(times_named: int, changes: Sequence[Change]) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {', '.join(nulls)}")
 
 
-async def alter(
+async def _alter(
     services: Services, resource: Resource, changes: Sequence[Change], *, replace: bool, validate_only: bool
 ) -> None:
-    """Change what is set for a resource. Raises `KafkaError` as the functions above do."""
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         if not name:

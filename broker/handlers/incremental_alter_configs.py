@@ -11,7 +11,7 @@ UNKNOWN_SERVER_ERROR for all but brokers, because the request fails where nobody
 
 from __future__ import annotations
 
-from broker.handlers.config_resources import alter, check_changes, count_resources
+from broker.handlers.config_resources import alter_each
 from broker.handlers.services import Services
 from broker.metadata.config_changes import Change, Operation
 from broker.server.context import RequestContext
@@ -27,18 +27,10 @@ from protocol.messages.incremental_alter_configs import (
 async def handle(
     services: Services, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    named = count_resources(request.resources)
-    responses = []
-    for resource in request.resources:
-        try:
-            changes = _changes(resource)
-            check_changes(named[resource.resource_type, resource.resource_name], changes)
-            await alter(services, resource, changes, replace=False, validate_only=request.validate_only)
-        except KafkaError as error:
-            responses.append(_response(resource, error.code, error.detail))
-        else:
-            responses.append(_response(resource, ErrorCode.NONE, ""))
-    return IncrementalAlterConfigsResponse(responses=responses)
+    outcomes = await alter_each(
+        services, request.resources, _changes, replace=False, validate_only=request.validate_only
+    )
+    return IncrementalAlterConfigsResponse(responses=[_response(*outcome) for outcome in outcomes])
 
 
 def error_response(
