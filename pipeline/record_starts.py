@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.varints import Bytes, Ints, read_varints
+from pipeline.varints import Bytes, Ints, guess_varints, read_varints
 from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer
 from protocol.varint import read_varint
@@ -117,8 +117,8 @@ def _runs_side_by_side(view: Bytes, at: Ints, left: Ints, places: Ints, found: I
 
 
 def _sizes(view: Bytes, at: Ints) -> Ints:
-    """The sizes of the records that start there, with their lengths."""
-    lengths, after = read_varints(view, at)
+    """The sizes of the records that start there, if any do, with their lengths."""
+    lengths, after, _ = guess_varints(view, at)
     return after + lengths - at
 
 

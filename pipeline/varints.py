@@ -25,10 +25,18 @@ def read_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints]:
     Positions outside `data` give some value, so the caller checks where it comes to in the end. Raises
     RemoteProtocolError if one of them is longer.
     """
+    values, after, are_varints = guess_varints(data, at, bits)
+    if not are_varints:
+        raise RemoteProtocolError(f"a varint is longer than {bits} bits")
+    return values, after
+
+
+def guess_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints, bool]:
+    """Decode as `read_varints` where there may be no varints, which give some value too; say whether all are."""
     byte = data.take(at, mode="clip")
     after = at + 1
     if byte.tobytes().isascii():
-        return _SHORT.take(byte), after
+        return _SHORT.take(byte), after, True
     zigzag = (byte & 127).astype(np.uint64)
     for shift in range(7, bits, 7):
         goes_on = byte >> 7
@@ -36,10 +44,9 @@ def read_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints]:
         zigzag |= (byte & 127).astype(np.uint64) << np.uint64(shift)
         after += goes_on
         if byte.tobytes().isascii():
-            if shift + 7 > bits and (byte >> (bits - shift)).any():
-                break
-            return (zigzag >> _ONE).view(np.int64) ^ -(zigzag & _ONE).view(np.int64), after
-    raise RemoteProtocolError(f"a varint is longer than {bits} bits")
+            break
+    is_too_long = shift + 7 > bits and np.count_nonzero(byte >> (bits - shift))
+    return (zigzag >> _ONE).view(np.int64) ^ -(zigzag & _ONE).view(np.int64), after, not is_too_long
 
 
 def varint_bytes(*numbers: Ints) -> tuple[Bytes, Ints]:

@@ -111,6 +111,19 @@ def test_runs_of_several_batches_are_found_side_by_side(batches: list[list[tuple
     assert rows(raw) == list(one_by_one(raw))
 
 
+def test_wrong_guesses_of_lengths_that_find_no_varint_do_not_split_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = [[50 + (number + i) * 7 % 41 * (i > 0) for i in range(60)] for number in range(60)]
+    raw = b"".join(
+        build([(i, None, b"\xff" * length, []) for i, length in enumerate(of_batch)], base_offset=100 * number)
+        for number, of_batch in enumerate(lengths)
+    )
+    groups = []
+    read_fields = pipeline_records.read_fields
+    monkeypatch.setattr(pipeline_records, "read_fields", lambda *of: groups.append(of) or read_fields(*of))
+    assert rows(raw) == list(one_by_one(raw))
+    assert len(groups) == 1
+
+
 @given(record_lists, st.integers(0, 1 << 30), st.binary(min_size=1, max_size=4))
 def test_records_spoiled_under_a_right_checksum_are_refused_where_the_protocol_refuses_them(
     records: Any, where: int, what: bytes
