@@ -2,7 +2,7 @@
 
 | batches | way | ns a record (`benchmarks/pipeline_records.py`) |
 |---|---|---|
-| some, alike | as in the longest: if each length leads where the lengths of that batch do, it is they | 10 |
+| some, alike | as in the longest: if each length leads where the lengths of that batch do, it is they | 25 |
 | many, of few records | side by side: numpy takes one record of each in every step | 100 |
 | of many records, alike | in runs: if the lengths of as many equal records stand where they would, it is they | 20 |
 | several of these | in runs, side by side | 10 |

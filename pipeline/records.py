@@ -41,7 +41,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer
 from protocol.records import BATCH_HEADER_SIZE, read_batch_header
 
-GROUP_BYTES: Final = 4_000_000  # the fixed part of decoding a group is 0.4 ms: of 2 MB it would be half of all
+GROUP_BYTES: Final = 4_000_000  # a group has a fixed part, here and in Spark: of 2 MB it is dearer
 MAX_OFFSET: Final = (1 << 63) - 1
 _BASE_OFFSET: Final = Struct(">q")
 _CODEC_BITS: Final = 7
