@@ -158,11 +158,8 @@ class BatchHeader:
 
     @property
     def codec(self) -> Codec:
-        """Raises RemoteProtocolError for the three numbers that name none."""
-        try:
-            return _CODECS[self.attributes & CODEC_BITS]
-        except IndexError:
-            raise RemoteProtocolError(f"compression codec {self.attributes & CODEC_BITS} is unknown") from None
+        """Raises RemoteProtocolError as `codec_of`."""
+        return codec_of(self.attributes)
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -193,6 +190,14 @@ class BatchHeader:
     def last_sequence(self) -> int:
         """Sequence of the last record; they go from 2^31 - 1 back to 0. -1 where there are none."""
         return -1 if self.base_sequence < 0 else (self.base_sequence + self.last_offset_delta) & MAX_SEQUENCE
+
+
+def codec_of(attributes: int) -> Codec:
+    """Raises RemoteProtocolError for the three numbers that name none."""
+    try:
+        return _CODECS[attributes & CODEC_BITS]
+    except IndexError:
+        raise RemoteProtocolError(f"compression codec {attributes & CODEC_BITS} is unknown") from None
 
 
 def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from broker.storage.segment import Segment
 from broker.storage.stored_partition import StoredPartition
-from protocol.batch_header import CODEC_BITS, MAGIC, NO_TIMESTAMP
+from protocol.batch_header import MAGIC, NO_TIMESTAMP
 from protocol.compression import decompress
 from protocol.message_set import MAGIC_POSITION, read_message_header
 from protocol.records import BATCH_HEADER_SIZE, Codec, read_batch_header
@@ -39,7 +39,7 @@ class Samples:
     def _take(self, data: bytes) -> None:
         self.batches += 1
         if data[MAGIC_POSITION] != MAGIC:
-            self.codecs.add(Codec(read_message_header(data).attributes & CODEC_BITS))
+            self.codecs.add(read_message_header(data).codec)
             return
         header = read_batch_header(data)
         self.codecs.add(header.codec)

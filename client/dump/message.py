@@ -22,10 +22,9 @@ from client.dump.log_file import LOG_OVERHEAD, Batch, LogFile
 from client.dump.offset_watch import OffsetWatch
 from client.dump.options import DumpOptions
 from client.dump.record_text import RecordText, contents, string_text
-from protocol.batch_header import CODEC_BITS, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT
+from protocol.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, codec_of
 from protocol.checksum import crc32
 from protocol.compression import Codec, decompress
-from protocol.errors import RemoteProtocolError
 
 _MAX_DECOMPRESSED: Final = 1 << 30
 _HEADER: Final = struct.Struct(">Ibb")  # crc, magic, attributes
@@ -56,10 +55,7 @@ class _Message(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        try:
-            return Codec(self.attributes & CODEC_BITS)
-        except ValueError:
-            raise RemoteProtocolError(f"compression codec {self.attributes & CODEC_BITS} is unknown") from None
+        return codec_of(self.attributes)
 
     @property
     def timestamp(self) -> int:
