@@ -32,8 +32,9 @@ What reads and writes here knows `protocol`, `client` and the read-only opener o
 """
 
 from pipeline.session import register, session
-from pipeline.worker_process import spare_imports
+from pipeline.worker_process import hang_up_quietly, spare_imports
 
 spare_imports()
+hang_up_quietly()
 
 __all__ = ["register", "session"]
