@@ -234,10 +234,7 @@ def subscription(options: Mapping[str, str]) -> Subscription:
             raise ValueError(f"subscribe names no topic: {text!r}")
         return Subscription(topics=topics)
     if kind == "assign":
-        partitions = read_partitions("assign", text) if text.startswith("{") else ()
-        if not partitions:
-            raise ValueError(f"assign names no partition: {text!r}")
-        return Subscription(partitions=partitions)
+        return Subscription(partitions=read_partitions("assign", text))
     if not text:
         raise ValueError("subscribePattern is empty")
     try:

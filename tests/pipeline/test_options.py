@@ -6,7 +6,7 @@ import pytest
 
 from client.record import TopicPartition
 from pipeline.bounds import EARLIEST, LATEST, at_place
-from pipeline.options import batch_read_options, stream_read_options, write_options
+from pipeline.options import Subscription, batch_read_options, stream_read_options, write_options
 
 BROKER = {"kafka.bootstrap.servers": "localhost:9092"}
 READ = BROKER | {"subscribe": "t"}
@@ -42,6 +42,10 @@ def test_a_time_for_all_wins_over_times_by_partition_and_those_over_offsets() ->
     assert batch_read_options(READ | by_partition | {"startingTimestamp": "9"}).start.everywhere == 9
 
 
+def test_no_partition_at_all_may_be_assigned() -> None:
+    assert batch_read_options(BROKER | {"assign": '{"t": []}'}).subscription == Subscription()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -49,7 +53,7 @@ def test_a_time_for_all_wins_over_times_by_partition_and_those_over_offsets() ->
         (BROKER, "nothing says what to read: give one of subscribe, subscribePattern and assign"),
         (READ | {"assign": '{"t": [0]}'}, "subscribe and assign are given, and only one"),
         (BROKER | {"subscribe": " , "}, "subscribe names no topic"),
-        (BROKER | {"assign": "t"}, "assign names no partition: 't'"),
+        (BROKER | {"assign": "t"}, 'assign is JSON such as {"orders": \\[0, 1\\]}, and not t'),
         (BROKER | {"assign": '{"t": "0"}'}, 'assign is JSON such as {"orders": \\[0, 1\\]}'),
         (BROKER | {"subscribePattern": "("}, "no regular expression"),
         (READ | {"startingOffsets": "latest"}, "a batch has nothing to read if startingOffsets is latest"),
