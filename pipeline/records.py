@@ -34,9 +34,9 @@ from pipeline.record_fields import RecordFields, read_fields
 from pipeline.schema import CORRUPT_RECORD, PLAIN_COLUMNS, arrow_schema
 from pipeline.varints import Ints
 from pipeline.whole_batches import WholeBatches, numbers
-from protocol.batch_header import CONTROL_BIT, CRC_START, TRANSACTIONAL_BIT
+from protocol.batch_header import CODEC_BITS, CONTROL_BIT, CRC_START, TRANSACTIONAL_BIT, codec_of
 from protocol.checksum import crc32c
-from protocol.compression import Codec, decompress
+from protocol.compression import decompress
 from protocol.errors import RemoteProtocolError
 from protocol.primitives import Buffer
 from protocol.records import BATCH_HEADER_SIZE, read_batch_header
@@ -44,7 +44,6 @@ from protocol.records import BATCH_HEADER_SIZE, read_batch_header
 GROUP_BYTES: Final = 4_000_000  # a group has a fixed part, here and in Spark: of 2 MB it is dearer
 MAX_OFFSET: Final = (1 << 63) - 1
 _BASE_OFFSET: Final = Struct(">q")
-_CODEC_BITS: Final = 7
 
 
 def decode(
@@ -106,7 +105,7 @@ class _Reading:
         self._positions = batches.positions
         self._headers = batches.headers()
         self._checksums = self._headers["crc"].tolist()
-        self._codecs = (self._headers["attributes"] & _CODEC_BITS).tolist()
+        self._codecs = (self._headers["attributes"] & CODEC_BITS).tolist()
         self._source = source
         self._origin = origin
         self._topic = topic
@@ -162,7 +161,7 @@ class _Reading:
             raise RemoteProtocolError("the checksum of the batch is wrong")
         stored = self._data[at + BATCH_HEADER_SIZE : end]
         codec = self._codecs[batch]
-        return decompress(_codec(codec), stored) if codec else stored
+        return decompress(codec_of(codec), stored) if codec else stored
 
     def _flushed(self) -> Iterator[pa.RecordBatch]:
         group, self._group = self._group, _Group()
@@ -222,13 +221,6 @@ class _Reading:
         offset = _BASE_OFFSET.unpack_from(self._data, at)[0] if size >= _BASE_OFFSET.size else None
         damage = Damage(self._source, self._origin + at, size, offset, reason)
         return report(damage, self._mode, self._columns, self._topic, self._partition)
-
-
-def _codec(number: int) -> Codec:
-    try:
-        return Codec(number)
-    except ValueError:
-        raise RemoteProtocolError(f"compression codec {number} is unknown") from None
 
 
 def report(damage: Damage, mode: Mode, columns: Sequence[str], topic: str, partition: int) -> Iterator[pa.RecordBatch]:
