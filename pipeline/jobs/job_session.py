@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LOCAL = "local"
 _GATEWAY = "java_gateway"  # the module of Py4J that sends what Python asks of the JVM
+_QUERY_CONTEXTS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # PySpark tells them a query's error as JSON
 _CALLING = "An error occurred while calling"  # what Py4J puts before an exception of the JVM
 
 
@@ -39,6 +40,7 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
     check_requirements()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
     settings = {"spark.ui.showConsoleProgress": str(is_terminal(sys.stderr)).lower(), **dict(arguments.conf)}
@@ -47,6 +49,9 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
     archives = TemporaryDirectory()  # workers fetch the archive when they begin, so it stays as long as the session
     if is_ours:
         logging.getLogger().addFilter(is_for_users)
+    query_contexts = [PySparkLogger.getLogger(name) for name in _QUERY_CONTEXTS] if is_ours else []
+    for logger in query_contexts:
+        logger.disabled = True
     try:
         if spark is not None:
             register(spark)
@@ -61,6 +66,8 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
         if is_ours and spark is not None:
             spark.stop()
         logging.getLogger().removeFilter(is_for_users)
+        for logger in query_contexts:
+            logger.disabled = False
         archives.cleanup()
 
 
