@@ -1,4 +1,7 @@
-"""`python -m demo`: the walk-through, with a broker of its own in a new directory under data/, which stays."""
+"""`python -m demo`: the walk-through, with a broker of its own in a new directory under demo/data/, which stays.
+
+Not under data/, which `make run` serves.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.lines < _FEWEST_LINES:
         parser.error(f"--lines: {arguments.lines} are too few to see segments: give {_FEWEST_LINES} or more")
-    directory = _new_directory(Path("data"))
+    directory = _new_directory(Path("demo/data"))
     log_dir = directory / "log"
     port = _free_port()
     command = [
@@ -46,10 +49,10 @@ def main() -> int:
 
 
 def _new_directory(parent: Path) -> Path:
-    """Make the first of demo-1, demo-2, … that is not there."""
-    parent.mkdir(exist_ok=True)
+    """Make the first of walk1, walk2, … that is not there."""
+    parent.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
-        directory = parent / f"demo-{number}"
+        directory = parent / f"walk{number}"
         try:
             directory.mkdir()
         except FileExistsError:

@@ -30,6 +30,7 @@ from broker.storage.names import (
     TRANSACTION_INDEX_SUFFIX,
     file_name,
     is_deleted_directory,
+    is_log,
     parse_file_name,
     parse_partition_directory,
 )
@@ -47,7 +48,9 @@ class PartitionFiles:
         self.path = f"{directory}/{name}"
         self.segments: dict[int, dict[str, int]] = {}
         self.snapshots: list[int] = []
-        for entry in sorted(files.scan(self.path)):
+        entries = sorted(files.scan(self.path))
+        self.is_log = is_log(entry.name for entry in entries if not entry.is_directory)
+        for entry in entries:
             parsed = parse_file_name(entry.name)
             if parsed is not None and not entry.is_directory:
                 offset, suffix = parsed
@@ -179,13 +182,17 @@ class PartitionCheck:
 
 
 def partitions_of(files: Files, directory: str) -> list[PartitionFiles]:
-    """The partitions in the log directory, by name. Raises `OSError` if it cannot be read, or is none."""
+    """The partitions in the log directory, by name, as a broker finds them: each has a topic id or a segment.
+
+    Raises `OSError` if it cannot be read, or is no log directory.
+    """
     entries = sorted(files.scan(directory))
-    found = [
+    named = [
         PartitionFiles(files, directory, entry.name, key)
         for entry in entries
         if entry.is_directory and (key := _partition_of(entry.name)) is not None
     ]
+    found = [each for each in named if each.is_log]
     if not found and all(entry.name != META_PROPERTIES for entry in entries):
         raise no_log_directory(directory)
     return found

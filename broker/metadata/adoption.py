@@ -12,7 +12,8 @@ makes topics of them before it serves:
 
 Where the properties cannot be known, topics get the broker's defaults. The log warns of that, because it may be
 dangerous: a compacted topic would lose records after a week. A topic whose partitions disagree about its id, or have
-the id of another topic, is left alone, and so is one that Kafka's controller had deleted.
+the id of another topic, is left alone, and so is one that Kafka's controller had deleted. A directory that holds no
+segment is no partition, whatever its name is.
 
 This is done once, and completely: `Metadata` writes `/adopting` together with the cluster record, and it is deleted
 when all topics are there. So a start that was cut off is continued by the next one, and a directory that turns up later
@@ -56,6 +57,9 @@ async def adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTopi
     """
     found: dict[str, list[Log]] = {}
     for log in logs:
+        if not log.had_segments:
+            _LOG.warning("partition left alone, its directory had no segment", topic=log.topic, partition=log.partition)
+            continue
         found.setdefault(log.topic, []).append(log)
     for name, partitions in sorted(found.items()):
         if kraft is not None and name not in kraft.ids:

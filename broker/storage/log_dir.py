@@ -31,7 +31,7 @@ from broker.storage.files import Files, OsFiles, Volume, make_directories
 from broker.storage.kraft_topics import KraftTopics, read_kraft_topics
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
-from broker.storage.log_opening import ZERO_TOPIC_ID, Checkpointed, LogOpener, Progress, create_log
+from broker.storage.log_opening import ZERO_TOPIC_ID, Checkpointed, LogOpener, NoLogError, Progress, create_log
 from broker.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from broker.storage.names import (
     CLEANER_OFFSETS,
@@ -42,6 +42,7 @@ from broker.storage.names import (
     RECOVERY_POINTS,
     deleted_directory,
     is_deleted_directory,
+    is_file_of_log,
     parse_partition_directory,
     partition_directory,
 )
@@ -153,7 +154,7 @@ class LogDir:
             elif key is None or key[0] == RAFT_METADATA:
                 _LOG.warning("leaving %s alone, it is no partition's directory", directory)
             else:
-                log = LogOpener(
+                opener = LogOpener(
                     directory,
                     *key,
                     config_for(key[0]),
@@ -161,7 +162,12 @@ class LogDir:
                     Checkpointed(recovery_points.get(key), log_start_offsets.get(key), cleaned_offsets.get(key)),
                     is_clean=self.was_clean,
                     progress=progress,
-                ).open()
+                )
+                try:
+                    log = opener.open()
+                except NoLogError:
+                    _LOG.warning("leaving %s alone, it has no segment", directory)
+                    continue
                 log.advance_high_watermark(high_watermarks.get(key, log.log_start_offset))
                 self.logs[key] = log
 
@@ -174,7 +180,8 @@ class LogDir:
     def create_log(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
         """Make the log of a new partition, or return the one there is if its topic id is the same, or lost.
 
-        Raises INCONSISTENT_TOPIC_ID for a log of an older topic of that name: it must be deleted first.
+        Raises INCONSISTENT_TOPIC_ID for a log of an older topic of that name: it must be deleted first; and
+        KAFKA_STORAGE_ERROR if the directory is there and holds other things, which would be removed with the topic.
         """
         self.failure.check()
         existing = self.logs.get((topic, partition))
@@ -186,11 +193,20 @@ class LogDir:
             return existing
         directory = f"{self._path}/{partition_directory(topic, partition)}"
         try:
+            self._check_for_others(directory)
             log = create_log(directory, topic, partition, topic_id, config, self._resources)
         except OSError as error:
             raise self.failure.fail(f"creating {directory}", error) from error
         self.logs[topic, partition] = log
         return log
+
+    def _check_for_others(self, directory: str) -> None:
+        """Raise KAFKA_STORAGE_ERROR if a directory, left by a crash or by somebody, holds what no log is made of."""
+        entries = self._files.scan(directory) if self._files.exists(directory) else []
+        others = [entry.name for entry in entries if entry.is_directory or not is_file_of_log(entry.name)]
+        if others:
+            _LOG.error("%s cannot be a partition, it holds other files: %s", directory, ", ".join(sorted(others)[:3]))
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} holds files that are not a partition's")
 
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
         """Take a partition's log out, at once; its files go by `deletions.run_due` after `file.delete.delay.ms`.

@@ -24,6 +24,7 @@ from broker.storage.names import (
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     file_name,
+    is_log,
     parse_file_name,
 )
 from broker.storage.partition_metadata import read_topic_id, write_topic_id
@@ -80,6 +81,10 @@ def create_log(
     )
 
 
+class NoLogError(Exception):
+    """A directory with the name of a partition holds nothing of a log."""
+
+
 class LogOpener:
     """Opens the log in one partition's directory, once."""
 
@@ -109,10 +114,15 @@ class LogOpener:
         self._changed = False
 
     def open(self) -> Log:
-        """Open the log; `OSError` if the disk fails, which is then nothing that a caller should try again."""
+        """Open the log. A log without segments gets an empty one; its `had_segments` is false.
+
+        Raises `NoLogError` if there is neither a segment nor a topic id, and changes nothing then; `OSError` if the
+        disk fails, after which a caller must not try again.
+        """
         topic_id = self._find_files()
         log_start_offset = self._checkpointed.log_start_offset or 0
-        if not self._segments.base_offsets:
+        had_segments = bool(self._segments.base_offsets)
+        if not had_segments:
             self._add_segment(log_start_offset)
         log_start_offset = max(log_start_offset, self._segments.first.base_offset)
         self._check_transaction_indexes()
@@ -150,6 +160,7 @@ class LogOpener:
             tail_is_checked=tail_is_checked,
         )
         log.cleaned_offset = self._checkpointed.cleaned_offset
+        log.had_segments = had_segments
         return log
 
     # ------------------------------------------------------------------------------------------------------------ files
@@ -157,6 +168,8 @@ class LogOpener:
     def _find_files(self) -> bytes:
         """Sort out what is in the directory: segments, snapshots, epochs; returns the topic id, zeros without one."""
         sizes, modified_ms = self._scan()
+        if not is_log(sizes):
+            raise NoLogError(self._directory)
         if has_leftovers(sizes):
             settle_leftovers(self._resources.descriptors, self._directory, sizes)
             sizes, modified_ms = self._scan()

@@ -62,6 +62,7 @@ class LogReader(ABC):
         self.log_end_offset = segmented.end.offset
         self.high_watermark = log_start_offset
         self.cleaned_offset: int | None = None
+        self.had_segments = True
         self._segmented = segmented
         self._leader_epochs = leader_epochs
         self._producers = producers

@@ -23,6 +23,7 @@ the last one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
@@ -66,6 +67,23 @@ def parse_file_name(name: str) -> tuple[int, str] | None:
     """The offset and the whole suffix (`.log`, `.index.deleted`) of a file's name, or None if it has no such form."""
     match = _OFFSET_NAME.fullmatch(name)
     return (int(match[1]), match[2]) if match else None
+
+
+def is_log(names: Iterable[str]) -> bool:
+    """Whether a directory with files of these names is a partition's: it holds a topic id or a segment.
+
+    A segment may still have compaction's suffix, if the broker was killed before the last rename of a swap.
+    """
+    for name in names:
+        parsed = parse_file_name(name)
+        if name == PARTITION_METADATA or (parsed is not None and parsed[1] in (LOG_SUFFIX, LOG_SUFFIX + SWAP_SUFFIX)):
+            return True
+    return False
+
+
+def is_file_of_log(name: str) -> bool:
+    """Whether a partition's directory may hold a file of this name, half-written ones included."""
+    return parse_file_name(name) is not None or name.removesuffix(".tmp") in (LEADER_EPOCHS, PARTITION_METADATA)
 
 
 def partition_directory(topic: str, partition: int) -> str:

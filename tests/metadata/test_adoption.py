@@ -12,6 +12,8 @@ from broker.broker import Broker
 from broker.metadata.sqlite import FILE_NAME
 from broker.storage.log_config import LogConfig
 from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.primitives import uuid_from_text
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.storage.logs import TOPIC_ID, append, open_log_dir
@@ -117,3 +119,30 @@ async def test_partitions_of_several_topics_of_one_name_are_left_alone(tmp_path:
         row = await produce(wire, "torn", batch(b"no"))
         assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert broker.log_dir.logs["torn", 1].log_end_offset == 1
+
+
+async def test_a_directory_without_segments_is_no_partition(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Such as the directory of another program: no topic is made of it, and none that is deleted takes it along."""
+    mine = tmp_path / "demo-1" / "log" / "00000000000000000000.log"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("of the user")
+    (tmp_path / "demo-1" / "broker.log").write_text("of the user")
+    (tmp_path / "empty-0").mkdir()
+    (tmp_path / "begun-0").mkdir()
+    (tmp_path / "begun-0" / "partition.metadata").write_text("version: 0\ntopic_id: 2eUHgRqfStWy-DpSiN8B4w\n")
+    async with Broker({"log.dirs": str(tmp_path)} | KEEP) as broker, Wire("127.0.0.1", broker.port) as wire:
+        assert not broker.services.metadata.image.topics
+        assert sorted(path.name for path in (tmp_path / "demo-1").iterdir()) == ["broker.log", "log"]
+        assert any("demo-1 alone" in message for message in caplog.messages)
+
+        await wire.ask(CreateTopicsRequest([CreatableTopic("demo", 2, 1)], 5000), 7)
+        assert (await produce(wire, "demo", batch(b"a"))).error_code == ErrorCode.NONE
+        assert (await produce(wire, "demo", batch(b"a"), partition=1)).error_code != ErrorCode.NONE
+        assert any("demo-1 cannot be a partition" in message for message in caplog.messages)
+        await create(wire, "empty")
+        assert (await produce(wire, "empty", batch(b"a"))).error_code == ErrorCode.NONE
+        [deleted] = (await wire.ask(DeleteTopicsRequest(topic_names=["demo"], timeout_ms=5000), 5)).responses
+        assert deleted.error_code == ErrorCode.NONE
+    async with Broker({"log.dirs": str(tmp_path)} | KEEP) as broker:
+        assert set(broker.services.metadata.image.topics) == {"empty"}
+    assert mine.read_text() == "of the user"

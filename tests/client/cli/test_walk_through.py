@@ -53,14 +53,15 @@ def test_the_demo_has_a_broker_and_a_directory_of_its_own(tmp_path: Path) -> Non
         command = [sys.executable, "-m", "demo", "--lines", str(lines)]
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
 
-    mine = tmp_path / "data" / "demo-1" / "mine"
+    mine = tmp_path / "demo" / "data" / "walk1" / "mine"
     mine.parent.mkdir(parents=True)
     mine.write_text("of the user")
     done = demo(LINES)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n   $ ") == 11
-    assert "All files are in data/demo-2" in done.stdout
-    assert (tmp_path / "data" / "demo-2" / "log" / f"{TOPIC}-0").is_dir()
+    assert "All files are in demo/data/walk2" in done.stdout
+    assert (tmp_path / "demo" / "data" / "walk2" / "log" / f"{TOPIC}-0").is_dir()
+    assert not (tmp_path / "data").exists(), "a broker would take the partitions in there for its own"
     assert list(mine.parent.iterdir()) == [mine]
     assert "too few to see segments" in demo(10).stderr
 
