@@ -46,6 +46,7 @@ from broker.storage.names import (
     parse_partition_directory,
     partition_directory,
 )
+from broker.storage.recovery import RecoverySummary
 from broker.storage.resources import LogResources, unheard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uuid_to_text
@@ -109,8 +110,12 @@ class LogDir:
         then, and always, `meta` tells the ids. Raises `LogDirRefusedError`, `MalformedFileError` for a damaged
         identity, and `OSError`; the directory is not held then.
         """
-        make_directories(self._files, self._path)
-        self._take_lock()
+        try:
+            make_directories(self._files, self._path)
+            self._take_lock()
+        except NotADirectoryError as error:
+            reason = "log.dirs must name directories, and this is a file or lies below one"
+            raise NotADirectoryError(error.errno, reason, self._path) from error
         try:
             self._identify(node_id, cluster_id)
             self.last_broker_epoch = take_clean_shutdown(self._files, self._path)
@@ -143,6 +148,7 @@ class LogDir:
     def _open_logs(self, config_for: ConfigForTopic, progress: Progress | None) -> None:
         recovery_points, log_start_offsets = self._recovery_points.read(), self._log_start_offsets.read()
         high_watermarks, cleaned_offsets = self._high_watermarks.read(), self._cleaned_offsets.read()
+        recovery = RecoverySummary()
         for entry in sorted(self._files.scan(self._path)):
             if not entry.is_directory:
                 continue
@@ -170,6 +176,9 @@ class LogDir:
                     continue
                 log.advance_high_watermark(high_watermarks.get(key, log.log_start_offset))
                 self.logs[key] = log
+                recovery.add(opener.recovery)
+        if recovery.logs:
+            _LOG.info("%s was not closed cleanly, %s", self._path, recovery)
 
     def kraft_topics(self) -> KraftTopics | None:
         """What Kafka's controller, if it kept its log in this directory, knew of the topics."""

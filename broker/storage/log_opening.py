@@ -32,7 +32,7 @@ from broker.storage.partition_producers import PartitionProducers
 from broker.storage.producer_replay import rebuild_producer_state
 from broker.storage.producer_snapshots import ProducerSnapshots
 from broker.storage.producer_state import ProducerState
-from broker.storage.recovery import SegmentProgress, recover_segment
+from broker.storage.recovery import RecoverySummary, SegmentProgress, recover_segment
 from broker.storage.resources import LogResources
 from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog, create_segment
@@ -86,7 +86,7 @@ class NoLogError(Exception):
 
 
 class LogOpener:
-    """Opens the log in one partition's directory, once."""
+    """Opens the log in one partition's directory, once. `recovery` counts what had to be recovered."""
 
     def __init__(
         self,
@@ -112,6 +112,7 @@ class LogOpener:
         self._snapshots = ProducerSnapshots(directory, resources.descriptors)
         self._leader_epochs = LeaderEpochs(resources.files, f"{directory}/{LEADER_EPOCHS}")
         self._changed = False
+        self.recovery = RecoverySummary()
 
     def open(self) -> Log:
         """Open the log. A log without segments gets an empty one; its `had_segments` is false.
@@ -285,6 +286,7 @@ class LogOpener:
         recovery_point = self._checkpointed.recovery_point or 0
         unflushed = self._segments.from_offset(recovery_point)
         self._changed = True
+        self.recovery.logs = 1
         done, total = 0, sum(segment.size for segment in unflushed)
         end_offset = self._segments.first.base_offset
         for index, segment in enumerate(unflushed):
@@ -292,7 +294,7 @@ class LogOpener:
                 _LOG.warning("dropping the segments from %s on, which begin before offset %d", segment, end_offset)
                 self._drop(unflushed[index:])
                 break
-            _LOG.info("recovering %s, %d of %d bytes of its log done", segment, done, total)
+            _LOG.debug("recovering %s, %d of %d bytes of its log done", segment, done, total)
             producers = ProducerState()
             self._rebuild_producers(producers, log_start_offset, segment.base_offset)
             size = segment.size
@@ -300,6 +302,7 @@ class LogOpener:
             self._snapshots.write(producers)
             end_offset = producers.end_offset
             done += size
+            self.recovery.add(RecoverySummary(segments=1, bytes=size, bytes_cut=cut))
             if cut:
                 self._drop(unflushed[index + 1 :])
                 break

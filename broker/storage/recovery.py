@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from broker.storage.batch_scan import CorruptBatchError, StoredBatch
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.producer_replay import aborted_entry, read_marker, replay_batch
@@ -22,6 +24,27 @@ _LOG = logging.getLogger(__name__)
 
 # Called with the bytes of the segment that were looked at so far.
 SegmentProgress = Callable[[int], None]
+
+
+class RecoverySummary(msgspec.Struct):
+    """Counts of one recovery: the logs and segments that were read again, their bytes, the bytes that were cut off."""
+
+    logs: int = 0
+    segments: int = 0
+    bytes: int = 0
+    bytes_cut: int = 0
+
+    def add(self, other: RecoverySummary) -> None:
+        self.logs += other.logs
+        self.segments += other.segments
+        self.bytes += other.bytes
+        self.bytes_cut += other.bytes_cut
+
+    def __str__(self) -> str:
+        return (
+            f"logs recovered: {self.logs}, segments: {self.segments}, "
+            f"bytes read: {self.bytes}, bytes cut off: {self.bytes_cut}"
+        )
 
 
 def recover_segment(

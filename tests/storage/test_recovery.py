@@ -408,9 +408,21 @@ def test_damage_found_while_reading_is_the_readers_problem_only(tmp_path: Path) 
     log_dir.close()
 
 
-def test_recovery_tells_what_it_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_recovery_is_summed_up_in_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     fill(tmp_path)
+    files = segment_files(tmp_path, ".log")
+    files[-1].write_bytes(files[-1].read_bytes() + b"torn")
+    read = sum(file.stat().st_size for file in files)
     with caplog.at_level(logging.INFO):
         log_dir, _ = reopened(tmp_path)
-    assert caplog.text.count("recovering") == len(segment_files(tmp_path, ".log"))
+    [summary] = [message for message in caplog.messages if "not closed cleanly" in message]
+    assert summary == (
+        f"{tmp_path} was not closed cleanly, "
+        f"logs recovered: 1, segments: {len(files)}, bytes read: {read}, bytes cut off: 4"
+    )
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"], "the torn end, and the summary"
     log_dir.close()
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        open_log_dir(tmp_path).close()
+    assert not caplog.records, "nothing had to be recovered"
