@@ -3,9 +3,10 @@ PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-# Where `make run` listens and keeps its log; how often `make crash` kills a broker; how long `make fuzz` goes on.
+# Where `make run` listens, keeps its log and serves metrics (0: any free port, -1: nowhere); how often `make crash` kills a broker; how long `make fuzz` goes on.
 PORT    ?= 9092
 DATA    ?= data
+METRICS ?= 9404
 CYCLES  ?= 1000
 SECONDS ?= 600
 KILLS   ?= 10
@@ -41,9 +42,10 @@ $(VENV)/.bench: $(VENV)/.everything
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
-run: $(VENV)/.runtime ## A broker on embedded storage, on loopback (PORT=9092 DATA=data)
+run: $(VENV)/.runtime ## A broker on embedded storage, on loopback (PORT=9092 DATA=data METRICS=9404)
 	@exec $(BIN)/python -m broker --config config/server.properties \
-	    --override listeners=PLAINTEXT://127.0.0.1:$(PORT) --override log.dirs=$(DATA)
+	    --override listeners=PLAINTEXT://127.0.0.1:$(PORT) --override log.dirs=$(DATA) \
+	    --override metrics.port=$(METRICS) --override group.initial.rebalance.delay.ms=0
 
 demo: $(VENV)/.runtime ## A walk through a log of a million records: segments, indexes, offsets, times
 	@$(BIN)/python -m demo

@@ -18,6 +18,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, NoReturn
 
 from broker import build
@@ -47,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(help_text())
         return 0
     if options.version:
-        print(f"odradek {build.version()} ({'compiled' if build.is_compiled() else 'plain Python'})")
+        print(f"odradek {_version()}")
         return 0
     try:
         overrides = dict(options.override) | (READ_ONLY if options.read_only else {})
@@ -57,6 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     configure(config.log_level, "json" if config.log_format == "json" else "human")
     for warning in config.warnings:
         _LOG.warning("property without effect", property=warning)
+    _LOG.info("starting", **_first_line(options.config, config))
     try:
         return _runner()(serve(config, read_only=options.read_only))
     except _STARTING_FAILS_WITH as error:
@@ -80,7 +82,7 @@ async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
         await asyncio.wait({starting})
     else:
         starting.result()
-        _LOG.info("started", compiled=build.is_compiled())
+        _LOG.info("started")
         # What is alive now stays: the collector need not look at it again. Embedded brokers end sooner.
         gc.freeze()
         gc.enable()
@@ -91,6 +93,21 @@ async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
     for task in (stopping, failing):
         task.cancel()
     return int(broker.failed.is_set())
+
+
+def _version() -> str:
+    return f"{build.version()} ({'compiled' if build.is_compiled() else 'plain Python'})"
+
+
+def _first_line(path: str | None, config: BrokerConfig) -> dict[str, str | int]:
+    """The fields of the first line: which program this is, what configured it, and where it reads and writes."""
+    return {
+        "version": _version(),
+        "config": path or "defaults",
+        "node.id": config.node_id,
+        "log.dirs": ",".join(str(Path(each).absolute()) for each in config.log_dirs),
+        "listeners": ",".join(map(str, config.listeners)),
+    }
 
 
 def _runner() -> Callable[[Coroutine[Any, Any, int]], int]:

@@ -284,13 +284,13 @@ class Broker:
     async def _start_status_server(self) -> None:
         # Not at the top: importing the Prometheus client would delay every start by a third.
         from broker.metrics.dialects import broker_registry
-        from broker.server.status import status_server
+        from broker.server.status import start_status_server, status_server
 
         config = self.config
         registry = broker_registry(config, self.metrics, self._gauges, self._clock)
         server = status_server(registry, config.metrics_static_labels, self._why_not_ready)
         self._stack.push_async_callback(server.stop)
-        host, self.metrics_port = await server.start(config.metrics_host, config.metrics_port)
+        host, self.metrics_port = await start_status_server(server, config.metrics_host, config.metrics_port)
         _LOG.info("metrics served", address=(host, self.metrics_port))
 
     def _why_not_ready(self) -> str | None:

@@ -171,7 +171,7 @@ async def _bound_socket(endpoint: Endpoint, config: BrokerConfig) -> socket.sock
 
 
 def _cannot_listen(endpoint: Endpoint, error: OSError) -> OSError:
-    return OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}")
+    return OSError(error.errno, f"cannot listen on {endpoint} (listeners): {error.strerror}")
 
 
 async def _resolve(endpoint: Endpoint) -> tuple[int, Any]:

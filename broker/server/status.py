@@ -9,11 +9,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 
 from prometheus_client.registry import Collector
 
+from broker.event_log import address_text
+from broker.server.context import Address
 from broker.server.exposition import exposition
 from broker.server.http import HttpServer, Request, Response
 
@@ -41,6 +44,18 @@ def status_server(
         return Response(f"not ready: {reason}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
 
     return HttpServer({"/metrics": metrics, "/healthz": health, "/readyz": readiness})
+
+
+async def start_status_server(server: HttpServer, host: str, port: int) -> Address:
+    """Start a server of the pages above, and return its address. Raises OSError, which names the properties."""
+    try:
+        return await server.start(host, port)
+    except OSError as error:
+        # asyncio puts the address into the text of a number's error, where it already is.
+        reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
+        where = f"{address_text((host, port))} (metrics.host, metrics.port)"
+        cure = "metrics.port=0 takes any free port, -1 none"
+        raise OSError(error.errno, f"cannot serve metrics on {where}: {reason}; {cure}") from error
 
 
 def _labels(texts: Iterable[str]) -> dict[str, str]:

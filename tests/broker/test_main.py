@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import resource
 import signal
@@ -20,14 +21,19 @@ from tests.peers import odradek
 from tests.peers.server import Server
 from tests.wire import Wire
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+
 
 def exists(path: Path) -> bool:
     return path.exists()
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "broker", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+        cwd=cwd, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -56,7 +62,45 @@ async def test_it_says_where_it_listens(server: Server) -> None:
         await create(wire, "t")  # it may be connected to just before it says so, but it answers only then
 
     assert f"listening listener=PLAINTEXT address=127.0.0.1:{server.port}" in server.printed()
-    assert "started compiled=" in server.printed()
+    assert "broker started" in server.printed()
+
+
+def test_the_first_line_names_the_version_the_directory_and_the_addresses(server: Server) -> None:
+    server.start()
+
+    first = server.printed().splitlines()[0]
+    assert re.search(r'starting version="\S+ \((compiled|plain Python)\)" ', first)
+    assert f" log.dirs={server.log_dir} listeners=PLAINTEXT://127.0.0.1:" in first
+
+
+def test_a_log_directory_without_an_absolute_path_is_named_with_it(tmp_path: Path) -> None:
+    """What a process without arguments, or of another working directory, writes to must not have to be searched for."""
+    (tmp_path / "file").touch()
+    done = run("--override", "log.dirs=file", cwd=tmp_path)
+
+    assert f" log.dirs={tmp_path / 'file'} " in done.stderr.splitlines()[0]
+
+
+def test_a_file_in_place_of_a_log_directory_is_one_line_and_status_1(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        done = run("--override", f"log.dirs={path}")
+        assert done.returncode == 1
+        said = "log.dirs must name directories, and this is a file or lies below one"
+        assert done.stderr.splitlines()[1:] == [f"odradek: {path}: {said}"]
+
+
+def test_a_taken_port_of_the_metrics_is_one_line_with_its_property_and_the_cure(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("--override", f"metrics.port={port}", "--override", f"log.dirs={tmp_path}")
+
+    assert done.returncode == 1
+    address = f"127.0.0.1:{port} (metrics.host, metrics.port)"
+    cure = "metrics.port=0 takes any free port, -1 none"
+    assert done.stderr.splitlines()[1:] == [
+        f"odradek: cannot serve metrics on {address}: Address already in use; {cure}"
+    ]
 
 
 async def test_what_is_in_flight_is_answered_before_it_ends(server: Server) -> None:
@@ -82,7 +126,8 @@ def test_a_port_in_use_is_one_line_and_status_1(tmp_path: Path) -> None:
         done = run("--override", f"listeners=PLAINTEXT://127.0.0.1:{port}", "--override", f"log.dirs={tmp_path}")
 
     assert done.returncode == 1
-    assert done.stderr == f"odradek: cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use\n"
+    refusal = f"odradek: cannot listen on PLAINTEXT://127.0.0.1:{port} (listeners): Address already in use"
+    assert done.stderr.splitlines()[1:] == [refusal]
 
 
 def test_a_directory_in_use_is_one_line_and_status_1(server: Server) -> None:
@@ -91,7 +136,7 @@ def test_a_directory_in_use_is_one_line_and_status_1(server: Server) -> None:
     done = run("--override", "listeners=PLAINTEXT://127.0.0.1:0", "--override", f"log.dirs={server.log_dir}")
 
     assert done.returncode == 1
-    assert done.stderr == f"odradek: another broker is using the log directory {server.log_dir}\n"
+    assert done.stderr.splitlines()[1:] == [f"odradek: another broker is using the log directory {server.log_dir}"]
 
 
 def test_every_mistake_in_the_configuration_is_a_line_of_its_own() -> None:

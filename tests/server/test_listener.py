@@ -109,7 +109,9 @@ async def test_without_a_host_both_ip_versions_are_served_and_addresses_are_what
 async def test_a_port_in_use_is_an_error_that_names_the_endpoint(serve: Serve) -> None:
     serving = await serve()
     port = serving.server.listeners[0].port
-    with pytest.raises(OSError, match=f"cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use"):
+    with pytest.raises(
+        OSError, match=rf"cannot listen on PLAINTEXT://127.0.0.1:{port} \(listeners\): Address already in use"
+    ):
         await serve(listeners=f"PLAINTEXT://127.0.0.1:{port}")
 
 
