@@ -22,6 +22,7 @@ from client.connection import Connection, Network
 from client.connections import Connections, Purpose
 from client.errors import BootstrapError, BrokerUnreachableError, ClientError, ClosedError, TimeLimitError, broker_error
 from client.metadata import ClusterImage, TopicMetadata
+from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 _LOG = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Cluster:
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._age_timer: asyncio.TimerHandle | None = None
         self._connecting: dict[int, asyncio.Task[None]] = {}
+        self._refresh_failure: ClientError | None = None  # of the last refresh
         self._is_closed = False
 
     async def start(self) -> None:
@@ -70,6 +72,16 @@ class Cluster:
         """The node id of the leader, or None if there is none, or it or the partition is not known."""
         known = self.image.partition(topic, partition)
         return known.leader if known is not None and known.leader in self.image.brokers else None
+
+    def obstacle(self, topic: str, partition: int) -> ClientError | None:
+        """The error that keeps the leader of a partition out of reach, as of the last attempt, or None."""
+        leader = self.leader(topic, partition)
+        if leader is not None:
+            return None if self.established(leader) else self.connections.failure(leader)
+        if self._refresh_failure is not None:
+            return self._refresh_failure
+        code = self.image.errors.get(topic, ErrorCode.LEADER_NOT_AVAILABLE)
+        return broker_error(code, "find the leader", broker=self._told_by, topic=topic, partition=partition)
 
     def established(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection | None:
         """The open connection to a node, or None."""
@@ -108,10 +120,11 @@ class Cluster:
         """Connect to a node in the background; `on_change` is called when it is done, successful or not."""
 
         async def connect() -> None:
+            is_known = self.connections.failure(node_id) is not None
             try:
                 await self.connection(node_id)
             except ClientError as error:
-                _LOG.warning("%s", error)
+                _LOG.log(logging.INFO if is_known else logging.WARNING, "%s", error)  # a warning once an outage
             del self._connecting[node_id]
             self._changed()
 
@@ -251,6 +264,7 @@ class Cluster:
         if task.cancelled():
             return
         error = task.exception()
+        self._refresh_failure = error if isinstance(error, ClientError) else None
         if error is not None:
             _LOG.info("%s", error)  # whoever needs the metadata fails with it, or asks again
         self._changed()

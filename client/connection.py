@@ -222,7 +222,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(exc, ProtocolError):  # out of get_buffer: a size that cannot be
             self._closed_by = self._closed_by or self._not_kafka(exc)
         elif self._closed_by is None:
-            self._closed_by = self._lost(str(exc) if exc else "the broker closed the connection")
+            self._closed_by = self._lost(_reason(exc) if exc else "the broker closed the connection")
         self._end()
 
     # Inside.
@@ -323,12 +323,12 @@ async def _connect(network: Network, address: Address, connection: Connection, s
         raise BrokerUnreachableError("connect", _reason(error), _reachable(address), broker=connection.name) from error
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     if isinstance(error, socket.gaierror):
         return f"the name cannot be resolved ({error.strerror})"
-    return error.strerror or str(error)
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _reachable(address: Address) -> str:

@@ -17,7 +17,7 @@ from enum import Enum
 from client.backoff import Backoff
 from client.config import Address, ClientConfig
 from client.connection import Connection, Network, open_connection
-from client.errors import ClosedError
+from client.errors import ClientError, ClosedError
 
 
 class Purpose(Enum):
@@ -38,6 +38,7 @@ class Connections:
         self._open: dict[tuple[int, Purpose], Connection] = {}
         self._attempts: dict[tuple[int, Purpose], asyncio.Task[Connection]] = {}
         self._backoffs: dict[int, Backoff] = {}
+        self._failures: dict[int, ClientError] = {}
         self._is_closed = False
 
     def established(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection | None:
@@ -49,6 +50,10 @@ class Connections:
         """The open connections for a purpose, those with the fewest requests in flight first."""
         found = [connection for key, connection in self._open.items() if key[1] is purpose and connection.is_open]
         return sorted(found, key=lambda connection: connection.in_flight)
+
+    def failure(self, node_id: int) -> ClientError | None:
+        """The last failure to connect to a node, if no connection to it was made since."""
+        return self._failures.get(node_id)
 
     async def get(self, node_id: int, address: Address, purpose: Purpose = Purpose.REQUESTS) -> Connection:
         """The connection to a node, made now if there is none. Raises TransportError, BrokerError, ClosedError."""
@@ -86,6 +91,7 @@ class Connections:
             if connection is not None:
                 connection.close()
         self._backoffs.pop(node_id, None)
+        self._failures.pop(node_id, None)
 
     async def close(self) -> None:
         """Close all connections and wait until they are gone."""
@@ -110,7 +116,9 @@ class Connections:
             await asyncio.sleep(backoff.next())
         try:
             connection = await self._dial(address, _name(node_id, str(address)))
-        except Exception:
+        except Exception as error:
+            if isinstance(error, ClientError):
+                self._failures[node_id] = error
             if backoff is None:
                 config = self._config
                 self._backoffs[node_id] = Backoff(
@@ -141,6 +149,7 @@ class Connections:
             self.on_change()
 
         self._open[key] = connection
+        self._failures.pop(node_id, None)
         connection.on_close = forget
         connection.on_resume = self.on_change
 

@@ -71,6 +71,7 @@ class Delivery:
         queue = batch.queue
         queue.in_flight.remove(batch)
         queue.backoff = None
+        queue.failure = None
         queue.is_acquainted = True
         batch.settle(base_offset, log_append_time)
         self._over(batch)
@@ -112,7 +113,8 @@ class Delivery:
         """The delivery timeout of an unfinished batch is over."""
         queue = batch.queue
         in_flight = batch in queue.in_flight
-        reason = f"; the last attempt: {batch.failure}" if batch.failure else ""
+        failure = batch.failure or queue.failure
+        reason = f"; the last attempt: {failure.summary}" if failure else ""
         error = DeliveryTimeoutError(
             "send records",
             f"not acknowledged within {self._config.delivery_timeout_ms} ms{reason}",
@@ -142,7 +144,7 @@ class Delivery:
 
     def _again(self, batch: ProducerBatch, error: ClientError, *, pause: bool) -> None:
         queue = batch.queue
-        batch.failure = error
+        batch.failure = queue.failure = error
         _LOG.info("%d records are sent again: %s", batch.builder.records_count, error)
         if pause and not queue.is_pausing:  # batches that fail together pause once
             if queue.backoff is None:

@@ -61,10 +61,15 @@ class ClientError(Exception):
         self.topic = topic
         self.partition = partition
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The message without its cure, to be part of another one."""
         place = place_of(self.topic, self.partition)
         where = "".join((f" on {place}" if place else "", f" at {self.broker}" if self.broker else ""))
-        return f"{self.tried}{where}: {self.cause}{'. ' if self.cure else ''}{self.cure}"
+        return f"{self.tried}{where}: {self.cause}"
+
+    def __str__(self) -> str:
+        return f"{self.summary}{'. ' if self.cure else ''}{self.cure}"
 
 
 class ConfigurationError(ClientError, ValueError):

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from itertools import count, repeat
 
 from client.backoff import Backoff
+from client.errors import ClientError
 from client.record import RecordMetadata
 from protocol.batch_builder import BatchBuilder
 from protocol.batch_header import MAX_SEQUENCE
@@ -77,7 +78,7 @@ class ProducerBatch:
         self.is_due = False  # open, and not to wait for more records any longer
         self.linger: asyncio.TimerHandle | None = None
         self.expiry: asyncio.TimerHandle | None = None
-        self.failure: Exception | None = None  # of the last attempt
+        self.failure: ClientError | None = None  # of the last attempt
         self.finished = finished
         self.parts: Sequence[ProducerBatch] = ()
         self.base_sequence = -1
@@ -139,6 +140,7 @@ class PartitionQueue:
         "_batches",
         "backoff",
         "closed",
+        "failure",
         "in_flight",
         "is_acquainted",
         "is_pausing",
@@ -159,6 +161,7 @@ class PartitionQueue:
         self.closed: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.backoff: Backoff | None = None  # after a failure, until the next success
+        self.failure: ClientError | None = None  # the last one, until the next success
         self.is_pausing = False  # after a failure: nothing is sent
         self.producer_id = -1
         self.producer_epoch = -1

@@ -26,7 +26,7 @@ from client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
 from client.cluster import Cluster
 from client.config import Acks, ClientSettings, CompressionType, ProducerConfig, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork
-from client.errors import ClosedError, ConfigurationError, RecordTooLargeError, UnknownTopicError
+from client.errors import BufferFullError, ClosedError, ConfigurationError, RecordTooLargeError, UnknownTopicError
 from client.metadata import NO_LEADER, TopicMetadata
 from client.partition_queue import PartitionQueue
 from client.partitioner import Partitioner, PartitionerName, topic_partitioner
@@ -177,7 +177,7 @@ class Producer:
             accumulator = self._accumulator
             future = None if accumulator.waiting else accumulator.append(queue, timestamp, key, value, headers, size)
             while future is None:
-                await accumulator.wait_for_room(size)
+                await self._wait_for_room(queue, size)
                 self._check_open()
                 future = accumulator.append(queue, timestamp, key, value, headers, size)
         except TypeError as error:
@@ -215,6 +215,15 @@ class Producer:
             topic = self._topics[name] = _Topic(name, self._config)
             topic.update(metadata)
         return topic
+
+    async def _wait_for_room(self, queue: PartitionQueue, size: int) -> None:
+        try:
+            await self._accumulator.wait_for_room(size)
+        except BufferFullError as error:
+            obstacle = self._cluster.obstacle(queue.topic, queue.partition)
+            if obstacle is None:
+                raise
+            raise BufferFullError(error.tried, f"{error.cause}; the last attempt: {obstacle.summary}") from None
 
     def _metadata_changed(self) -> None:
         known = self._cluster.image.topics

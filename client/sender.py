@@ -57,7 +57,7 @@ class Sender:
         self._is_closed = False
         self._required_acks = config.required_acks
         accumulator.on_ready = self.wake
-        accumulator.on_expired = self._delivery.expired
+        accumulator.on_expired = self._expired
         cluster.on_change.append(self.wake)
 
     async def start(self) -> None:
@@ -80,6 +80,13 @@ class Sender:
         if not self._is_awake and not self._is_closed:
             self._is_awake = True
             self._loop.call_soon(self._drain)
+
+    def _expired(self, batch: ProducerBatch) -> None:
+        """The delivery timeout of a batch is over: what keeps its leader from being reached is its last failure."""
+        queue = batch.queue
+        if batch not in queue.in_flight:
+            batch.failure = self._cluster.obstacle(queue.topic, queue.partition) or batch.failure
+        self._delivery.expired(batch)
 
     def _drain(self) -> None:
         self._is_awake = False

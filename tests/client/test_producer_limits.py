@@ -38,6 +38,80 @@ async def test_a_record_that_is_not_acknowledged_in_time_fails_and_says_why() ->
 
 
 @simulated
+async def test_a_delivery_timeout_names_the_error_that_kept_the_leader_out_of_reach() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Producer(
+        network.bootstrap, network=network, request_timeout_ms=1000, delivery_timeout_ms=5000
+    ) as producer:
+        await (await producer.send("t", b"1"))
+        network.brokers[1].go_down()
+        with pytest.raises(
+            DeliveryTimeoutError,
+            match=r"within 5000 ms; the last attempt: connect at broker1:9092 \(broker 1\): connection refused\. They",
+        ):
+            await (await producer.send("t", b"2"))
+
+
+@simulated
+async def test_a_delivery_timeout_names_the_missing_leader_of_a_partition() -> None:
+    network = ScriptedNetwork(brokers=2)
+    [log] = network.create("t")
+    async with Producer(
+        network.bootstrap, network=network, request_timeout_ms=1000, delivery_timeout_ms=5000
+    ) as producer:
+        await (await producer.send("t", b"1"))
+        network.brokers[log.leader].go_down()
+        with pytest.raises(DeliveryTimeoutError, match=r"the last attempt: find the leader on t-0 .*NOT_AVAILABLE"):
+            await (await producer.send("t", b"2"))
+
+
+@simulated
+async def test_a_delivery_timeout_of_a_batch_that_waited_behind_a_refused_one_names_the_refusal() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Producer(
+        network.bootstrap, network=network, batch_size=0, linger_ms=0, request_timeout_ms=500, delivery_timeout_ms=500
+    ) as producer:
+        network.brokers[1].script("Produce", *[refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 20)
+        sent = [await producer.send("t", value) for value in numbers(3)]
+        for future in sent:
+            with pytest.raises(DeliveryTimeoutError, match=r"the last attempt: .*NOT_ENOUGH_REPLICAS"):
+                await future
+
+
+@simulated
+async def test_a_full_buffer_names_the_error_that_kept_the_leader_out_of_reach() -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Producer(network.bootstrap, network=network, buffer_memory=1500, max_block_ms=1000) as producer:
+        await (await producer.send("t", b"1"))
+        network.brokers[1].go_down()
+        sent = await producer.send("t", bytes(1000))
+        with pytest.raises(BufferFullError, match=r"full for 1000 ms; the last attempt: .*connection refused"):
+            await producer.send("t", bytes(1000))
+        await producer.close(0)
+        with pytest.raises(ClosedError):
+            await sent
+
+
+@simulated
+async def test_a_broker_that_cannot_be_reached_is_one_warning_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    network = ScriptedNetwork()
+    network.create("t")
+    async with Producer(network.bootstrap, network=network) as producer:
+        for _ in range(2):
+            await (await producer.send("t", b"1"))
+            network.brokers[1].go_down()
+            sent = await producer.send("t", b"2")
+            await asyncio.sleep(30)
+            network.brokers[1].come_up()
+            await sent
+    refused = [record.levelname for record in caplog.records if "connection refused" in record.message]
+    assert refused.count("WARNING") == 2
+
+
+@simulated
 async def test_memory_of_a_given_up_batch_stays_taken_while_its_request_is_under_way() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
