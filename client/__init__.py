@@ -9,7 +9,8 @@ Producer ─► Accumulator ─► Sender ─► Delivery        Consumer ─►
 
 | module | what |
 |---|---|
-| `producer`, `partitioner`, `producer_ids` | records in, futures out; which partition; an idempotent producer's id |
+| `producer`, `record_arguments` | records in, futures out; the argument that no record can be made of |
+| `partitioner`, `producer_ids` | which partition; an idempotent producer's id |
 | `accumulator`, `partition_queue`, `sender`, `delivery` | batches wait, are sent, and settled, sent again or failed |
 | `consumer`, `turns` | what the user calls; handing out what was fetched |
 | `fetcher`, `fetched`, `fetch_request`, `fetch_session` | fetching ahead, and decoding what came |

@@ -7,7 +7,7 @@ are milliseconds. All classes are immutable and raise ConfigurationError when bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
@@ -120,6 +120,8 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
     compression_type: CompressionType
     compression_level: int | None  # the codec's own scale; None is Kafka's default
     partitioner: Partitioner | PartitionerName  # for records that name no partition
+    key_serializer: Callable[[Any], bytes | None] | None  # makes bytes of every key, also of None; None: they are bytes
+    value_serializer: Callable[[Any], bytes | None] | None  # the same for values
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,6 +130,9 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
         self._check_compression_level()
         if not callable(self.partitioner):
             _one_of(self, "partitioner", PARTITIONER_NAMES)
+        for name in ("key_serializer", "value_serializer"):
+            if (function := getattr(self, name)) is not None and not callable(function):
+                raise _wrong(name, function, "give a function that returns bytes, such as str.encode")
         _at_least(self, 0, ("linger_ms", "max_block_ms", "batch_size"))
         _at_least(self, 1, ("max_in_flight", "max_request_size", "buffer_memory"))
         if self.delivery_timeout_ms < self.request_timeout_ms + self.linger_ms:

@@ -17,10 +17,10 @@ Without idempotence a retry may write a record twice, and with max_in_flight abo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import time_ns
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
 from client.cluster import Cluster
@@ -31,10 +31,22 @@ from client.metadata import NO_LEADER, TopicMetadata
 from client.partition_queue import PartitionQueue
 from client.partitioner import Partitioner, PartitionerName, topic_partitioner
 from client.record import RecordMetadata
+from client.record_arguments import RecordArguments, wrong_type
 from client.sender import Sender
 from protocol.batch_header import BATCH_HEADER_SIZE
 from protocol.errors import ErrorCode, LocalProtocolError
 from protocol.record_headers import Header
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:  # a default is for type checkers alone, and Python's own TypeVar has it from 3.13 on
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
 
 _FAILED_EXIT_MS = 5000
 """How long leaving `async with` by an exception waits for acknowledgements."""
@@ -64,8 +76,11 @@ class _Topic:
         self.partitioner.update(len(self.queues), led or range(len(self.queues)))
 
 
-class Producer:
-    """Sends records; for one event loop. Settings are those of Kafka's producer (`client.config`)."""
+class Producer(Generic[K, V]):
+    """Sends records; for one event loop. Settings are those of Kafka's producer (`client.config`).
+
+    K and V are the types of keys and values: bytes, or what `key_serializer` and `value_serializer` take.
+    """
 
     def __init__(  # noqa: PLR0913 - settings are keywords
         self,
@@ -83,6 +98,8 @@ class Producer:
         compression_type: CompressionType = "none",
         compression_level: int | None = None,
         partitioner: Partitioner | PartitionerName = "default",
+        key_serializer: Callable[[K], bytes | None] | None = None,
+        value_serializer: Callable[[V], bytes | None] | None = None,
         network: Network | None = None,
         **client: Unpack[ClientSettings],
     ) -> None:
@@ -100,8 +117,11 @@ class Producer:
             compression_type=compression_type,
             compression_level=compression_level,
             partitioner=partitioner,
+            key_serializer=key_serializer,
+            value_serializer=value_serializer,
             **client,
         )
+        self._serializes = key_serializer is not None or value_serializer is not None
         self._network = network or TcpNetwork()
         self._topics: dict[str, _Topic] = {}
         self._max_record = max_request_size - BATCH_HEADER_SIZE - MAX_RECORD_OVERHEAD
@@ -139,8 +159,8 @@ class Producer:
     async def send(
         self,
         topic: str,
-        value: bytes | None = None,
-        key: bytes | None = None,
+        value: V | None = None,
+        key: K | None = None,
         partition: int | None = None,
         headers: Sequence[Header] = (),
         timestamp: int | None = None,
@@ -151,42 +171,56 @@ class Producer:
         for one partition are written in the order of the calls. Nobody needs to await the future: `flush` and `close`
         wait for all; a failure is logged, once a batch.
 
-        Raises UnknownTopicError, RecordTooLargeError, BufferFullError and other TimeLimitErrors after `max_block_ms`;
-        the future fails with DeliveryTimeoutError or BrokerError.
+        Raises UnknownTopicError, RecordTooLargeError, BufferFullError and other TimeLimitErrors after `max_block_ms`,
+        TypeError for an argument of a wrong type; the future fails with DeliveryTimeoutError or BrokerError.
         """
         routes = self._topics.get(topic)
         if routes is None or self._is_closed:
             routes = await self._open_topic(topic)
-        if timestamp is None:
-            timestamp = time_ns() // 1_000_000
+        k: Any = key
+        v: Any = value
+        if self._serializes:
+            k, v = self._serialize(key, value)
         try:
-            size = (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
+            if timestamp is None:
+                timestamp = time_ns() // 1_000_000
+            size = (len(k) if k is not None else 0) + (len(v) if v is not None else 0)
             if headers:
                 size += headers_size(headers)
-        except TypeError as error:
-            raise _wrong_type(error) from None
-        if partition is None:
-            partition = routes.partitioner.choose(key, value, size)
-        elif not 0 <= partition < len(routes.queues):
-            raise self._no_such_partition(topic, partition)
-        try:
+            if partition is None:
+                partition = routes.partitioner.choose(k, v, size)
+            elif not 0 <= partition < len(routes.queues):
+                raise self._no_such_partition(topic, partition)
             if size > self._max_record:
                 raise self._too_large(topic, partition, size)
             queue = routes.queues[partition]
             newest = queue.open
             accumulator = self._accumulator
-            future = None if accumulator.waiting else accumulator.append(queue, timestamp, key, value, headers, size)
+            future = None if accumulator.waiting else accumulator.append(queue, timestamp, k, v, headers, size)
             while future is None:
                 await self._wait_for_room(queue, size)
                 self._check_open()
-                future = accumulator.append(queue, timestamp, key, value, headers, size)
-        except TypeError as error:
-            raise _wrong_type(error) from None
+                future = accumulator.append(queue, timestamp, k, v, headers, size)
         except LocalProtocolError as error:
             raise ConfigurationError("send a record", str(error), topic=topic, partition=partition) from None
+        except (TypeError, ValueError, AttributeError):
+            self._check_types(RecordArguments(v, k, partition, headers, timestamp))
+            raise  # as a user's partitioner raised it
         if queue.open is not newest and (newest is not None or accumulator.has_grown()):
             await accumulator.keep_pace(queue)  # once a batch; records that are sent in a row share one
         return future
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: V | None = None,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: Sequence[Header] = (),
+        timestamp: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record, as `send` does, and wait for its place in the log. Raises what `send` and its future raise."""
+        return await (await self.send(topic, value, key, partition, headers, timestamp))
 
     async def flush(self) -> None:
         """Send everything now, and wait until every record sent before is acknowledged or has failed."""
@@ -207,8 +241,26 @@ class Producer:
             await self._sender.close()
             await self._cluster.close()
 
+    def _serialize(self, key: K | None, value: V | None) -> tuple[Any, Any]:
+        """Key and value as the serializers return them. As in aiokafka and Kafka's own client, None is passed too."""
+        of_key, of_value = self._config.key_serializer, self._config.value_serializer
+        return key if of_key is None else of_key(key), value if of_value is None else of_value(value)
+
+    def _check_types(self, arguments: RecordArguments) -> None:
+        """Raises the TypeError that names an argument of a wrong type, if there is one."""
+        config = self._config
+        wrong = wrong_type(
+            arguments,
+            key_serializer=config.key_serializer is not None,
+            value_serializer=config.value_serializer is not None,
+        )
+        if wrong is not None:
+            raise wrong from None
+
     async def _open_topic(self, name: str) -> _Topic:
         self._check_open()
+        if not isinstance(name, str):
+            raise TypeError(f"topic must be a str, not {type(name).__name__}")
         metadata = await self._cluster.topic(name, self._config.max_block_ms)
         topic = self._topics.get(name)
         if topic is None:
@@ -250,7 +302,3 @@ class Producer:
             topic=topic,
             partition=partition,
         )
-
-
-def _wrong_type(error: TypeError) -> TypeError:
-    return TypeError(f"key and value are bytes or None, headers are pairs of str and those: {error}")

@@ -65,6 +65,7 @@ def test_an_ipv6_address_is_written_in_brackets() -> None:
         ({"enable_idempotence": True, "max_in_flight": 6}, "idempotence allows at most 5"),
         ({"request_timeout_ms": 0}, "request_timeout_ms is 0"),
         ({"retry_backoff_ms": 2000}, "retry_backoff_max_ms is 1000"),
+        ({"value_serializer": "json"}, "value_serializer is 'json'. give a function that returns bytes"),
     ],
 )
 def test_settings_of_a_producer_that_cannot_be_are_refused(settings: Any, words: str) -> None:

@@ -13,6 +13,8 @@ async def mistakes() -> None:
     async with Producer("localhost:9092") as producer:
         await producer.send("t", "text")  # error: arg-type
         await producer.send("t", headers=[("a", "text")])  # error: list-item
+    async with Producer("localhost:9092", key_serializer=str.encode) as producer_of_keys:
+        await producer_of_keys.send("t", b"value", key=b"key")  # error: arg-type
     async with Consumer("localhost:9092") as consumer:
         consumer.seek("t", 0)  # error: arg-type
         repr((await consumer.poll())[0].payload)  # error: attr-defined

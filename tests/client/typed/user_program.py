@@ -41,6 +41,18 @@ async def produce() -> None:
         await producer.flush()
 
 
+def encode(fields: dict[str, int]) -> bytes:
+    return repr(fields).encode()
+
+
+async def produce_serialized() -> None:
+    async with Producer("localhost:9092", value_serializer=encode) as producer:
+        assert_type(producer, Producer[bytes, dict[str, int]])
+        assert_type(await producer.send_and_wait("t", {"a": 1}, key=b"key"), RecordMetadata)
+    async with Producer[str, bytes]("localhost:9092", key_serializer=lambda key: key.encode()) as with_keys:
+        await with_keys.send("t", b"value", key="key")
+
+
 class Listener(RebalanceListener):
     async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
         assert_type(partitions, Sequence[TopicPartition])

@@ -1,0 +1,68 @@
+"""Find the argument of `Producer.send` that no record can be made of.
+
+`send` checks no types: an argument of a wrong one makes a step on the way into the batch fail, and only then is it
+looked for. So a record that can be sent costs nothing more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+_DATA = (bytes, bytearray, memoryview)
+
+
+class RecordArguments(NamedTuple):
+    """The arguments of `send`, whatever their types; key and value are what the serializers, if any, return."""
+
+    value: Any
+    key: Any
+    partition: Any
+    headers: Any
+    timestamp: Any
+
+
+def wrong_type(arguments: RecordArguments, *, key_serializer: bool, value_serializer: bool) -> TypeError | None:
+    """The error for the first argument of a wrong type, None if there is none; a part may have a serializer or not."""
+    value, key, partition, headers, timestamp = arguments
+    if not _is_data(value):
+        return _not_data("value", value, is_serialized=value_serializer)
+    if not _is_data(key):
+        return _not_data("key", key, is_serialized=key_serializer)
+    if partition is not None and not isinstance(partition, int):
+        return TypeError(f"partition must be an int or None, not {_type(partition)}")
+    if timestamp is not None and not isinstance(timestamp, int):
+        return TypeError(f"timestamp must be an int (ms since the epoch) or None, not {_type(timestamp)}")
+    return _wrong_headers(headers) if headers else None
+
+
+def _is_data(part: Any) -> bool:
+    return part is None or isinstance(part, _DATA)
+
+
+def _not_data(name: str, part: Any, *, is_serialized: bool) -> TypeError:
+    if is_serialized:
+        return TypeError(f"{name}_serializer must return bytes or None, not {_type(part)}")
+    cure = "encode it" if isinstance(part, str) else "serialize it"
+    return TypeError(
+        f"{name} must be bytes or None, not {_type(part)}: {cure}, or give the producer a {name}_serializer"
+    )
+
+
+def _wrong_headers(headers: Any) -> TypeError | None:
+    if not isinstance(headers, (list, tuple)):
+        cure = ": pass list(headers.items())" if isinstance(headers, dict) else ""
+        return TypeError(f"headers must be a list of pairs (str, bytes or None), not {_type(headers)}{cure}")
+    for index, header in enumerate(headers):
+        if not isinstance(header, (list, tuple)) or len(header) != 2:
+            of = f" of {len(header)}" if isinstance(header, (list, tuple)) else ""
+            return TypeError(f"headers[{index}] must be a pair (str, bytes or None), not {_type(header)}{of}")
+        name, value = header
+        if not isinstance(name, str):
+            return TypeError(f"the key of headers[{index}] must be str, not {_type(name)}")
+        if not _is_data(value):
+            return TypeError(f"the value of headers[{index}] must be bytes or None, not {_type(value)}: encode it")
+    return None
+
+
+def _type(argument: Any) -> str:
+    return type(argument).__name__
