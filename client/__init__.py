@@ -15,6 +15,7 @@ Producer ─► Accumulator ─► Sender ─► Delivery        Consumer ─►
 | `consumer`, `turns` | what the user calls; handing out what was fetched |
 | `fetcher`, `fetched`, `fetch_request`, `fetch_session` | fetching ahead, and decoding what came |
 | `subscription`, `positions`, `offset_lookup`, `reset_policy`, `truncation` | what is read, where |
+| `missing_topics` | warnings about topics to read that do not exist |
 | `group` | consumer groups of both protocols |
 | `admin` | administration |
 | `cluster`, `metadata` | who leads what, as the last metadata say |

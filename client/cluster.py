@@ -14,13 +14,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from client.backoff import Backoff
 from client.config import Address, ClientConfig
 from client.connection import Connection, Network
 from client.connections import Connections, Purpose
-from client.errors import BootstrapError, BrokerUnreachableError, ClientError, ClosedError, TimeLimitError, broker_error
+from client.errors import (
+    BootstrapError,
+    BrokerError,
+    BrokerUnreachableError,
+    ClientError,
+    ClosedError,
+    TimeLimitError,
+    broker_error,
+)
 from client.metadata import ClusterImage, TopicMetadata
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -148,6 +156,12 @@ class Cluster:
         """Ask for these topics too, from the next time on."""
         self._topics.update(topics)
 
+    def want(self, topics: Collection[str]) -> None:
+        """As `track`, and ask soon for those that are not known."""
+        self.track(topics)
+        if not self.image.topics.keys() >= set(topics):
+            self.refresh_soon()
+
     async def topic(self, name: str, timeout_ms: int) -> TopicMetadata:
         """The metadata of a topic, asked for until it is there or `timeout_ms` is over; tracked from then on.
 
@@ -161,14 +175,14 @@ class Cluster:
                 while (known := self.image.topics.get(name)) is None:
                     try:
                         await self.refresh()
-                        failure = self._topic_failure(name)
+                        failure = self.topic_failure(name)
                     except ClientError as error:
                         failure = error
                     if failure is not None and not failure.retriable:
                         raise failure
                 return known
         except TimeoutError:
-            failure = failure or self._topic_failure(name)
+            failure = failure or self.topic_failure(name)
             raise failure or TimeLimitError("find a topic", f"no metadata within {timeout_ms} ms", topic=name) from None
         finally:
             if name not in self.image.topics and not was_tracked:
@@ -182,7 +196,8 @@ class Cluster:
         self._set_image(before.with_brokers(brokers).with_leader(topic, partition, leader, leader_epoch))
         return self.image is not before
 
-    def _topic_failure(self, name: str) -> ClientError | None:
+    def topic_failure(self, name: str) -> BrokerError | None:
+        """The error that the last metadata have for a topic, if any."""
         code = self.image.errors.get(name)
         return None if code is None else broker_error(code, "find a topic", broker=self._told_by, topic=name)
 
@@ -267,6 +282,8 @@ class Cluster:
         self._refresh_failure = error if isinstance(error, ClientError) else None
         if error is not None:
             _LOG.info("%s", error)  # whoever needs the metadata fails with it, or asks again
+        elif not self._topics <= self._asked and not self._is_closed:
+            self.refresh_soon()  # for topics that are wanted since the request was sent
         self._changed()
 
     def _changed(self) -> None:

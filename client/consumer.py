@@ -14,7 +14,7 @@ The position of a partition moves with each record that is handed out, and past 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -32,6 +32,7 @@ from client.connection import Network, TcpNetwork
 from client.errors import ClosedError, ConfigurationError
 from client.fetcher import Fetcher
 from client.group.listener import RebalanceListener
+from client.missing_topics import MissingTopics
 from client.offset_lookup import OffsetLookup
 from client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
 from client.subscription import PartitionState, Subscription
@@ -136,6 +137,7 @@ class Consumer:
             kind = _kind_of_group(self._config.group_protocol)
             self._group = kind(self._config, self._cluster, self._subscription, self._reassigned, self._turns.interrupt)
             self._fetcher.positions.read_committed_offsets = self._group.offsets.committed
+        self._cluster.on_change.append(MissingTopics(self._cluster, self._subscribed, self._assigned).check)
         self._is_closed = False
 
     async def close(self) -> None:
@@ -168,7 +170,7 @@ class Consumer:
         if self._group is not None and self._group.is_subscribed:
             raise ConfigurationError("assign partitions", "the group assigns them", "Call unsubscribe() first")
         self._subscription.assign(TopicPartition(*partition) for partition in partitions)
-        self._cluster.track(self._subscription.topics())
+        self._cluster.want(self._subscription.topics())
         self._reassigned()
 
     async def subscribe(
@@ -186,6 +188,7 @@ class Consumer:
             self._subscription.assign(())
             self._reassigned()
         await group.subscribe(names, pattern, listener)
+        self._cluster.want(names)
 
     async def unsubscribe(self) -> None:
         """Give everything up and leave the group at once."""
@@ -327,6 +330,12 @@ class Consumer:
         """Partitions have come or gone."""
         self._subscription.current = None
         self._fetcher.arrange()
+
+    def _subscribed(self) -> Collection[str]:
+        return () if self._group is None else self._group.topics
+
+    def _assigned(self) -> Collection[TopicPartition]:
+        return self._subscription.states.keys()
 
     def _need_group(self, tried: str) -> Group:
         self._check_open()

@@ -92,6 +92,11 @@ class Group(ABC):
     def is_subscribed(self) -> bool:
         return bool(self._topics) or self._pattern is not None
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that are subscribed to by name; none with a pattern."""
+        return self._topics if self._pattern is None else frozenset()
+
     async def subscribe(
         self, topics: Collection[str], pattern: re.Pattern[str] | None, listener: RebalanceListener | None
     ) -> None:
