@@ -104,6 +104,7 @@ class Consumer:
         self._timeout_ms = default_api_timeout_ms
         self._subscription = Subscription()
         self._is_closed = True  # until start()
+        self._is_leaving = False  # closed but for the group, whose listener may still commit
         self._cluster: Cluster
         self._lookup: OffsetLookup
         self._fetcher: Fetcher
@@ -143,6 +144,8 @@ class Consumer:
     async def close(self) -> None:
         """Stop fetching, commit what was handed out (`enable_auto_commit`), leave the group and disconnect.
 
+        The listener's `on_revoked` is called before the group is left; it may commit.
+
         `async for` ends, a waiting poll raises ClosedError. An exception that leaves `async with` commits nothing:
         the records of the last poll may not have been dealt with.
         """
@@ -155,8 +158,10 @@ class Consumer:
         try:
             await self._fetcher.close()
             if self._group is not None:
+                self._is_leaving = True
                 await self._group.close(commits=commits)
         finally:
+            self._is_leaving = False
             await self._cluster.close()
 
     # What is read.
@@ -200,7 +205,7 @@ class Consumer:
         Raises MembershipError if the group went on without this member, other BrokerErrors, TransportErrors and
         TimeLimitError after `default_api_timeout_ms`.
         """
-        group = self._need_group("commit")
+        group = self._need_group("commit", may_leave=True)
         wanted = group.positions(self._subscription.states)
         if offsets is not None:
             wanted = {
@@ -212,7 +217,9 @@ class Consumer:
     async def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, CommittedOffset | None]:
         """What the group committed for these partitions, None for nothing. Raises ClientError."""
         wanted = [TopicPartition(*partition) for partition in partitions]
-        return await self._need_group("read committed offsets").offsets.committed(wanted, self._timeout_ms)
+        return await self._need_group("read committed offsets", may_leave=True).offsets.committed(
+            wanted, self._timeout_ms
+        )
 
     def lag(self, partition: Partition) -> int | None:
         """How many offsets an assigned partition is behind its end, as of the last fetch; None before."""
@@ -337,8 +344,10 @@ class Consumer:
     def _assigned(self) -> Collection[TopicPartition]:
         return self._subscription.states.keys()
 
-    def _need_group(self, tried: str) -> Group:
-        self._check_open()
+    def _need_group(self, tried: str, *, may_leave: bool = False) -> Group:
+        """The group of an open consumer, with `may_leave` also of one whose listener is told of the end."""
+        if not (may_leave and self._is_leaving):
+            self._check_open()
         if self._group is None:
             raise ConfigurationError(tried, "there is no group_id", "Give the consumer one")
         return self._group

@@ -141,15 +141,27 @@ class Group(ABC):
         return found
 
     async def close(self, *, commits: bool) -> None:
-        """Commit, if wanted and automatic, and leave the group at once."""
+        """Commit, if wanted and automatic, tell the listener, and leave the group at once.
+
+        What the listener raises is raised when the group is left. Source: Kafka `ConsumerCoordinator.onLeavePrepare`.
+        """
         for task in (self._joining, self._heart, self._committing):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         if self.is_subscribed:
-            if commits and not self._wants_join:
-                await self._commit_given_up(self._owned())
-            await self._leave("the consumer was closed")
+            try:
+                if commits and not self._wants_join:
+                    await self._commit_given_up(self._owned())
+                await self._tell_of_the_end(self._owned())
+            finally:
+                await self._leave("the consumer was closed")
+
+    async def _tell_of_the_end(self, partitions: Sequence[TopicPartition]) -> None:
+        if partitions and self._is_lost:
+            await self._listener.on_lost(partitions)
+        elif partitions:
+            await self._listener.on_revoked(partitions)
 
     # Joining.
 

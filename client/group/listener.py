@@ -10,11 +10,13 @@ from client.record import TopicPartition
 class RebalanceListener:
     """Override what is of interest. Calls come from within `poll` or `async for`, so no record is in the user's hands.
 
-    What one of them raises, the poll raises.
+    What one of them raises, the poll raises. As with Kafka's own client, closing the consumer revokes its partitions,
+    too: `on_revoked` is called then, also where an exception ends `async with`, and may commit; `close` raises what it
+    raises, after the group was left.
     """
 
     async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        """These go to another member. They are still this one's: now is the time to commit what was done."""
+        """These go to another member, or the consumer is closed. They are still this one's: now one can commit."""
 
     async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
         """These are new; positions are those that were committed. Seeking is possible."""

@@ -1,0 +1,105 @@
+"""A consumer of a group that is closed: its listener is told, and may still commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from client import Admin, ClosedError, CommittedOffset, Consumer, RebalanceListener, TopicPartition
+from tests.client.conftest import MakeTopic
+from tests.client.test_groups import BOTH, Told, consumer_of, numbers, read, share, write
+
+
+class CommitsAtTheEnd(RebalanceListener):
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+
+    async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        await self._consumer.commit()
+        assert await self._consumer.committed(partitions) == {partitions[0]: CommittedOffset(10, 0)}
+
+
+class Fails(RebalanceListener):
+    async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        raise LookupError("of the user")
+
+
+@pytest.mark.parametrize("settings", BOTH)
+async def test_closing_revokes_the_partitions(bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]) -> None:
+    topic = await make_topic(2)
+    told = Told()
+    async with consumer_of(bootstrap, topic, **settings) as consumer:
+        await consumer.subscribe(topic, told)
+        await share(consumer, partitions=2)
+    assert told.calls == [("assigned", [0, 1]), ("revoked", [0, 1])]
+    await consumer.close()
+    assert len(told.calls) == 2
+
+
+@pytest.mark.parametrize("settings", BOTH)
+async def test_a_listener_commits_at_close(bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]) -> None:
+    topic = await make_topic(1)
+    await write(bootstrap, topic, numbers(10), 1)
+    async with consumer_of(bootstrap, topic, enable_auto_commit=False, **settings) as consumer:
+        await consumer.subscribe(topic, CommitsAtTheEnd(consumer))
+        await read(consumer, 10)
+    with pytest.raises(ClosedError):
+        await consumer.commit()
+    async with consumer_of(bootstrap, topic, **settings) as consumer:
+        assert await consumer.committed([(topic, 0)]) == {(topic, 0): CommittedOffset(10, 0)}
+
+
+async def test_an_exception_that_leaves_async_with_revokes_too(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    told = Told()
+
+    async def fail() -> None:
+        async with consumer_of(bootstrap, topic) as consumer:
+            await consumer.subscribe(topic, told)
+            await share(consumer, partitions=1)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        await fail()
+    assert told.calls == [("assigned", [0]), ("revoked", [0])]
+
+
+async def test_what_a_listener_raises_at_close_is_raised_when_the_group_is_left(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic(1)
+    consumer = consumer_of(bootstrap, topic)
+    await consumer.start()
+    await consumer.subscribe(topic, Fails())
+    await share(consumer, partitions=1)
+    with pytest.raises(LookupError, match="of the user"):
+        await consumer.close()
+    async with Admin(bootstrap) as admin:
+        assert (await admin.describe_groups([f"group-{topic}"])).value(f"group-{topic}").members == ()
+
+
+async def test_a_consumer_that_never_joined_is_told_nothing(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic(1)
+    told = Told()
+    async with consumer_of(bootstrap, topic) as consumer:
+        await consumer.subscribe(topic, told)
+    assert told.calls == []
+
+
+async def test_a_member_that_was_put_out_has_lost_its_partitions_at_close(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic(1)
+    told = Told()
+    async with consumer_of(bootstrap, topic, max_poll_interval_ms=200) as consumer:
+        await consumer.subscribe(topic, told)
+        await share(consumer, partitions=1)
+        group = consumer._group
+        assert group is not None
+        async with asyncio.timeout(30):
+            while group._heart is not None and not group._heart.done():
+                await asyncio.wait([group._heart], timeout=1)
+    assert told.calls == [("assigned", [0]), ("lost", [0])]
