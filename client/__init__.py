@@ -20,7 +20,8 @@ Producer ─► Accumulator ─► Sender ─► Delivery        Consumer ─►
 | `admin` | administration |
 | `cluster`, `metadata` | who leads what, as the last metadata say |
 | `connections`, `connection`, `api_versions`, `backoff` | to the brokers, and how often it is tried |
-| `config`, `errors`, `record` | settings; everything that is raised; the values that go in and out |
+| `config`, `setting_names` | settings; other clients' names for them |
+| `errors`, `record` | everything that is raised; the values that go in and out |
 | `cli`, `doctor`, `dump` | the commands |
 """
 

@@ -83,6 +83,16 @@ class ClientSettings(TypedDict, total=False):
     retry_backoff_max_ms: int
     reconnect_backoff_ms: int
     reconnect_backoff_max_ms: int
+    security_protocol: str
+
+
+def check_keywords(client: type, given: Iterable[str]) -> None:
+    """Check that keywords are among those that every client takes. Raises ConfigurationError, with a suggestion."""
+    for name in given:
+        if name not in ClientSettings.__annotations__:
+            from client.setting_names import unknown_setting  # for mistakes alone
+
+            raise unknown_setting(name, client)
 
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,8 +107,13 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     retry_backoff_max_ms: int = 1000
     reconnect_backoff_ms: int = 50  # the same for connections to one broker
     reconnect_backoff_max_ms: int = 1000
+    security_protocol: str = "PLAINTEXT"  # TLS and SASL are not there yet
 
     def __post_init__(self) -> None:
+        if self.security_protocol != "PLAINTEXT":
+            from client.setting_names import refused_security_protocol  # for mistakes alone
+
+            raise refused_security_protocol(self.security_protocol)
         _at_least(self, 1, ("request_timeout_ms", "connect_timeout_ms", "metadata_max_age_ms"))
         _at_least(self, 0, ("retry_backoff_ms", "reconnect_backoff_ms"))
         _at_least(self, self.retry_backoff_ms, ("retry_backoff_max_ms",))

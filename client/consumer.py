@@ -25,6 +25,7 @@ from client.config import (
     ConsumerConfig,
     GroupProtocol,
     IsolationLevel,
+    check_keywords,
     parse_bootstrap_servers,
     parse_names,
 )
@@ -77,6 +78,7 @@ class Consumer:
         network: Network | None = None,
         **client: Unpack[ClientSettings],
     ) -> None:
+        check_keywords(Consumer, client)
         self._config = ConsumerConfig(
             bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
             auto_offset_reset=auto_offset_reset,

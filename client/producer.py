@@ -24,7 +24,14 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
 from client.cluster import Cluster
-from client.config import Acks, ClientSettings, CompressionType, ProducerConfig, parse_bootstrap_servers
+from client.config import (
+    Acks,
+    ClientSettings,
+    CompressionType,
+    ProducerConfig,
+    check_keywords,
+    parse_bootstrap_servers,
+)
 from client.connection import Network, TcpNetwork
 from client.errors import BufferFullError, ClosedError, ConfigurationError, RecordTooLargeError, UnknownTopicError
 from client.metadata import NO_LEADER, TopicMetadata
@@ -103,6 +110,7 @@ class Producer(Generic[K, V]):
         network: Network | None = None,
         **client: Unpack[ClientSettings],
     ) -> None:
+        check_keywords(Producer, client)
         self._config = ProducerConfig(
             bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
             acks=acks,

@@ -43,7 +43,7 @@ from client.admin.results import (
     TopicListing,
 )
 from client.cluster import Cluster
-from client.config import AdminConfig, ClientSettings, IsolationLevel, parse_bootstrap_servers
+from client.config import AdminConfig, ClientSettings, IsolationLevel, check_keywords, parse_bootstrap_servers
 from client.connection import Network, TcpNetwork
 from client.errors import ClosedError
 from client.record import AnyPartition, OffsetAndTimestamp, Partition, TopicPartition
@@ -63,6 +63,7 @@ class Admin:
         network: Network | None = None,
         **client: Unpack[ClientSettings],
     ) -> None:
+        check_keywords(Admin, client)
         self._config = AdminConfig(
             bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
             default_api_timeout_ms=default_api_timeout_ms,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from client.cli.argument_types import assignment, named
@@ -58,28 +57,18 @@ def settings_of_each(arguments: argparse.Namespace, *clients: type) -> list[dict
     properties = [*_read_properties(arguments.command_config), *arguments.command_property]
     if not properties:
         return settings
-    types = [_setting_types(client) for client in clients]
+    from client.setting_names import property_types, unknown_property
+
+    types = [property_types(client) for client in clients]
     for name, text in properties:
         keyword = name.replace(".", "_")
         keyword = _OTHER_NAMES.get(keyword, keyword)
         if not any(keyword in known for known in types):
-            raise _unknown(name, clients)
+            raise unknown_property(name, clients)
         for of_client, known in zip(settings, types, strict=True):
             if keyword in known:
                 of_client[keyword] = _value(text, known[keyword])
     return settings
-
-
-def _setting_types(client: type) -> dict[str, str]:
-    """The settings of this client, and those of all clients, each with the name of its type."""
-    import inspect
-    from typing import get_type_hints
-
-    from client.config import ClientSettings
-
-    of_all = {name: kind.__name__ for name, kind in get_type_hints(ClientSettings).items()}
-    own = inspect.signature(client).parameters
-    return of_all | {name: own[name].annotation for name in own.keys() - {"bootstrap_servers", "network", "client"}}
 
 
 def _read_properties(path: str | None) -> list[tuple[str, str]]:
@@ -104,11 +93,3 @@ def _value(text: str, kind: str) -> Any:
         except ValueError:
             pass
     return {"true": True, "false": False}.get(text.lower(), text)
-
-
-def _unknown(name: str, clients: Sequence[type]) -> Exception:
-    from client.errors import ConfigurationError
-
-    named = " and ".join(client.__name__ for client in clients)
-    cure = f"docs/client.md lists those of {named}; write it as Kafka does, with dots"
-    return ConfigurationError("configure the client", f"there is no property {name}", cure)

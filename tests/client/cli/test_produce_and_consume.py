@@ -150,6 +150,22 @@ async def test_settings_come_from_a_file_and_from_flags(bootstrap: str, make_top
     assert err.startswith("error: configure the client: there is no property linger.")
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("liner.ms=5", "there is no property liner.ms. Did you mean linger.ms?"),
+        ("queue.buffering.max.ms=5", "there is no property queue.buffering.max.ms. Did you mean linger.ms?"),
+        ("security.protocol=SSL", "security_protocol is 'SSL', and TLS is not there yet. Use a PLAINTEXT listener"),
+        ("ssl.ca.location=/ca.pem", "there is no property ssl.ca.location: TLS is not there yet."),
+        ("sasl.mechanism=PLAIN", "there is no property sasl.mechanism: SASL is not there yet."),
+        ("key.serializer=json", "there is no property key.serializer. docs/client.md lists"),
+    ],
+)
+async def test_a_property_that_is_no_setting_is_answered_with_the_one_that_is_meant(setting: str, words: str) -> None:
+    _, err = await run("produce", "--topic", "t", "--command-property", setting, status=1)
+    assert err.startswith(f"error: configure the client: {words}")
+
+
 def test_progress_and_colours_are_for_terminals(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_text("line\n")

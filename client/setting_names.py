@@ -1,0 +1,153 @@
+"""The names of settings: ours, those of aiokafka and librdkafka for the same, and what to answer to any other name.
+
+A misspelt name, or one of another client, is answered with ours; names about TLS, SASL and transactions with the
+sentence that these are not there yet. The table is for that alone, so that only a client with a wrong name loads it.
+docs/client.md shows it, with the defaults.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from client.errors import ConfigurationError
+
+OTHER_NAMES: dict[str, tuple[str | None, str | None]] = {
+    "bootstrap_servers": ("bootstrap_servers", "bootstrap.servers"),
+    "client_id": ("client_id", "client.id"),
+    "request_timeout_ms": ("request_timeout_ms", "socket.timeout.ms"),
+    "connect_timeout_ms": (None, "socket.connection.setup.timeout.ms"),
+    "metadata_max_age_ms": ("metadata_max_age_ms", "topic.metadata.refresh.interval.ms"),
+    "retry_backoff_ms": ("retry_backoff_ms", "retry.backoff.ms"),
+    "retry_backoff_max_ms": (None, "retry.backoff.max.ms"),
+    "reconnect_backoff_ms": (None, "reconnect.backoff.ms"),
+    "reconnect_backoff_max_ms": (None, "reconnect.backoff.max.ms"),
+    "security_protocol": ("security_protocol", "security.protocol"),
+    "acks": ("acks", "acks"),
+    "enable_idempotence": ("enable_idempotence", "enable.idempotence"),
+    "max_in_flight": (None, "max.in.flight.requests.per.connection"),
+    "linger_ms": ("linger_ms", "linger.ms"),
+    "batch_size": ("max_batch_size", "batch.size"),
+    "max_request_size": ("max_request_size", "message.max.bytes"),
+    "buffer_memory": (None, "queue.buffering.max.kbytes"),
+    "max_block_ms": (None, None),
+    "delivery_timeout_ms": (None, "delivery.timeout.ms"),
+    "compression_type": ("compression_type", "compression.type"),
+    "compression_level": (None, "compression.level"),
+    "partitioner": ("partitioner", "partitioner"),
+    "key_serializer": ("key_serializer", None),
+    "value_serializer": ("value_serializer", None),
+    "auto_offset_reset": ("auto_offset_reset", "auto.offset.reset"),
+    "isolation_level": ("isolation_level", "isolation.level"),
+    "check_crcs": ("check_crcs", "check.crcs"),
+    "fetch_min_bytes": ("fetch_min_bytes", "fetch.min.bytes"),
+    "fetch_max_wait_ms": ("fetch_max_wait_ms", "fetch.wait.max.ms"),
+    "fetch_max_bytes": ("fetch_max_bytes", "fetch.max.bytes"),
+    "max_partition_fetch_bytes": ("max_partition_fetch_bytes", "max.partition.fetch.bytes"),
+    "max_poll_records": ("max_poll_records", None),
+    "default_api_timeout_ms": (None, None),
+    "group_id": ("group_id", "group.id"),
+    "group_instance_id": ("group_instance_id", "group.instance.id"),
+    "group_protocol": (None, "group.protocol"),
+    "group_remote_assignor": (None, "group.remote.assignor"),
+    "partition_assignment_strategy": ("partition_assignment_strategy", "partition.assignment.strategy"),
+    "enable_auto_commit": ("enable_auto_commit", "enable.auto.commit"),
+    "auto_commit_interval_ms": ("auto_commit_interval_ms", "auto.commit.interval.ms"),
+    "session_timeout_ms": ("session_timeout_ms", "session.timeout.ms"),
+    "heartbeat_interval_ms": ("heartbeat_interval_ms", "heartbeat.interval.ms"),
+    "max_poll_interval_ms": ("max_poll_interval_ms", "max.poll.interval.ms"),
+}
+"""By our name: aiokafka's and librdkafka's for the same, None where there is none. Units and defaults may differ."""
+
+_MORE_NAMES = {
+    "queue_buffering_max_ms": "linger_ms",
+    "max_in_flight": "max_in_flight",
+    "request_required_acks": "acks",
+    "message_timeout_ms": "delivery_timeout_ms",
+    "compression_codec": "compression_type",
+    "fetch_message_max_bytes": "max_partition_fetch_bytes",
+    "metadata_broker_list": "bootstrap_servers",
+    "socket_connection_setup_timeout_ms": "connect_timeout_ms",
+}
+"""Second names that librdkafka or Kafka's own client have, with underscores."""
+
+_PLAINTEXT = "Use a PLAINTEXT listener of the brokers"
+_WITHOUT = "Leave it out; records are sent without"
+_NOT_THERE = {
+    "ssl": ("TLS is not there yet", _PLAINTEXT),
+    "sasl": ("SASL is not there yet", _PLAINTEXT),
+    "transaction": ("transactions are not there yet", _WITHOUT),
+    "transactional": ("transactions are not there yet", _WITHOUT),
+}
+"""What is missing, and what to do without it, by the first word of the settings about it."""
+
+_NOT_SETTINGS = frozenset({"network", "client"})
+_NO_PROPERTIES = frozenset({"bootstrap_servers", "key_serializer", "value_serializer"})
+
+
+def setting_types(client: type) -> dict[str, str]:
+    """The settings of a client by name, each with the name of its type; those of all clients come first."""
+    from typing import get_type_hints
+
+    from client.config import ClientSettings
+
+    of_all = {name: kind.__name__ for name, kind in get_type_hints(ClientSettings).items()}
+    own = inspect.signature(client).parameters
+    return of_all | {name: str(own[name].annotation) for name in own if name not in _NOT_SETTINGS}
+
+
+def property_types(client: type) -> dict[str, str]:
+    """As `setting_types`, of what may be given as a property: that is text, and not a function."""
+    return {name: kind for name, kind in setting_types(client).items() if name not in _NO_PROPERTIES}
+
+
+def unknown_setting(name: str, client: type) -> ConfigurationError:
+    """The error for a keyword that a client does not take."""
+    cause = f"{client.__name__} has no setting {name}"
+    return _refusal(name, cause, _suggestion(name, list(setting_types(client))), "docs/client.md lists all")
+
+
+def unknown_property(name: str, clients: Sequence[type]) -> ConfigurationError:
+    """The error for a property, with dots, that none of these clients has."""
+    known = dict.fromkeys(setting for client in clients for setting in property_types(client))
+    suggestion = _suggestion(name, list(known))
+    named = " and ".join(client.__name__ for client in clients)
+    cure = f"docs/client.md lists those of {named}; write it as Kafka does, with dots"
+    return _refusal(name, f"there is no property {name}", suggestion and suggestion.replace("_", "."), cure)
+
+
+def refused_security_protocol(protocol: object) -> ConfigurationError:
+    """The error for a security protocol other than PLAINTEXT."""
+    missing = {"SSL": "TLS is", "SASL_PLAINTEXT": "SASL is", "SASL_SSL": "TLS and SASL are"}.get(str(protocol).upper())
+    cause = f"security_protocol is {protocol!r}"
+    return ConfigurationError(
+        "configure the client", f"{cause}, and {missing} not there yet" if missing else cause, _PLAINTEXT
+    )
+
+
+def _refusal(name: str, cause: str, suggestion: str | None, cure: str) -> ConfigurationError:
+    missing = _NOT_THERE.get(_snake(name).partition("_")[0])
+    if missing is not None:
+        cause, cure = f"{cause}: {missing[0]}", missing[1]
+    elif suggestion is not None:
+        cure = f"Did you mean {suggestion}? {cure}"
+    return ConfigurationError("configure the client", cause, cure)
+
+
+def _suggestion(name: str, known: Sequence[str]) -> str | None:
+    """Our name for another client's setting, or the one that is spelt alike."""
+    snake = _snake(name)
+    ours = {
+        _snake(other): setting for setting, others in OTHER_NAMES.items() for other in others if other is not None
+    } | _MORE_NAMES
+    if snake in known:
+        return snake
+    if ours.get(snake) in known:
+        return ours[snake]
+    nearest = get_close_matches(snake, [*known, *ours], n=len(ours))
+    return next((found for one in nearest if (found := ours.get(one, one)) in known), None)
+
+
+def _snake(name: str) -> str:
+    return name.replace(".", "_").replace("-", "_").lower()

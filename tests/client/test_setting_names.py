@@ -1,0 +1,129 @@
+"""The names of settings: docs/client.md lists them as they are, and other names are answered with ours."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from client import Admin, ConfigurationError, Consumer, Producer
+from client.config import ClientConfig, ClientSettings
+from client.setting_names import OTHER_NAMES
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "client.md"
+CLIENTS: dict[str, type] = {"Producer": Producer, "Consumer": Consumer, "Admin": Admin}
+ROW = re.compile(r"\| `(\w+)` \| (?:`(.+?)`)? ?\| (?:-|`(\S+)`) \| (?:-|`(\S+)`) \|")
+REQUIRED = object()
+
+
+def tables() -> dict[str, list[tuple[str, Any, str | None, str | None]]]:
+    """The rows of each table of settings of the page: name, default, aiokafka's name, librdkafka's."""
+    found = {}
+    for title, body in re.findall(
+        r"^\| ([\w ]+) \| default .*\n\|[-|]+\n((?:\|.*\n)+)", PAGE.read_text(), re.MULTILINE
+    ):
+        rows = [ROW.fullmatch(line) for line in body.splitlines()]
+        found[title] = [
+            (row[1], ast.literal_eval(row[2]) if row[2] else REQUIRED, row[3], row[4])
+            for row in rows
+            if row is not None
+        ]
+        assert len(found[title]) == len(rows)
+    return found
+
+
+def test_the_page_lists_every_setting_of_all_clients_with_its_default() -> None:
+    defaults = {field.name: field.default for field in msgspec.structs.fields(ClientConfig)}
+    assert {name: default for name, default, *_ in tables()["every client"]} == defaults | {
+        "bootstrap_servers": REQUIRED
+    }
+    assert defaults.keys() == ClientSettings.__annotations__.keys() | {"bootstrap_servers"}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_page_lists_every_setting_of_a_client_with_its_default(client: str) -> None:
+    own = inspect.signature(CLIENTS[client]).parameters
+    defaults = {name: own[name].default for name in own.keys() - {"bootstrap_servers", "network", "client"}}
+    assert {name: default for name, default, *_ in tables()[client]} == defaults
+
+
+def test_the_names_of_the_page_are_those_that_the_client_knows() -> None:
+    listed = {name: (aiokafka, librdkafka) for rows in tables().values() for name, _, aiokafka, librdkafka in rows}
+    assert listed == OTHER_NAMES
+
+
+@pytest.mark.interop
+def test_aiokafka_takes_its_names_and_has_none_for_the_others() -> None:
+    import aiokafka
+    from aiokafka.admin import AIOKafkaAdminClient
+
+    peers = {"Producer": aiokafka.AIOKafkaProducer, "Consumer": aiokafka.AIOKafkaConsumer, "Admin": AIOKafkaAdminClient}
+    rows = tables()
+    for client, peer in peers.items():
+        theirs = inspect.signature(peer).parameters.keys()
+        for name, _, aiokafka_name, _ in [*rows["every client"], *rows[client]]:
+            assert aiokafka_name in theirs if aiokafka_name else name not in theirs, (client, name)
+
+
+@pytest.mark.interop
+def test_librdkafka_knows_its_names() -> None:
+    assert "No such configuration property" in what_librdkafka_says_of("no.such.name")
+    for name, (_, property_name) in OTHER_NAMES.items():
+        if property_name is not None:
+            assert "No such configuration property" not in what_librdkafka_says_of(property_name), name
+
+
+def what_librdkafka_says_of(property_name: str) -> str:
+    from confluent_kafka import KafkaException
+    from confluent_kafka import Producer as Confluent
+
+    try:
+        Confluent({property_name: "not a value of this"})
+    except KafkaException as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "words"),
+    [
+        ("Producer", "linger", "Producer has no setting linger. Did you mean linger_ms?"),
+        ("Producer", "linger.ms", "Producer has no setting linger.ms. Did you mean linger_ms?"),
+        ("Producer", "compresion_type", "Did you mean compression_type?"),
+        ("Producer", "max_batch_size", "Did you mean batch_size?"),
+        ("Producer", "queue.buffering.max.ms", "Did you mean linger_ms?"),
+        ("Producer", "max_in_flight_requests_per_connection", "Did you mean max_in_flight?"),
+        ("Consumer", "groupid", "Consumer has no setting groupid. Did you mean group_id?"),
+        ("Consumer", "fetch_wait_max_ms", "Did you mean fetch_max_wait_ms?"),
+        ("Consumer", "auto_offset_rest", "Did you mean auto_offset_reset?"),
+        ("Admin", "api_timeout_ms", "Did you mean default_api_timeout_ms?"),
+        ("Producer", "colour", "Producer has no setting colour. docs/client.md lists all"),
+        ("Consumer", "acks", "Consumer has no setting acks. docs/client.md lists all"),
+        ("Producer", "ssl_context", "no setting ssl_context: TLS is not there yet. Use a PLAINTEXT listener"),
+        ("Consumer", "sasl.mechanism", "no setting sasl.mechanism: SASL is not there yet. Use a PLAINTEXT listener"),
+        ("Producer", "transactional_id", "no setting transactional_id: transactions are not there yet"),
+    ],
+)
+def test_a_name_that_is_no_setting_is_answered_with_the_one_that_is_meant(client: str, name: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        CLIENTS[client]("localhost:9092", **{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "missing"),
+    [("SSL", "TLS is"), ("SASL_PLAINTEXT", "SASL is"), ("SASL_SSL", "TLS and SASL are"), ("ssl", "TLS is")],
+)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_security_protocols_are_refused_as_not_there_yet(client: str, protocol: str, missing: str) -> None:
+    words = f"security_protocol is '{protocol}', and {missing} not there yet. Use a PLAINTEXT listener of the brokers"
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        CLIENTS[client]("localhost:9092", security_protocol=protocol)
+
+
+def test_plain_text_is_a_security_protocol() -> None:
+    Producer("localhost:9092", security_protocol="PLAINTEXT")
