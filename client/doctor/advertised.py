@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from client.config import Address
 from client.doctor.finding import Finding, Severity
@@ -21,32 +21,30 @@ async def check_advertised(
     brokers = {one.node_id: Address(one.host, one.port) for one in metadata.brokers}
     if not brokers:
         return [Finding(Severity.PROBLEM, "cluster", "the metadata name no broker", "Is a broker still starting?")]
+    spare = [place for place, answered in came_by.items() if answered and place not in brokers.values()]
     found = await asyncio.gather(
-        *(_check(examiner, node_id, address, came_by) for node_id, address in sorted(brokers.items()))
+        *(_check(examiner, node_id, address, came_by, spare) for node_id, address in sorted(brokers.items()))
     )
     return [finding for of_broker in found for finding in of_broker]
 
 
-async def _check(examiner: Examiner, node_id: int, address: Address, came_by: Mapping[Address, bool]) -> list[Finding]:
+async def _check(
+    examiner: Examiner, node_id: int, address: Address, came_by: Mapping[Address, bool], spare: Sequence[Address]
+) -> list[Finding]:
+    """`spare` are bootstrap servers that answered and that no broker advertises: one of them may be this broker's."""
     if came_by.get(address):
         return []  # examined already, under this name
     subject = f"broker {node_id}, advertised as {address}"
-    cure = _cure(node_id, address, [place for place, answered in came_by.items() if answered])
+    example = f", such as {spare[0]}, which has just answered" if spare else ""
+    cure = f"Set advertised.listeners of broker {node_id} to what clients can reach{example}"
+    or_reach = f"{cure}, or make {address} reachable from this machine"
     if address.host in _NOWHERE:
         return [Finding(Severity.PROBLEM, subject, "that is no address that one can connect to", cure)]
     findings, connection = await examiner.examine(address, subject)
     if connection is None:
-        return [finding._replace(cure=cure) for finding in findings]
+        return [finding._replace(cure=or_reach) for finding in findings]
     connection.close()
     if address.host in _ONLY_HERE and not any(place.host in _ONLY_HERE for place in came_by):
         text = "clients on other machines will look for the broker on themselves"
         findings.append(Finding(Severity.WARNING, subject, text, cure))
     return findings
-
-
-def _cure(node_id: int, address: Address, reachable: list[Address]) -> str:
-    host = reachable[0].host if reachable else "an address that clients can reach"
-    return (
-        f"Set advertised.listeners of broker {node_id} to what clients can reach, such as {host}:{address.port}, "
-        f"or make {address.host} known to this machine"
-    )

@@ -112,9 +112,18 @@ async def test_an_advertised_address_that_cannot_be_reached() -> None:
         async with Broker({"advertised.listeners": f"PLAINTEXT://{advertised}"}) as real:
             _, _, line, *_ = await examine(real.bootstrap, status=1)
         assert line.startswith(f"{PROBLEM}  broker 1, advertised as {advertised}: {why}")
-        host, _, port = advertised.partition(":")
-        assert f". Set advertised.listeners of broker 1 to what clients can reach, such as 127.0.0.1:{port}, " in line
-        assert line.endswith(f"or make {host} known to this machine.")
+        example = f"such as {real.bootstrap}, which has just answered"
+        assert f". Set advertised.listeners of broker 1 to what clients can reach, {example}, " in line
+        assert line.endswith(f"or make {advertised} reachable from this machine.")
+
+
+async def test_the_address_of_another_broker_is_no_advice_for_one_that_cannot_be_reached(
+    cluster: dict[str, Any],
+) -> None:
+    cluster["others"] = [MetadataResponseBroker(2, "127.0.0.1", 1)]
+    lines = await told(cluster, status=1)
+    [line] = [line for line in lines if "broker 2, advertised as 127.0.0.1:1" in line]
+    assert line.endswith("to what clients can reach, or make 127.0.0.1:1 reachable from this machine.")
 
 
 async def test_bootstrap_servers_of_two_clusters() -> None:
@@ -128,7 +137,7 @@ async def test_bootstrap_servers_of_two_clusters() -> None:
 @pytest.fixture
 def cluster() -> dict[str, Any]:
     """What a scripted broker says, to be changed by the test."""
-    return {"controller": 1, "partitions": [(1, [1], [1])], "clock": time.time, "host": "127.0.0.1"}
+    return {"controller": 1, "partitions": [(1, [1], [1])], "clock": time.time, "host": "127.0.0.1", "others": []}
 
 
 def answers(said: dict[str, Any]) -> listeners.Answers:
@@ -138,7 +147,7 @@ def answers(said: dict[str, Any]) -> listeners.Answers:
             for index, (leader, replicas, isr) in enumerate(said["partitions"])
         ]
         return MetadataResponse(
-            brokers=[MetadataResponseBroker(1, said["host"], port)],
+            brokers=[MetadataResponseBroker(1, said["host"], port), *said["others"]],
             cluster_id="scripted",
             controller_id=said["controller"],
             topics=[MetadataResponseTopic(name="orders", partitions=partitions)],
