@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,9 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
     if arguments.json:
         columns += ["synonyms", "documentation"] if arguments.documentation else ["synonyms"]
     print_rows(columns, rows, as_json=arguments.json)
+    if not rows:
+        hint = "" if arguments.all else "; --all prints defaults and static configs too"
+        print(f"no config is set for {resource}{hint}", file=sys.stderr)
     return 0
 
 

@@ -6,6 +6,7 @@ Source: Kafka `DumpLogSegments.main`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from client.dump.complaints import Complaints
 from client.dump.errors import Complaint, DumpError
@@ -46,4 +47,6 @@ def _dump_file(path: str, options: DumpOptions, complaints: Complaints) -> Itera
             return dump_producer_snapshot(path)
         case ".checkpoint":
             raise DumpError(f"{path}: snapshots of a Raft quorum are not supported")
+    # Differs from Kafka: a file that is missing is an error whatever its name, because mostly that is misspelt.
+    Path(path).stat()
     return iter((Complaint(f"Ignoring unknown file {path}\n"),))

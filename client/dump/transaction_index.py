@@ -26,10 +26,7 @@ _ENTRY: Final = struct.Struct(">bxqqqq")
 
 def dump_transaction_index(path: str) -> Iterator[str]:
     base_offset_of(path)
-    try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
-        return
+    data = Path(path).read_bytes()  # Differs from Kafka: a missing file is an error here, as every other one is there
     entries = list(_ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]))
     for version, *_ in entries:
         if version > 0:

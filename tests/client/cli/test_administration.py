@@ -131,6 +131,17 @@ async def test_a_broker_that_is_not_there_is_told_at_once(bootstrap: str) -> Non
         assert told in await said(*arguments, "--bootstrap-server", bootstrap, status=1)
 
 
+async def test_a_resource_without_configs_of_its_own_is_said_to_have_none(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = await make_topic()
+    for arguments, resource in ((("--topic", topic), f"topic {topic}"), (("--broker-defaults",), "all brokers")):
+        described = ("configs", "describe", "--bootstrap-server", bootstrap, *arguments)
+        hint = "--all prints defaults and static configs too"
+        assert await run(*described) == ([], f"no config is set for {resource}; {hint}\n")
+        assert (await run(*described, "--json"))[0] == [b"[]"]
+
+
 async def test_log_levels_of_a_running_broker(bootstrap: str) -> None:
     [broker] = (await run_json("cluster", "describe", "--bootstrap-server", bootstrap))["brokers"]
     its = ("--bootstrap-server", bootstrap, "--broker-logger", str(broker["broker"]))

@@ -208,6 +208,7 @@ def snapshot() -> Files:
 NONE, LZ4, ZSTD, MARKERS = (golden(name) for name in ("codec-none-0", "codec-lz4-0", "codec-zstd-0", "transactional-0"))
 TRANSACTIONS = golden("transactional-0", 10)
 TRANSACTIONS_LOG, TRANSACTION_INDEX = f"{10:020}.log", f"{10:020}.txnindex"
+UNKNOWN = "notes,leader-epoch-checkpoint,0.log.deleted"
 TWO = [(b"k", b"v"), (b"k", b"w")]
 ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
@@ -276,14 +277,13 @@ CASES = [
     Case("txnindex-cut", lambda: cut(TRANSACTIONS, TRANSACTION_INDEX, 40), TRANSACTION_INDEX),
     Case("txnindex-newer-version", lambda: changed(TRANSACTIONS, TRANSACTION_INDEX, 34, b"\1"), TRANSACTION_INDEX),
     Case("txnindex-second-byte", lambda: changed(TRANSACTIONS, TRANSACTION_INDEX, 1, b"\1"), TRANSACTION_INDEX),
-    Case("txnindex-missing", dict, "0.txnindex"),
     Case("snapshot", snapshot, "66.snapshot"),
     Case("snapshot-newer-version", lambda: changed(snapshot(), "66.snapshot", 1, b"\2"), "66.snapshot"),
     Case("snapshot-bit", lambda: changed(snapshot(), "66.snapshot", -1, b"\1"), "66.snapshot"),
     Case("snapshot-cut", lambda: cut(snapshot(), "66.snapshot", 30), "66.snapshot"),
     Case("snapshot-empty", named("66.snapshot"), "66.snapshot"),
     Case("snapshot-missing", dict, "66.snapshot"),
-    Case("unknown-files", named("notes"), "notes,leader-epoch-checkpoint,0.log.deleted,.//x//"),
+    Case("unknown-files", named(f"{UNKNOWN},x"), f"{UNKNOWN},.//x//"),
     Case("name-that-is-no-offset", named("notes.log"), "notes.log"),
     Case("log-missing", dict, "0.log"),
 ]  # fmt: skip

@@ -41,6 +41,16 @@ def test_no_file_is_a_mistake(names: str) -> None:
         run(["dump-log", "--files", names])
 
 
+@pytest.mark.parametrize(
+    "name", [f"0.{suffix}" for suffix in ("log", "index", "timeindex", "txnindex", "snapshot", "txt")]
+)
+def test_a_file_that_is_missing_is_an_error(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for other in {"0.log", "0.index"} - {name}:
+        (tmp_path / other).touch()
+    assert run(["dump-log", "--files", str(tmp_path / name)]) == 1
+    assert capsys.readouterr().err == f"error: [Errno 2] No such file or directory: '{tmp_path / name}'\n"
+
+
 def start(*arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "client", "dump-log", "--files", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
