@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from broker.broker import Broker
 from client import Admin, NewTopic, Producer
+from protocol.plural import pluralize
 
 SECONDS = 5.0
 VALUE = bytes(1024)
@@ -81,7 +82,8 @@ async def main(parent: str | None) -> None:
                     found.append(await measure(broker, topic, clients, partitions))
                 cells = " | ".join(map(str, found))
                 ratio = found[1].rate / found[0].rate
-                print(f"| {clients} clients, {partitions} partitions | {cells} | x{ratio:.2f} |", flush=True)
+                load = f"{pluralize(clients, 'client')}, {pluralize(partitions, 'partition')}"
+                print(f"| {load} | {cells} | x{ratio:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

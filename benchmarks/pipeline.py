@@ -43,6 +43,7 @@ from benchmarks.side_by_side.usage import cpu_seconds
 from pipeline import session
 from pipeline.jobs.package import PACKAGES
 from pipeline.segments import LogDirectory
+from protocol.plural import pluralize
 from tests.peers import connector, odradek
 from tests.peers.server import Server
 
@@ -213,8 +214,8 @@ def report(chosen: argparse.Namespace, lines: list[str]) -> str:
     head = f"""# The pipeline beside Spark's connector for Kafka
 
 `python -m benchmarks.pipeline --rounds {chosen.rounds}`, {datetime.now(UTC):%Y-%m-%d}: one Spark session with
-`local[2]` and one broker of this project on {os.cpu_count()} processors, Python {platform.python_version()}. {PARTITIONS} partitions, keys of 8 bytes,
-half of each value random. Medians of {chosen.rounds} rounds in seconds, all in turns; in brackets how many times as fast as the
+`local[2]` and one broker of this project on {pluralize(os.cpu_count() or 1, "processor")}, Python {platform.python_version()}. {PARTITIONS} partitions, keys of 8 bytes,
+half of each value random. Medians of {pluralize(chosen.rounds, "round")} in seconds, all in turns; in brackets how many times as fast as the
 connector (4.2.0, tuned: {settings}).
 `stream` copies a topic to Parquet in three micro-batches; `write` is keyed, idempotent, with acks=all. The lines of
 {FEW:,} records are what a query takes whatever it reads. Behind the dot stands the processor time of all processes

@@ -43,6 +43,7 @@ from protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolErr
 from protocol.framing import FrameReader, ReceiveArena
 from protocol.header import API_VERSIONS_KEY, RequestHeader, decode_response, encode_request_header
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.plural import pluralize
 from protocol.schema import Message, spec
 
 R = TypeVar("R", bound=Message)
@@ -251,7 +252,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answered(self, frame: memoryview) -> None:
         if len(frame) < _CORRELATION_ID.size:
-            raise RemoteProtocolError(f"a frame of {len(frame)} bytes")
+            raise RemoteProtocolError(f"a frame of {pluralize(len(frame), 'byte')}")
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         sent = self._in_flight.pop(correlation_id, None)
         if sent is None:

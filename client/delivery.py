@@ -26,6 +26,7 @@ from client.errors import ClientError, DeliveryTimeoutError
 from client.partition_queue import PartitionQueue, ProducerBatch
 from protocol.batch_header import read_batch_header
 from protocol.errors import ErrorCode
+from protocol.plural import pluralize
 from protocol.record_iterator import iter_records
 
 _LOG = logging.getLogger(__name__)
@@ -133,7 +134,8 @@ class Delivery:
         self._fail(batch, error)
 
     def _fail(self, batch: ProducerBatch, error: ClientError) -> None:
-        _LOG.warning("%d records are not acknowledged: %s", batch.builder.records_count, error)
+        records = pluralize(batch.builder.records_count, "record is", "records are")
+        _LOG.warning("%s not acknowledged: %s", records, error)
         batch.fail(error)
 
     def _over(self, batch: ProducerBatch) -> None:
@@ -145,7 +147,9 @@ class Delivery:
     def _again(self, batch: ProducerBatch, error: ClientError, *, pause: bool) -> None:
         queue = batch.queue
         batch.failure = queue.failure = error
-        _LOG.info("%d records are sent again: %s", batch.builder.records_count, error)
+        if _LOG.isEnabledFor(logging.INFO):
+            records = pluralize(batch.builder.records_count, "record is", "records are")
+            _LOG.info("%s sent again: %s", records, error)
         if pause and not queue.is_pausing:  # batches that fail together pause once
             if queue.backoff is None:
                 config = self._config

@@ -13,6 +13,7 @@ from client.cluster import Cluster
 from client.errors import ClientError, UnknownTopicError
 from client.record import TopicPartition
 from protocol.errors import ErrorCode
+from protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class MissingTopics:
         return UnknownTopicError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             "find a partition",
-            f"the topic has {count} partitions",
+            f"the topic has {pluralize(count, 'partition')}",
             topic=topic,
             partition=partition,
         )

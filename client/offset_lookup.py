@@ -19,6 +19,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from protocol.plural import pluralize
 
 _CONSUMER = -1  # the replica id of those who are none
 _TRIED = "look up an offset"
@@ -70,7 +71,7 @@ class OffsetLookup:
                 raise UnknownTopicError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                     _TRIED,
-                    f"the topic has {len(known.partitions)} partitions",
+                    f"the topic has {pluralize(len(known.partitions), 'partition')}",
                     topic=topic,
                     partition=index,
                 )

@@ -23,6 +23,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from client.errors import ConfigurationError
+from protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # an int that takes a register where this module is compiled
@@ -186,7 +187,7 @@ class _OfUser:
         if partition not in range(self._partitions):
             raise ConfigurationError(
                 "choose a partition",
-                f"the partitioner returned {partition!r}, and there are {self._partitions} partitions",
+                f"the partitioner returned {partition!r}, and the topic has {pluralize(self._partitions, 'partition')}",
                 "It returns an index from 0 to the number of partitions less 1",
                 topic=self._topic,
             )

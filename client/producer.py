@@ -42,6 +42,7 @@ from client.record_arguments import RecordArguments, wrong_type
 from client.sender import Sender
 from protocol.batch_header import BATCH_HEADER_SIZE
 from protocol.errors import ErrorCode, LocalProtocolError
+from protocol.plural import pluralize
 from protocol.record_headers import Header
 
 if TYPE_CHECKING:
@@ -297,7 +298,7 @@ class Producer(Generic[K, V]):
 
     def _no_such_partition(self, topic: str, partition: int) -> UnknownTopicError:
         self._cluster.refresh_soon()  # for the next time: the topic may have grown
-        known = f"the topic has {len(self._topics[topic].queues)} partitions"
+        known = f"the topic has {pluralize(len(self._topics[topic].queues), 'partition')}"
         return UnknownTopicError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "send a record", known, topic=topic, partition=partition
         )
@@ -306,7 +307,7 @@ class Producer(Generic[K, V]):
         return RecordTooLargeError(
             ErrorCode.MESSAGE_TOO_LARGE,
             "send a record",
-            f"{size} bytes, and max_request_size is {self._config.max_request_size}",
+            f"{pluralize(size, 'byte')}, and max_request_size is {self._config.max_request_size}",
             topic=topic,
             partition=partition,
         )

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
+from protocol.plural import pluralize
 
 
 class Mode(StrEnum):
@@ -34,7 +35,7 @@ class Damage(NamedTuple):
 
     def __str__(self) -> str:
         claim = "" if self.offset is None else f", base offset {self.offset}"
-        return f"{self.source} at position {self.position} ({self.size} bytes{claim}): {self.reason}"
+        return f"{self.source} at position {self.position} ({pluralize(self.size, 'byte')}{claim}): {self.reason}"
 
 
 class CorruptRecordsError(KafkaError):

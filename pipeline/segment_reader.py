@@ -17,6 +17,7 @@ from pipeline.damage import Damage
 from pipeline.segment_ranges import SegmentRange
 from pipeline.segments import FileIdentity, file_identity, offset_index
 from pipeline.whole_batches import WholeBatches, whole_batches
+from protocol.plural import pluralize
 
 CHUNK_BYTES: Final = 4_000_000  # one group of `records`
 
@@ -96,7 +97,9 @@ def _pread(descriptor: int, room: memoryview, position: int) -> memoryview:
     try:
         return room[: os.preadv(descriptor, [room], position)]
     except OSError as error:
-        raise OSError(error.errno or errno.EIO, f"reading {len(room)} bytes at {position}: {error.strerror}") from error
+        raise OSError(
+            error.errno or errno.EIO, f"reading {pluralize(len(room), 'byte')} at {position}: {error.strerror}"
+        ) from error
 
 
 def _next_entry(range_: SegmentRange, position: int) -> int:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.plural import pluralize
 from protocol.primitives import uvarint, uvarint_rest
 
 SHORT_BYTES: Final = 127  # shorter contents have a compact length of one byte
@@ -44,7 +45,9 @@ def bad_length(what: str, length: int, remaining: int) -> RemoteProtocolError:
     """The error for a length or count that the version or the buffer does not allow."""
     if length == -1:
         return RemoteProtocolError(f"{what} is null, which this version does not allow")
-    return RemoteProtocolError(f"{what} claims length {length} where {remaining} bytes remain")
+    return RemoteProtocolError(
+        f"{what} claims length {length} where {pluralize(remaining, 'byte remains', 'bytes remain')}"
+    )
 
 
 def long_length(buffer: memoryview, offset: int, length: int) -> tuple[int, int]:
@@ -117,5 +120,5 @@ def bad_tag(what: str) -> RemoteProtocolError:
 def string_length(length: int) -> bytes:
     """The compact length of a string that is not short."""
     if length > MAX_STRING_SIZE:
-        raise LocalProtocolError(f"a string of {length} bytes where {MAX_STRING_SIZE} are the most")
+        raise LocalProtocolError(f"a string of {pluralize(length, 'byte')} where {MAX_STRING_SIZE} are the most")
     return uvarint(length + 1)

@@ -19,6 +19,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.field_text import batch_text, bytes_text, value_text
 from protocol.header import request_header_version, response_header_version
 from protocol.message_set import MAGIC_POSITION
+from protocol.plural import pluralize
 from protocol.primitives import Buffer, uvarint_rest
 from protocol.records import batch_headers, crc_is_valid
 from protocol.schema import Layout, LayoutField, Message, Scalar, Structure, layout
@@ -94,7 +95,11 @@ class Explainer:
         self._heading(0, f"{cls.__name__} v{version}", "")
         message = self._structure(layout(cls, version), 0)
         if self.offset < len(self.buffer):
-            raise ExplanationError(self.offset, "end of the message", f"{len(self.buffer) - self.offset} bytes follow")
+            raise ExplanationError(
+                self.offset,
+                "end of the message",
+                pluralize(len(self.buffer) - self.offset, "byte follows", "bytes follow"),
+            )
         assert isinstance(message, cls)
         return message
 
@@ -128,7 +133,7 @@ class Explainer:
         if length is None:
             return None
         if field.kind.name == "string" and length > MAX_STRING_SIZE:
-            raise self._error(f"a string of {length} bytes where {MAX_STRING_SIZE} are the most")
+            raise self._error(f"a string of {pluralize(length, 'byte')} where {MAX_STRING_SIZE} are the most")
         data = self._take(length)
         if field.kind.name != "string":
             return data if field.kind.name == "records" else bytes(data)
@@ -142,7 +147,9 @@ class Explainer:
             return None
         remaining = len(self.buffer) - self.offset
         if count > remaining:  # no element takes less than a byte
-            raise self._error(f"{count} elements where {remaining} bytes remain", start)
+            raise self._error(
+                f"{pluralize(count, 'element')} where {pluralize(remaining, 'byte remains', 'bytes remain')}", start
+            )
         self._row(start, depth, field.name, f"array of {count}")
         element = field._replace(is_array=False, is_nullable=False)
         return [self._field(element._replace(name=f"[{index}]"), flexible, depth + 1) for index in range(count)]
@@ -173,8 +180,8 @@ class Explainer:
             size = self._uvarint()
             remaining = len(self.buffer) - self.offset
             if size > remaining:
-                raise self._error(f"tag {number} claims {size} bytes where {remaining} remain", start)
-            self._row(start, depth + 1, f"tag {number}", f"{size} bytes")
+                raise self._error(f"tag {number} claims {pluralize(size, 'byte')} where {remaining} remain", start)
+            self._row(start, depth + 1, f"tag {number}", pluralize(size, "byte"))
             start, stop = self.offset, self.offset + size
             if number not in fields:
                 self._row(start, depth + 2, "unknown", bytes_text(self._take(size)))
@@ -182,7 +189,9 @@ class Explainer:
             field = fields[number]
             values[field.name] = self._field(field, True, depth + 2, is_tagged=True)
             if self.offset != stop:
-                raise self._error(f"{field.name} takes {self.offset - start} of the {size} bytes of its tag", start)
+                raise self._error(
+                    f"{field.name} takes {self.offset - start} of the {pluralize(size, 'byte')} of its tag", start
+                )
         self._path.pop()
         return values
 
@@ -202,7 +211,7 @@ class Explainer:
             self.rows.append(Row(start + end, start + end, depth, "not a batch", str(error)))
         else:
             if end < len(records):
-                text = f"{len(records) - end} bytes, cut off"
+                text = f"{pluralize(len(records) - end, 'byte')}, cut off"
                 self.rows.append(Row(start + end, start + end, depth, "batch", text))
 
     def _length(self, field: LayoutField, flexible: bool, code: str) -> int | None:
@@ -236,7 +245,7 @@ class Explainer:
     def _take(self, size: int) -> memoryview:
         remaining = len(self.buffer) - self.offset
         if size > remaining:
-            raise self._error(f"{size} bytes wanted where {remaining} remain")
+            raise self._error(f"{pluralize(size, 'byte')} wanted where {remaining} remain")
         self.offset += size
         return self.buffer[self.offset - size : self.offset]
 

@@ -8,6 +8,7 @@ from typing import Any
 from protocol.api import NAMES
 from protocol.batch_header import CODEC_BITS
 from protocol.errors import ErrorCode
+from protocol.plural import pluralize
 from protocol.primitives import Buffer, uuid_to_text
 from protocol.records import BatchHeader, Codec
 from protocol.schema import LayoutField, Scalar
@@ -49,7 +50,7 @@ def value_text(field: LayoutField, value: Any) -> str:
         case "bytes":
             return bytes_text(value)
         case "records":
-            return f"{len(value)} bytes"
+            return pluralize(len(value), "byte")
     if field.name == "api_key" and value in NAMES:
         return f"{value} {NAMES[value]}"
     if field.name.endswith("error_code") and value in _ERRORS:
@@ -60,16 +61,16 @@ def value_text(field: LayoutField, value: Any) -> str:
 def bytes_text(value: Buffer) -> str:
     """How many bytes, and the first of them in hex."""
     shown = bytes(value[:BYTES_SHOWN]).hex()
-    return f"{len(value)} bytes {shown}{'…' if len(value) > BYTES_SHOWN else ''}".rstrip()
+    return f"{pluralize(len(value), 'byte')} {shown}{'…' if len(value) > BYTES_SHOWN else ''}".rstrip()
 
 
 def batch_text(header: BatchHeader, crc_is_right: bool) -> str:
     """A record batch, by its header."""
     codec = header.attributes & CODEC_BITS
     parts = [
-        f"{header.size} bytes",
+        pluralize(header.size, "byte"),
         f"offsets {header.base_offset} to {header.last_offset}",
-        f"{header.records_count} records",
+        pluralize(header.records_count, "record"),
         f"codec {_CODECS.get(codec, codec)}",
         f"leader epoch {header.partition_leader_epoch}",
     ]

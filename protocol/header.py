@@ -28,6 +28,7 @@ import msgspec
 from protocol import codec
 from protocol.api import by_key
 from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.plural import pluralize
 from protocol.primitives import Buffer, uvarint_rest
 from protocol.schema import Message, spec
 
@@ -123,7 +124,8 @@ def read_request_header(buffer: Buffer) -> tuple[int, int, int, str | None, int]
         client_id = None
         if length >= 0:
             if length > len(buffer) - offset:
-                raise RemoteProtocolError(f"client id claims length {length} where {len(buffer) - offset} bytes remain")
+                remaining = pluralize(len(buffer) - offset, "byte remains", "bytes remain")
+                raise RemoteProtocolError(f"client id claims length {length} where {remaining}")
             client_id = str(buffer[offset : offset + length], "utf-8", "replace")
             offset += length
         elif length < -1:
@@ -224,7 +226,8 @@ def _skip_tagged_fields(buffer: Buffer, offset: int) -> int:
         _, offset = _uvarint(buffer, offset)
         size, offset = _uvarint(buffer, offset)
         if size > len(buffer) - offset:
-            raise RemoteProtocolError(f"a tagged field claims length {size} where {len(buffer) - offset} bytes remain")
+            remaining = pluralize(len(buffer) - offset, "byte remains", "bytes remain")
+            raise RemoteProtocolError(f"a tagged field claims length {size} where {remaining}")
         offset += size
     return offset
 

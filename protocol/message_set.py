@@ -33,6 +33,7 @@ from protocol.batch_header import CODEC_BITS, LOG_OVERHEAD, NO_TIMESTAMP, TIMEST
 from protocol.checksum import crc32
 from protocol.compression import DEFAULT_MAX_DECOMPRESSED, Codec, decompress
 from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.plural import pluralize
 from protocol.primitives import Buffer
 from protocol.record_iterator import Record
 from protocol.varint import INT64_MAX, INT64_MIN
@@ -152,7 +153,9 @@ def convert_to_v2(
     for position, header in message_headers(buffer):
         end = position + header.size
     if end != len(buffer) or end == 0:
-        raise RemoteProtocolError(f"a message set of {len(buffer)} bytes of which {end} are complete messages")
+        raise RemoteProtocolError(
+            f"a message set of {pluralize(len(buffer), 'byte')} of which {end} are complete messages"
+        )
     if codec is None:
         codec = Codec.NONE
         for _, header in message_headers(buffer):
@@ -204,7 +207,7 @@ def _read_content(view: memoryview, position: int, header: MessageHeader) -> tup
     if (
         at != end
     ):  # Differs from Kafka, which does not look, because nobody writes such and records would be lost unseen.
-        raise RemoteProtocolError(f"{end - at} bytes follow the value of a message")
+        raise RemoteProtocolError(f"{pluralize(end - at, 'byte follows', 'bytes follow')} the value of a message")
     return key, value
 
 
@@ -216,5 +219,5 @@ def _read_bytes(view: memoryview, at: int, end: int) -> tuple[bytes | None, int]
     if length < 0:
         return None, at
     if length > end - at:
-        raise RemoteProtocolError(f"{length} bytes in a message where {end - at} remain")
+        raise RemoteProtocolError(f"{pluralize(length, 'byte')} in a message where {end - at} remain")
     return bytes(view[at : at + length]), at + length

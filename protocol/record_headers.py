@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.plural import pluralize
 from protocol.varint import SHORT_VARINTS, encode_varint, read_varint
 
 Header = tuple[str, bytes | None]
@@ -76,7 +77,9 @@ def decode_headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
         else:
             length, at = read_varint(data, at)
         if not 0 <= length <= end - at:
-            raise RemoteProtocolError(f"the key of a record header takes {length} bytes where {end - at} remain")
+            raise RemoteProtocolError(
+                f"the key of a record header takes {pluralize(length, 'byte')} where {end - at} remain"
+            )
         start = at
         at += length
         key = data[start:at]
@@ -91,7 +94,9 @@ def decode_headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
             headers.append((name, None))
             continue
         if length > end - at:
-            raise RemoteProtocolError(f"the value of a record header takes {length} bytes where {end - at} remain")
+            raise RemoteProtocolError(
+                f"the value of a record header takes {pluralize(length, 'byte')} where {end - at} remain"
+            )
         start = at
         at += length
         headers.append((name, data[start:at]))
@@ -104,10 +109,14 @@ def skip_headers(data: bytes, at: int, end: int) -> int:
     for _ in range(count):
         length, at = read_varint(data, at)
         if not 0 <= length <= end - at:
-            raise RemoteProtocolError(f"the key of a record header takes {length} bytes where {end - at} remain")
+            raise RemoteProtocolError(
+                f"the key of a record header takes {pluralize(length, 'byte')} where {end - at} remain"
+            )
         length, at = read_varint(data, at + length)
         if length > end - at:
-            raise RemoteProtocolError(f"the value of a record header takes {length} bytes where {end - at} remain")
+            raise RemoteProtocolError(
+                f"the value of a record header takes {pluralize(length, 'byte')} where {end - at} remain"
+            )
         at += max(length, 0)
     return at
 
@@ -120,5 +129,5 @@ def _read_count(data: bytes, at: int, end: int) -> tuple[int, int]:
     else:
         count, at = read_varint(data, at)
     if not 0 <= count <= end - at:
-        raise RemoteProtocolError(f"{count} record headers in {end - at} bytes")
+        raise RemoteProtocolError(f"{pluralize(count, 'record header')} in {pluralize(end - at, 'byte')}")
     return count, at

@@ -32,6 +32,7 @@ from typing import Any, Final, NamedTuple, cast
 from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, BatchHeader
 from protocol.compression import DEFAULT_MAX_DECOMPRESSED, decompress
 from protocol.errors import RemoteProtocolError
+from protocol.plural import pluralize
 from protocol.primitives import Buffer
 from protocol.record_headers import Header, decode_headers
 from protocol.record_runs import Run, Shapes, find_run
@@ -84,7 +85,7 @@ def records_section(
     """
     end = position + header.batch_length + LOG_OVERHEAD
     if end > len(buffer):
-        raise RemoteProtocolError(f"a batch of {header.size} bytes where {len(buffer) - position} remain")
+        raise RemoteProtocolError(f"a batch of {pluralize(header.size, 'byte')} where {len(buffer) - position} remain")
     section = memoryview(buffer)[position + BATCH_HEADER_SIZE : end]
     codec = header.codec
     return decompress(codec, section, max_decompressed) if codec else bytes(section)
@@ -124,7 +125,7 @@ def iter_columns(
 def _decode(data: bytes, header: BatchHeader, shapes: Shapes) -> Iterator[RecordColumns]:
     left = header.records_count
     if left < 0:
-        raise RemoteProtocolError(f"a batch of {left} records")
+        raise RemoteProtocolError(f"a batch of {pluralize(left, 'record')}")
     at = 0
     while left > 0:
         count = min(left, _MOST_RECORDS)
@@ -146,7 +147,9 @@ def _decode(data: bytes, header: BatchHeader, shapes: Shapes) -> Iterator[Record
         yield _of_lists(lists, header)
         left -= count
     if at != len(data):
-        raise RemoteProtocolError(f"{len(data) - at} bytes follow the last record of a batch")
+        raise RemoteProtocolError(
+            f"{pluralize(len(data) - at, 'byte follows', 'bytes follow')} the last record of a batch"
+        )
 
 
 def _plain(data: bytes, at: int, most: int, header: BatchHeader, shapes: Shapes) -> Run | None:
@@ -205,7 +208,7 @@ def _fill(lists: _Lists, data: bytes, at: int, header: BatchHeader, count: int) 
             length, at = read_varint(data, at)
         end = at + length
         if length < 0 or end > size:
-            raise RemoteProtocolError(f"a record of {length} bytes where {size - at} remain")
+            raise RemoteProtocolError(f"a record of {pluralize(length, 'byte')} where {size - at} remain")
         # attributes, timestamp delta
         at += 1
         byte = data[at]
@@ -271,6 +274,8 @@ def _fill(lists: _Lists, data: bytes, at: int, header: BatchHeader, count: int) 
             decoded, at = decode_headers(data, at, end)
             headers[index] = tuple(decoded)
         if at != end:
-            raise RemoteProtocolError(f"a record ends {at - end} bytes after the place that its length says")
+            raise RemoteProtocolError(
+                f"a record ends {pluralize(at - end, 'byte')} after the place that its length says"
+            )
         values.append(value)
     return at

@@ -27,6 +27,7 @@ from protocol.batch_header import (
 )
 from protocol.compression import compress
 from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.plural import pluralize
 from protocol.varint import ZIGZAG, encode_varint, read_varint, read_varlong
 
 
@@ -65,7 +66,7 @@ def scan_records(data: bytes, count: int) -> Iterator[ScannedRecord]:  # noqa: C
                 length, at = read_varint(data, at)
             end = at + length
             if length < 0 or end > size:
-                raise RemoteProtocolError(f"a record of {length} bytes where {size - at} remain")
+                raise RemoteProtocolError(f"a record of {pluralize(length, 'byte')} where {size - at} remain")
             at += 1
             byte = data[at]
             if byte < 128:
@@ -105,7 +106,7 @@ def scan_records(data: bytes, count: int) -> Iterator[ScannedRecord]:  # noqa: C
     except IndexError:
         raise RemoteProtocolError("a batch ends inside a record") from None
     if end != size:
-        raise RemoteProtocolError(f"{size - end} bytes follow the last record of a batch")
+        raise RemoteProtocolError(f"{pluralize(size - end, 'byte follows', 'bytes follow')} the last record of a batch")
 
 
 def rebuild_batch(

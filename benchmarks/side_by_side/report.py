@@ -24,6 +24,7 @@ from benchmarks.side_by_side.results import (
     series,
 )
 from broker.build import is_compiled
+from protocol.plural import pluralize
 from tests.peers.java import KAFKA_VERSION
 
 RESULTS = "RESULTS.md"
@@ -72,7 +73,7 @@ def _machine() -> dict[str, str]:
     )
     memory_kib = next(int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal"))
     return {
-        "processor": f"{model}, {len(os.sched_getaffinity(0))} cores",
+        "processor": f"{model}, {pluralize(len(os.sched_getaffinity(0)), 'core')}",
         "memory": f"{memory_kib / 1024**2:.0f} GiB",
         "kernel": platform.release(),
     }
@@ -303,5 +304,8 @@ def print_regressions(run: Run, tolerance: float) -> int:
     if worse:
         figures = sum(len(row.figures()) for row in run.rows)
         chance = comb(2 * run.rounds, run.rounds)
-        print(f"Of {chance} figures that are alike, one is worse in all of {run.rounds} rounds; there were {figures}.")
+        print(
+            f"Of {chance} figures that are alike, one is worse in all of {pluralize(run.rounds, 'round')};"
+            f" there were {figures}."
+        )
     return 1 if worse else 0

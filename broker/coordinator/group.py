@@ -55,6 +55,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
 from protocol.messages.sync_group import SyncGroupResponse
+from protocol.plural import pluralize
 
 _HEARTBEAT = {
     State.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
@@ -127,7 +128,10 @@ class ClassicGroup(Joining):
         for member in self.members:
             self._expect_life(member, effects)
         if len(self.members) > self._settings.max_size:
-            self._prepare_rebalance(f"{len(self.members)} members were loaded, more than group.max.size", effects)
+            self._prepare_rebalance(
+                f"{pluralize(len(self.members), 'member was', 'members were')} loaded, more than group.max.size",
+                effects,
+            )
         return effects
 
     def unloaded(self) -> Effects:

@@ -27,6 +27,7 @@ from protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from protocol.plural import pluralize
 
 
 def handle(
@@ -72,7 +73,7 @@ def _check(
     if len(wanted.replicas) != len(partition.replicas) and not request.allow_replication_factor_change:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"the partition has {len(partition.replicas)} replicas, not {len(wanted.replicas)}",
+            f"the partition has {pluralize(len(partition.replicas), 'replica')}, not {len(wanted.replicas)}",
         )
     if wanted.replicas != partition.replicas:
         raise KafkaError(

@@ -24,6 +24,7 @@ from broker.storage.descriptors import DescriptorCache
 from broker.storage.segment import MAX_RELATIVE_OFFSET
 from protocol.batch_header import CONTROL_BIT, CRC_START, MAGIC, TRANSACTIONAL_BIT
 from protocol.checksum import crc32c
+from protocol.plural import pluralize
 from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD
 
 _HEAD = struct.Struct(">qiibIhi8xq")  # base offset … max timestamp, as `protocol.batch_header` draws them
@@ -161,7 +162,7 @@ class BatchCheck:
                 end = stop
             else:
                 end = min(next_indexed_position(segment.indexes.offset_index, position) or end, end)
-        self._say(segment, position, f"{reason}; passed over {end - position} bytes", base_offset)
+        self._say(segment, position, f"{reason}; passed over {pluralize(end - position, 'byte')}", base_offset)
         self._progress(end - position)
         return end
 

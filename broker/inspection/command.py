@@ -36,6 +36,7 @@ from broker.storage.batch_scan import CorruptBatchError
 from broker.storage.names import parse_partition_directory
 from broker.storage.text_file import MalformedFileError
 from protocol.errors import KafkaError, RemoteProtocolError
+from protocol.plural import pluralize
 
 _UNREADABLE = (OSError, MalformedFileError, CorruptBatchError, KafkaError, RemoteProtocolError)
 _PIPE_CLOSED = 141  # what a shell says of a program that SIGPIPE ended
@@ -128,10 +129,12 @@ def verify(arguments: list[str], clock: Clock | None = None) -> int:
 
 
 def _outcome_text(outcome: Outcome, seconds: float) -> str:
+    partitions, segments = pluralize(outcome.partitions, "partition"), pluralize(outcome.segments, "segment")
+    problems = pluralize(outcome.problems, "problem") if outcome.problems else "no problems"
     return (
-        f"{outcome.partitions} partitions, {outcome.segments} segments, {outcome.batches} batches,"
+        f"{partitions}, {segments}, {pluralize(outcome.batches, 'batch', 'batches')},"
         f" {size_text(outcome.bytes)} in {seconds:.1f} s ({size_text(outcome.bytes / max(seconds, 1e-9))}/s):"
-        f" {outcome.problems or 'no'} {'problem' if outcome.problems == 1 else 'problems'}"
+        f" {problems}"
     )
 
 

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterator
 
 from broker.inspection.problem import Problem, Report
+from protocol.plural import pluralize
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
@@ -103,7 +104,11 @@ class TimeIndexCheck(_IndexCheck):
 def _entries(path: str, entry: struct.Struct, data: bytes, report: Report) -> Iterator[tuple[int, ...]]:
     whole = len(data) // entry.size
     if len(data) % entry.size:
-        report(Problem(path, f"{len(data)} bytes are no multiple of {entry.size}", whole * entry.size))
+        report(
+            Problem(
+                path, f"{pluralize(len(data), 'byte is', 'bytes are')} no multiple of {entry.size}", whole * entry.size
+            )
+        )
     used = -(-len(data.rstrip(b"\0")) // entry.size)  # the last entry may end with zeros of its own
     return entry.iter_unpack(data[: min(used, whole) * entry.size])
 

@@ -18,6 +18,7 @@ from broker.storage import StoredLogDir, StoredPartition, open_log_dir
 from broker.storage.batch_scan import CorruptBatchError
 from protocol.batch_header import NO_TIMESTAMP
 from protocol.errors import KafkaError, RemoteProtocolError
+from protocol.plural import pluralize
 from protocol.primitives import uuid_to_text
 
 _TITLES = (
@@ -122,8 +123,8 @@ def print_summary(out: TextIO, summary: DirectorySummary) -> None:
     """As text."""
     owner = "of nobody" if summary.node_id is None else f"of node {summary.node_id}, cluster {summary.cluster_id}"
     stop = "a clean stop" if summary.clean_shutdown else "no clean stop"
-    topics = len({each.topic for each in summary.partitions})
-    held = f"{topics} topics, {len(summary.partitions)} partitions, {size_text(summary.size_bytes)}"
+    topics = pluralize(len({each.topic for each in summary.partitions}), "topic")
+    held = f"{topics}, {pluralize(len(summary.partitions), 'partition')}, {size_text(summary.size_bytes)}"
     out.write(f"{summary.path}: {owner}; {held} after {stop}\n\n")
     rows = [
         (

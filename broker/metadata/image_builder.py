@@ -23,6 +23,7 @@ from broker.metadata.values import (
     decode_registration,
     decode_topic,
 )
+from protocol.plural import pluralize
 from protocol.primitives import uuid_from_text
 
 Name = TypeVar("Name")
@@ -207,7 +208,9 @@ class _Builder:
         while len(partitions) < record.partitions and len(partitions) in spare:
             partitions.append(spare.pop(len(partitions)))
         if len(partitions) != record.partitions:
-            raise StoreError(f"topic {name} has {record.partitions} partitions, but {len(partitions)} are stored")
+            raise StoreError(
+                f"topic {name} has {pluralize(record.partitions, 'partition')}, but {len(partitions)} are stored"
+            )
         if spare:
             uncovered[topic_id] = spare
         configs, configs_revision = self._topic_configs.get(name, ({}, 0))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from protocol.errors import ErrorCode, KafkaError
+from protocol.plural import pluralize
 
 DEFAULT = -1
 MAX_PARTITIONS = 10_000
@@ -51,7 +52,7 @@ def place_as_assigned(
         check_replicas(index, replicas, brokers)
         if len(replicas) != len(placed[0]):
             raise _invalid(
-                f"partition {index} has {len(replicas)} replicas, partition {first} has {len(placed[0])}: "
+                f"partition {index} has {pluralize(len(replicas), 'replica')}, partition {first} has {len(placed[0])}: "
                 "all must have the same number"
             )
     return placed

@@ -29,6 +29,7 @@ from broker.metadata.store import Cmp, Delete, DeletePrefix, Op, Put, absent, st
 from broker.metadata.topic_names import check_new_name
 from broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
 from protocol.errors import ErrorCode, KafkaError
+from protocol.plural import pluralize
 from protocol.primitives import uuid_to_text
 
 PARTITIONS_PER_TRANSACTION = 60
@@ -161,7 +162,7 @@ def _new_replicas(
     if count <= present:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"topic {topic.name!r} has {present} partitions, it cannot be grown to {count}",
+            f"topic {topic.name!r} has {pluralize(present, 'partition')}, it cannot be grown to {count}",
         )
     replication_factor = len(topic.partitions[0].replicas)
     if assignments is None:
@@ -169,13 +170,15 @@ def _new_replicas(
     if len(assignments) != count - present:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{count - present} partitions are new, but replicas are assigned for {len(assignments)}",
+            f"{pluralize(count - present, 'partition is', 'partitions are')} new,"
+            f" but replicas are assigned for {len(assignments)}",
         )
     replicas = place_as_assigned(dict(enumerate(assignments, present)), brokers, present)
     if len(replicas[0]) != replication_factor:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"the new partitions have {len(replicas[0])} replicas, those of the topic have {replication_factor}",
+            f"the new partitions have {pluralize(len(replicas[0]), 'replica')},"
+            f" those of the topic have {replication_factor}",
         )
     return replicas
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import struct
 
 from broker.storage.descriptors import Block, DescriptorCache
+from protocol.plural import pluralize
 
 _BLOCK_BYTES = 8192  # two pages: the read that ends a search; two steps of it would cost more than the second page
 _BLOCKS = 4  # of an open file that are kept: for consumers that are at different places of a segment
@@ -90,7 +91,9 @@ class IndexFile:
         if not self.exists:
             raise CorruptIndexError(f"{self.path} is missing")
         if self._file_size % self.entry_size:
-            raise CorruptIndexError(f"{self.path} has {self._file_size} bytes, no multiple of {self.entry_size}")
+            raise CorruptIndexError(
+                f"{self.path} has {pluralize(self._file_size, 'byte')}, no multiple of {self.entry_size}"
+            )
 
     def read_entry(self, slot: int) -> bytes:
         return self._read(slot, 1)

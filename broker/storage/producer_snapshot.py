@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 from broker.storage.producer_entry import NO_OFFSET, AppendedBatch, ProducerEntry, preceding_sequence
 from protocol.checksum import crc32c
+from protocol.plural import pluralize
 
 _VERSION = 1
 _HEAD = struct.Struct(">hI")
@@ -54,7 +55,7 @@ def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
 def decode_snapshot(data: bytes) -> list[ProducerEntry]:
     """The producers of a snapshot, or `CorruptSnapshotError`."""
     if len(data) < EMPTY_SIZE:
-        raise CorruptSnapshotError(f"{len(data)} bytes are too few")
+        raise CorruptSnapshotError(f"{pluralize(len(data), 'byte is', 'bytes are')} too few")
     version, crc = _HEAD.unpack_from(data)
     if version != _VERSION:
         raise CorruptSnapshotError(f"version {version} is unknown")
@@ -64,7 +65,7 @@ def decode_snapshot(data: bytes) -> list[ProducerEntry]:
     (count,) = _COUNT.unpack_from(body)
     rows = body[_COUNT.size :]
     if len(rows) != count * _ENTRY.size:
-        raise CorruptSnapshotError(f"{count} producers in {len(rows)} bytes")
+        raise CorruptSnapshotError(f"{pluralize(count, 'producer')} in {pluralize(len(rows), 'byte')}")
     return [_entry(*row) for row in _ENTRY.iter_unpack(rows)]
 
 

@@ -18,6 +18,7 @@ from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.producer_replay import aborted_entry, read_marker, replay_batch
 from broker.storage.producer_state import ProducerState
 from broker.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from protocol.plural import pluralize
 from protocol.records import read_batch_header
 
 _LOG = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ def recover_segment(
             valid = batch.position + batch.size
             progress(valid)
     except CorruptBatchError as error:
-        _LOG.warning("cutting off %d bytes: %s", size - valid, error)
+        _LOG.warning("cutting off %s: %s", pluralize(size - valid, "byte"), error)
         segment.log.truncate(valid)
     producers.end_offset = next_offset
     segment.finish()

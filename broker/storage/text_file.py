@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from protocol.plural import pluralize
+
 
 class MalformedFileError(Exception):
     """A small file of the log directory is not of the form that it should have."""
@@ -32,7 +34,7 @@ def parse_rows(data: bytes, columns: int, version: int = 0) -> list[list[str]]:
         raise MalformedFileError(f"version {found_version} is unknown")
     rows = [line.split() for line in lines[2:] if line.strip()]
     if len(rows) != count:
-        raise MalformedFileError(f"{len(rows)} rows where {count} are announced")
+        raise MalformedFileError(f"{pluralize(len(rows), 'row')} where {count} are announced")
     for row in rows:
         if len(row) != columns or not all(field.isdecimal() for field in row[-2:]):
             raise MalformedFileError(f"{row} is no row of {columns} fields")

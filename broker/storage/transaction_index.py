@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.index_file import CorruptIndexError
+from protocol.plural import pluralize
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
@@ -54,7 +55,7 @@ class TransactionIndex:
     def check(self) -> None:
         """Raise `CorruptIndexError` if an entry cannot be of this segment."""
         if self._size % _ENTRY.size:
-            raise CorruptIndexError(f"{self.path} has {self._size} bytes, no multiple of {_ENTRY.size}")
+            raise CorruptIndexError(f"{self.path} has {pluralize(self._size, 'byte')}, no multiple of {_ENTRY.size}")
         previous = self.base_offset - 1
         for entry in self.entries():
             if entry.last_offset <= previous or entry.first_offset > entry.last_offset:

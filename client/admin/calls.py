@@ -29,6 +29,7 @@ from client.metadata import NO_LEADER, ClusterImage
 from client.record import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from protocol.plural import pluralize
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -181,7 +182,7 @@ def _leader(image: ClusterImage, tried: str, partition: TopicPartition, broker: 
             return known.leader
         if known is None:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            detail = f"the topic has {len(image.topics[topic].partitions)} partitions"
+            detail = f"the topic has {pluralize(len(image.topics[topic].partitions), 'partition')}"
     return broker_error(code, tried, detail, broker=broker, topic=topic, partition=index)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from client.admin.results import GroupDescription, MemberDescription, PartitionLag, Results
 from client.cli.tables import print_rows
 from client.record import TopicPartition
+from protocol.plural import pluralize
 
 _PARTITION_COLUMNS = (
     *("group", "topic", "partition", "current_offset", "log_end_offset", "lag"),
@@ -69,8 +70,9 @@ def print_group(document: dict[str, Any], *, with_members: bool, is_first: bool)
     if not is_first:
         print()
     assignor = f", assigned by {document['assignor']}" if document["assignor"] else ""
+    members = pluralize(len(document["members"]), "member")
     print(
-        f"{document['group']}  {document['state']}, {document['type']}, {len(document['members'])} members{assignor},"
+        f"{document['group']}  {document['state']}, {document['type']}, {members}{assignor},"
         f" coordinator {document['coordinator']}"
     )
     if with_members:

@@ -13,6 +13,7 @@ import sys
 import time
 
 from client.cli.terminal import is_terminal
+from protocol.plural import pluralize
 
 _INTERVAL = 0.2  # seconds between two renewals: five a second read well
 _WIDTH = 20
@@ -56,7 +57,7 @@ class Progress:
         """What there was, as a sentence: `1,000 records, 0.1 MB in 0.02 s: 50,000 records/s, 4.9 MB/s`."""
         rate = self.records / self.seconds
         return (
-            f"{self.records:,} records, {self.bytes / 1e6:,.1f} MB in {self.seconds:,.2f} s:"
+            f"{pluralize(self.records, 'record', spec=',')}, {self.bytes / 1e6:,.1f} MB in {self.seconds:,.2f} s:"
             f" {rate:,.0f} records/s, {self.bytes / 1e6 / self.seconds:,.1f} MB/s"
         )
 
@@ -68,4 +69,6 @@ class Progress:
 
     def _rates(self) -> str:
         rate = self.records / self.seconds
-        return f"{self.records:,} records  {rate:,.0f}/s  {self.bytes / 1e6 / self.seconds:,.1f} MB/s"
+        return (
+            f"{pluralize(self.records, 'record', spec=',')}  {rate:,.0f}/s  {self.bytes / 1e6 / self.seconds:,.1f} MB/s"
+        )

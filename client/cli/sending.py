@@ -9,6 +9,7 @@ from client.cli.lines import read_lines
 from client.cli.progress import Progress
 from client.producer import Producer
 from client.record import RecordMetadata
+from protocol.plural import pluralize
 
 
 class Outcome:
@@ -27,7 +28,9 @@ class Outcome:
     def raise_failure(self) -> None:
         """Raises ValueError if a record failed: how many did, and why the first."""
         if self.error is not None:
-            raise ValueError(f"{self.failed} of {self.sent} records were not acknowledged: {self.error}")
+            of = pluralize(self.sent, "record")
+            were = "was" if self.failed == 1 else "were"
+            raise ValueError(f"{self.failed} of {of} {were} not acknowledged: {self.error}")
 
     def look(self) -> int:
         """Count those that are done, and forget them; return how many they were."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from client.admin.results import TopicDescription
 from client.cli.tables import print_rows
+from protocol.plural import pluralize
 
 
 def document_of(
@@ -41,7 +42,7 @@ def print_topics(documents: list[dict[str, Any]]) -> None:
         partitions = topic["partitions"]
         configs = ",".join(f"{name}={value}" for name, value in topic["configs"].items())
         print(
-            f"{topic['topic']}  id {topic['topic_id']}  {len(partitions)} partitions"
+            f"{topic['topic']}  id {topic['topic_id']}  {pluralize(len(partitions), 'partition')}"
             f"  replication factor {len(partitions[0]['replicas'])}{'  ' if configs else ''}{configs}"
         )
         print_rows(tuple(partitions[0]), partitions, as_json=False)

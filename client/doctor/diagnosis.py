@@ -14,6 +14,7 @@ from client.doctor.partitions import check_partitions
 from client.errors import ClientError, UnsupportedVersionError
 from protocol.api import by_key
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from protocol.plural import pluralize
 
 _NEEDED = {0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata"}
 
@@ -64,7 +65,9 @@ async def _diagnose_cluster(
             yield _refused(server, error)
             continue
         clusters.setdefault(metadata.cluster_id, server)
-        yield Finding(Severity.OK, str(server), f"cluster {metadata.cluster_id}, {len(metadata.brokers)} brokers")
+        yield Finding(
+            Severity.OK, str(server), f"cluster {metadata.cluster_id}, {pluralize(len(metadata.brokers), 'broker')}"
+        )
     if len(clusters) > 1:
         text = "the bootstrap servers belong to different clusters"
         named = ", ".join(f"{server} to {cluster}" for cluster, server in clusters.items())

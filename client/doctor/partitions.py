@@ -28,19 +28,24 @@ def check_partitions(metadata: MetadataResponse) -> list[Finding]:
                 lagging.append(f"{place} (not {_brokers(behind)})")
     if leaderless:
         cure = "Start the brokers that have these replicas, and look for disk errors in their logs"
-        text = f"{len(leaderless)} of {count} have no leader: {_some(leaderless)}"
+        text = f"{_share(leaderless, count)} no leader: {_some(leaderless)}"
         findings.append(Finding(Severity.PROBLEM, "partitions", text, cure))
     if lagging:
         cure = "Start those brokers, or see why they are slow"
-        text = f"{len(lagging)} of {count} have replicas out of sync: {_some(lagging)}"
+        text = f"{_share(lagging, count)} replicas out of sync: {_some(lagging)}"
         findings.append(Finding(Severity.WARNING, "partitions", text, cure))
     if not findings:
-        findings.append(Finding(Severity.OK, "partitions", f"all {count} have a leader and all replicas in sync"))
+        which = "the only one has" if count == 1 else f"all {count} have"
+        findings.append(Finding(Severity.OK, "partitions", f"{which} a leader and all replicas in sync"))
     return findings
 
 
 def _brokers(nodes: list[int]) -> str:
     return " and ".join(map(str, nodes))
+
+
+def _share(places: list[str], count: int) -> str:
+    return f"{len(places)} of {count} {'has' if len(places) == 1 else 'have'}"
 
 
 def _some(places: list[str]) -> str:

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, Self
 
 from client.dump.errors import DumpError
 from client.dump.java import INT32_MAX
+from protocol.plural import pluralize
 
 LOG_OVERHEAD: Final = 12
 _HEADER_UP_TO_MAGIC: Final = struct.Struct(">qi4xb")
@@ -48,7 +49,7 @@ class LogFile:
         self.size = os.fstat(self._descriptor).st_size
         if self.size > INT32_MAX:
             self.close()
-            raise DumpError(f"{path} has {self.size} bytes; a segment has at most {INT32_MAX}")
+            raise DumpError(f"{path} has {pluralize(self.size, 'byte')}; a segment has at most {INT32_MAX}")
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +68,7 @@ class LogFile:
             self._window_position = position
             start = 0
             if size > len(self._window):
-                raise DumpError(f"{self.path} ends inside the {size} bytes at {position}")
+                raise DumpError(f"{self.path} ends inside the {pluralize(size, 'byte')} at {position}")
         return memoryview(self._window)[start : start + size]
 
     def batches(self, position: int, end: int) -> Iterator[Batch]:
@@ -89,5 +90,5 @@ class LogFile:
     def slice_end(self, position: int, size: int) -> int:
         """Return the end (exclusive) of `size` bytes from `position` as far as the file has them; raises DumpError."""
         if position < 0 or size < 0 or position > self.size:
-            raise DumpError(f"{size} bytes from {position} of {self.path}, which has {self.size}")
+            raise DumpError(f"{pluralize(size, 'byte')} from {position} of {self.path}, which has {self.size}")
         return min(position + size, self.size)

@@ -21,6 +21,7 @@ from client.dump.index_file import IndexFile, base_offset_of, beside
 from client.dump.java import absolute_path
 from client.dump.log_file import Batch, LogFile
 from client.dump.options import DumpOptions
+from protocol.plural import pluralize
 
 ENTRY: Final = struct.Struct(">ii")
 
@@ -62,4 +63,6 @@ def _check_sanity(index: IndexFile) -> None:
     if index.entry(index.entries - 1)[0] < 0:
         raise DumpError(f"{index.path} is corrupt: its last offset is below the base offset {index.base_offset}")
     if index.size % ENTRY.size:
-        raise DumpError(f"{index.path} is corrupt: {index.size} bytes are no multiple of {ENTRY.size}")
+        raise DumpError(
+            f"{index.path} is corrupt: {pluralize(index.size, 'byte is', 'bytes are')} no multiple of {ENTRY.size}"
+        )

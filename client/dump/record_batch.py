@@ -27,6 +27,7 @@ from client.dump.options import DumpOptions
 from client.dump.record_text import contents
 from protocol.batch_header import CRC_START, HEADER, TIMESTAMP_TYPE_BIT
 from protocol.checksum import crc32c
+from protocol.plural import pluralize
 from protocol.records import BATCH_HEADER_SIZE, BatchHeader, Record, iter_records
 
 _MAX_DECOMPRESSED: Final = 1 << 30
@@ -111,7 +112,9 @@ def _is_valid(log: LogFile, batch: Batch, header: BatchHeader) -> bool:
 
 def _records(log: LogFile, batch: Batch, header: BatchHeader) -> Iterator[Record]:
     if batch.size < BATCH_HEADER_SIZE:
-        raise DumpError(f"{log.path} at {batch.position}: a batch of {batch.size} bytes, less than its header takes")
+        raise DumpError(
+            f"{log.path} at {batch.position}: a batch of {pluralize(batch.size, 'byte')}, less than its header takes"
+        )
     if header.records_count == 0:
         return
     records = _checked(iter_records(log.read(batch.position, batch.size), 0, header, _MAX_DECOMPRESSED), header)

@@ -27,6 +27,7 @@ from client.dump.java import absolute_path
 from client.dump.log_file import LogFile
 from client.dump.options import DumpOptions
 from protocol.batch_header import NO_TIMESTAMP
+from protocol.plural import pluralize
 
 _ENTRY: Final = struct.Struct(">qi")
 
@@ -109,4 +110,6 @@ def _check_sanity(index: IndexFile) -> None:
         if relative_offset < 0:
             raise DumpError(f"{index.path} is corrupt: its last offset is below the base offset {index.base_offset}")
     if index.size % _ENTRY.size:
-        raise DumpError(f"{index.path} is corrupt: {index.size} bytes are no multiple of {_ENTRY.size}")
+        raise DumpError(
+            f"{index.path} is corrupt: {pluralize(index.size, 'byte is', 'bytes are')} no multiple of {_ENTRY.size}"
+        )

@@ -32,6 +32,7 @@ from client.group.listener import RebalanceListener
 from client.group.offsets import NO_GENERATION, Committer, GroupOffsets
 from client.record import TopicPartition
 from client.subscription import Subscription
+from protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
 
@@ -203,7 +204,8 @@ class Group(ABC):
         offsets = await self.offsets.committed(new, self._config.default_api_timeout_ms)
         self._assign([*self._owned(), *new], offsets)
         await self._listener.on_assigned(new)
-        _LOG.info("member %s of group %s: %d partitions", self._member.member_id, self._config.group_id, len(assigned))
+        count = pluralize(len(assigned), "partition")
+        _LOG.info("member %s of group %s: %s", self._member.member_id, self._config.group_id, count)
 
     async def _give_up(self, partitions: Sequence[TopicPartition]) -> None:
         if partitions:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from client.cli.argument_types import assignment, positive
 from pipeline.jobs import JobError
 from pipeline.jobs.arguments import add_json_argument, add_spark_arguments
+from protocol.plural import pluralize
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,7 +106,9 @@ def _sizes(grouped: DataFrame) -> dict[tuple[str, int], int]:
     rows = grouped.groupBy("topic", _GROUP).agg(*counts).collect()
     without = sum(row.records - row.offsets for row in rows)
     if without:
-        raise JobError(f"{without} records have no offset, which others have: their order cannot be told")
+        raise JobError(
+            f"{pluralize(without, 'record has', 'records have')} no offset, which others have: there is no order"
+        )
     return {(row.topic, row[_GROUP]): row.records for row in rows}
 
 
@@ -173,4 +176,4 @@ def _check_empty(arguments: argparse.Namespace) -> None:
 
     records = asyncio.run(records_in(arguments.bootstrap_server, arguments.topic))
     if records:
-        raise JobError(f"{arguments.topic} has about {records} records; --append sends behind them")
+        raise JobError(f"{arguments.topic} has about {pluralize(records, 'record')}; --append sends behind them")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeline.jobs.summary import say
+from protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -29,5 +30,6 @@ def follow(query: StreamingQuery) -> list[Any]:
             if progress["numInputRows"]:
                 rate = progress["processedRowsPerSecond"]
                 name = f"{query.name}, " if query.name else ""
-                say(f"{name}batch {progress['batchId']}: {progress['numInputRows']:,} records, {rate:,.0f}/s")
+                records = pluralize(progress["numInputRows"], "record", spec=",")
+                say(f"{name}batch {progress['batchId']}: {records}, {rate:,.0f}/s")
     return list(told.values())

@@ -30,6 +30,7 @@ from pipeline.taxi.processes import environment
 from pipeline.taxi.revenue import REVENUE
 from pipeline.taxi.topics import fill
 from pipeline.taxi.trips import Trips
+from protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,8 @@ def run_example(arguments: argparse.Namespace) -> int:
     summary = Summary("taxi")
     trips = Trips(arguments.trips, arguments.seed)
     with _cluster(arguments, directory) as bootstrap_server:
-        say(f"1 produce: {len(trips):,} records, {trips.late:,} of them late, {trips.corrections:,} corrections")
+        records, late = pluralize(len(trips), "record", spec=","), f"{trips.late:,} of them late"
+        say(f"1 produce: {records}, {late}, {pluralize(trips.corrections, 'correction', spec=',')}")
         asyncio.run(fill(bootstrap_server, trips, overwrite=arguments.overwrite))
         _stream(arguments, bootstrap_server, directory / _STREAM, len(trips) // _BATCHES)
         with spark_for("taxi", arguments) as spark:
@@ -68,7 +70,7 @@ def totals_of(rows: DataFrame) -> Totals:
     found = rows.select("zone", f.col("hour").cast("bigint").alias("hour"), "cents").collect()
     totals = {(row.zone, row.hour): row.cents for row in found}
     if len(totals) != len(found):
-        raise JobError(f"{len(found) - len(totals)} windows were written twice")
+        raise JobError(f"{pluralize(len(found) - len(totals), 'window was', 'windows were')} written twice")
     return totals
 
 
@@ -83,11 +85,11 @@ def _restored(spark: SparkSession, bootstrap_server: str) -> DataFrame:
 def _compare(name: str, found: Totals, expected: Totals) -> bool:
     wrong = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
     if not wrong:
-        say(f"  {name}: all {len(found):,} windows are the generator's")
+        say(f"  {name}: all {pluralize(len(found), 'window is', 'windows are', spec=',')} the generator's")
         return True
     for key in sorted(wrong)[:10]:
         say(f"  {name}: {key} has {found.get(key)} cents, the generator {expected.get(key)}")
-    say(f"  {name}: {len(wrong)} of {len(expected)} windows differ")
+    say(f"  {name}: {len(wrong)} of {pluralize(len(expected), 'window')} differ")
     return False
 
 
@@ -101,7 +103,7 @@ def _stream(arguments: argparse.Namespace, bootstrap_server: str, directory: Pat
     command += [] if arguments.master is None else ["--master", arguments.master]
     command += [part for name, value in arguments.conf for part in ("--conf", f"{name}={value}")]
     if arguments.kill_after:
-        say(f"2 stream: to be killed after {arguments.kill_after} batches")
+        say(f"2 stream: to be killed after {pluralize(arguments.kill_after, 'batch', 'batches')}")
         with _process(command) as stream:
             if _killed_in_the_middle(stream, directory, arguments.kill_after):
                 say("  killed")

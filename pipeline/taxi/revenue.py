@@ -24,6 +24,7 @@ from client.cli import fail
 from pipeline.jobs import JobError
 from pipeline.jobs.arguments import add_spark_arguments
 from pipeline.taxi.trips import MAX_LATENESS_S, WINDOW_S, ZONES, closing_event
+from protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -132,7 +133,7 @@ def main(arguments: list[str]) -> int:
     except JobError as error:
         return fail(error)
     dropped = sum(operator["numRowsDroppedByWatermark"] for batch in batches for operator in batch["stateOperators"])
-    say(f"  {dropped} records were later than the watermark allows")
+    say(f"  {pluralize(dropped, 'record was', 'records were')} later than the watermark allows")
     return 0
 
 

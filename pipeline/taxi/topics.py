@@ -7,6 +7,7 @@ from pipeline.jobs import JobError
 from pipeline.jobs.topic_sizes import records_in
 from pipeline.taxi.revenue import REVENUE, TRIPS
 from pipeline.taxi.trips import Trips
+from protocol.plural import pluralize
 
 _PARTITIONS = 4
 _CHECKED_EVERY = 10_000  # records: a cluster that takes none is noticed before all are sent
@@ -34,7 +35,7 @@ async def fill(bootstrap_server: str, trips: Trips, *, overwrite: bool) -> None:
     except ClientError as error:
         raise JobError(str(error)) from error
     if taken != len(trips):
-        raise JobError(f"{TRIPS} has {taken} records and not {len(trips)}")
+        raise JobError(f"{TRIPS} has {pluralize(taken, 'record')} and not {len(trips)}")
 
 
 async def _create_topics(admin: Admin, *, overwrite: bool) -> None:

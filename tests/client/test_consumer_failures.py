@@ -180,7 +180,7 @@ async def test_a_topic_that_cannot_be_found_is_told_and_holds_up_no_other() -> N
         with pytest.raises(UnknownTopicError, match="find a topic on nowhere"):
             await consumer.poll()
         assert now() == pytest.approx(5, abs=0.5)
-        with pytest.raises(UnknownTopicError, match=r"look up an offset on t-3: .*the topic has 1 partitions"):
+        with pytest.raises(UnknownTopicError, match=r"look up an offset on t-3: .*the topic has 1 partition"):
             await consumer.end_offsets([("t", 3)])
 
 

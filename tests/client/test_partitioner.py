@@ -111,6 +111,6 @@ def test_a_function_is_told_the_record_and_the_partitions() -> None:
 @pytest.mark.parametrize("returned", [-1, 3, None, "0"])
 def test_a_function_that_names_no_partition_is_told_so(returned: Any) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"choose a partition on t: the partitioner returned .*, and there are 3"
+        ConfigurationError, match=r"choose a partition on t: the partitioner returned .*, and the topic has 3"
     ):
         partitioner(lambda *_: returned).choose(None, b"", 1)

@@ -163,7 +163,7 @@ def test_a_batch_cut_off_at_the_end_is_shown_as_such() -> None:
 def test_records_that_are_no_batches_stop_nothing() -> None:
     assert rows_of(bytes(16) + b"\x01" + bytes(9)) == [("message set", "magic 1")]
     assert rows_of(b"x" * 100)[0][0] == "not a batch"
-    assert rows_of(b"x") == [("batch", "1 bytes, cut off")]
+    assert rows_of(b"x") == [("batch", "1 byte, cut off")]
     assert rows_of(b"") == []
 
 

@@ -167,7 +167,7 @@ def test_malformed_bytes_are_explained_up_to_the_mistake(capsys: pytest.CaptureF
 def test_bytes_behind_the_message_are_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = run(capsys, "decode", "response", "list_offsets", "1", "00000001 00000000 ff")
     assert status == 1
-    assert err == "decoding stopped at offset 8, end of the message: 1 bytes follow\n"
+    assert err == "decoding stopped at offset 8, end of the message: 1 byte follows\n"
 
 
 def test_no_bytes_at_all_are_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:

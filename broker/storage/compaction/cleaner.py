@@ -36,6 +36,7 @@ from broker.storage.log import Log
 from broker.storage.log_dir import LogDir
 from broker.storage.segment import Segment
 from protocol.errors import KafkaError, RemoteProtocolError
+from protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ class Cleaner:
         self.report.compacted(done)
         _LOG.info("%s", progress_line(f"{log.topic}-{log.partition}", part.first_dirty_offset, done))
         if done.invalid_records:
-            _LOG.warning("%s had %d records without a key, which are gone", log, done.invalid_records)
+            _LOG.warning("%s: removed %s without a key", log, pluralize(done.invalid_records, "record"))
         return True
 
     @staticmethod

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from broker.clock import Clock
 from broker.storage.compaction.cleanable import Cleanable
 from broker.storage.compaction.cleaning_job import CleaningDone
+from protocol.plural import pluralize
 
 _MIB = 1 << 20
 
@@ -47,7 +48,7 @@ def progress_line(name: str, first_dirty_offset: int, done: CleaningDone) -> str
     return (
         f"compacted {name}, offsets {first_dirty_offset} to {done.end_offset}: "
         f"{done.bytes_read / _MIB:.1f} to {done.bytes_written / _MIB:.1f} MiB, "
-        f"{done.records_read} to {done.records_written} records in {done.seconds:.1f} s "
+        f"{done.records_read} to {pluralize(done.records_written, 'record')} in {done.seconds:.1f} s "
         f"({done.bytes_read / _MIB / seconds:.1f} MiB/s, {100 * done.indexing_seconds / seconds:.0f} % of it for "
         f"{done.indexed_bytes / _MIB:.1f} MiB of keys); buffer {100 * done.buffer_utilization:.0f} % full"
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from client.cli import fail
 from client.cli.perf.perf_arguments import add_perf_arguments
+from protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from client.cli.perf.report import Report
@@ -42,7 +43,11 @@ async def run(arguments: argparse.Namespace) -> int:
     except (ClientError, OSError, ValueError) as error:
         return fail(error)
     if missing:
-        return fail(ValueError(f"{missing} records are missing: none came within {arguments.timeout_ms} ms"))
+        return fail(
+            ValueError(
+                f"{pluralize(missing, 'record is', 'records are')} missing: none came within {arguments.timeout_ms} ms"
+            )
+        )
     return 0
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from client.cli import UsageError, fail
 from client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
+from protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -122,7 +123,7 @@ class _EndToEnd:
             if self._error is not None:
                 raise self._error
             if not records:
-                raise ValueError(f"none of {len(self._due)} records came within {self._timeout_ms} ms")
+                raise ValueError(f"none of {pluralize(len(self._due), 'record')} came within {self._timeout_ms} ms")
             value = records[0].value or b""
             if len(value) >= _MARK.size and _MARK.unpack_from(value)[0] == self._run:
                 break

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 from client.cli.perf.latencies import Latencies
 from client.cli.tables import print_json
+from protocol.plural import pluralize
 
 _MB = 1 << 20
 
@@ -59,7 +60,7 @@ class Report:
     def end_warmup(self, records: int) -> None:
         """Forget what was measured so far; `records` were not counted yet."""
         if not self._as_json:
-            print(f"{self._whole.records + records} records {self._verb} to warm up.", flush=True)
+            print(f"{pluralize(self._whole.records + records, 'record')} {self._verb} to warm up.", flush=True)
         self._whole, self._part = Measured(), Measured()
 
     @contextmanager

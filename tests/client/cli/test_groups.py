@@ -62,7 +62,7 @@ async def test_a_group_at_work_and_after_it(bootstrap: str, make_topic: MakeTopi
     }  # fmt: skip
     assert described["partitions"][0]["lag"] is None
     assert listed[group]["state"] == "Stable"
-    assert out[0].decode().startswith(f"{group}  Stable, classic, 1 members, assigned by roundrobin, coordinator ")
+    assert out[0].decode().startswith(f"{group}  Stable, classic, 1 member, assigned by roundrobin, coordinator ")
     assert out[1].split() == b"GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID PARTITIONS ASSIGNMENT".split()
     assert refused == f"error: group {group} is Stable: its offsets can be reset when it has no members\n"
 

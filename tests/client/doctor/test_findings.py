@@ -174,11 +174,11 @@ async def test_partitions_without_a_leader_or_with_replicas_out_of_sync(cluster:
     cluster["partitions"] = [(1, [1], [1]), (-1, [2, 3], []), (1, [1, 2], [1])]
     without_leader, out_of_sync = await told(cluster, status=1)
     assert without_leader == (
-        f"{PROBLEM}  partitions: 1 of 3 have no leader: orders-1 (replicas on 2 and 3). Start the brokers that have"
+        f"{PROBLEM}  partitions: 1 of 3 has no leader: orders-1 (replicas on 2 and 3). Start the brokers that have"
         " these replicas, and look for disk errors in their logs."
     )
     assert out_of_sync == (
-        f"{WARNING}  partitions: 1 of 3 have replicas out of sync: orders-2 (not 2). Start those brokers, or see why"
+        f"{WARNING}  partitions: 1 of 3 has replicas out of sync: orders-2 (not 2). Start those brokers, or see why"
         " they are slow."
     )
 
