@@ -16,4 +16,5 @@ No sockets, files, clocks, threads or logging: the broker and the client use the
 | `message_set` | the formats before Kafka 0.11 |
 | `compression`, `compression_lz4`, `compression_snappy`, `compression_zstd`, `recompression` | codecs of batches |
 | `explain`, `show`, `field_text` | `python -m protocol` |
+| `plural` | counts in words, for all that is above |
 """

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from protocol.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, BatchHeader
 from protocol.compression import DEFAULT_MAX_DECOMPRESSED
 from protocol.errors import RemoteProtocolError
+from protocol.plural import pluralize
 from protocol.primitives import Buffer
 from protocol.record_headers import skip_headers
 from protocol.record_iterator import records_section
@@ -36,7 +37,7 @@ class KeylessRecordsError(RemoteProtocolError):
     """Records without a key where each must have one; `indexes` tells which of the batch, in order."""
 
     def __init__(self, indexes: list[int]) -> None:
-        super().__init__(f"{len(indexes)} records without a key, the first at index {indexes[0]}")
+        super().__init__(f"{pluralize(len(indexes), 'record')} without a key, the first at index {indexes[0]}")
         self.indexes = indexes
 
 
@@ -57,7 +58,7 @@ def validate_records(
     data = records_section(buffer, position, header, max_decompressed)
     count = header.records_count
     if count < 0:
-        raise RemoteProtocolError(f"a batch of {count} records")
+        raise RemoteProtocolError(f"a batch of {pluralize(count, 'record')}")
     try:
         end, largest, largest_index, smallest, keyless = _walk(data, count, NO_TIMESTAMP - header.base_timestamp)
     except IndexError:

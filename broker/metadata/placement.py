@@ -30,7 +30,8 @@ def place(partitions: int, replication_factor: int, brokers: Collection[int], fi
     if replication_factor > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"the replication factor is {replication_factor}, but only {len(brokers)} brokers serve",
+            f"the replication factor is {replication_factor},"
+            f" but only {pluralize(len(brokers), 'broker serves', 'brokers serve')}",
         )
     ids = sorted(brokers)
     numbers = range(first, first + partitions)

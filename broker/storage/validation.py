@@ -52,6 +52,7 @@ from protocol.batch_header import (
 from protocol.checksum import crc32c
 from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
 from protocol.message_set import MAGIC_POSITION
+from protocol.plural import pluralize
 from protocol.recompression import recompress
 from protocol.record_iterator import records_section
 from protocol.record_validation import RecordTimestamps, validate_records
@@ -227,7 +228,7 @@ class BatchValidator:
         if not errors:
             return KafkaError(ErrorCode.INVALID_RECORD, f"the records do not parse: {cause}")
         shown = "; ".join(f"record {index}: {message}" for index, message in errors[:_SHOWN_ERRORS])
-        detail = f"{len(errors)} of {header.records_count} records refused: {shown}"
+        detail = f"{len(errors)} of {pluralize(header.records_count, 'record')} refused: {shown}"
         return InvalidRecordsError(code, detail, errors, keyless)
 
     def _timestamp_problem(self, timestamp: int, header: BatchHeader, now_ms: int) -> str | None:
@@ -272,9 +273,10 @@ def _not_a_clients(header: BatchHeader) -> KafkaError:
     if header.last_offset_delta < 0:
         detail = f"the last offset delta is {header.last_offset_delta}"
     elif header.records_count <= 0:
-        detail = f"the batch says that it has {header.records_count} records"
+        detail = f"the batch says that it has {pluralize(header.records_count, 'record')}"
     elif header.records_count != header.last_offset_delta + 1:
-        detail = f"the batch says {header.records_count} records and a last offset delta of {header.last_offset_delta}"
+        count = pluralize(header.records_count, "record")
+        detail = f"the batch says {count} and a last offset delta of {header.last_offset_delta}"
     elif header.attributes & CONTROL_BIT:
         detail = "clients may not write control batches"
     else:
