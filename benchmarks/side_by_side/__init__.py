@@ -2,6 +2,7 @@
 
 ```
 python -m benchmarks.side_by_side [GROUP | GROUP.PART …] [--quick] [--rounds N] [--seconds S] [--output DIRECTORY]
+python -m benchmarks.side_by_side --redraw
 ```
 
 Both brokers are alive all the time and work in turns: a round of one, a round of the other. So a neighbour, a
@@ -18,7 +19,8 @@ this machine's; the ratios are what carries over.
 
 `contest` starts the brokers and takes the turns, `results` holds the numbers and the goals, `report` writes RESULTS.md
 with the pictures of `plots`, `readme` the tables of README.md. Each group has parts (its `PARTS`), which can be
-measured alone and at different times: results.json keeps the newest rows of each, with date and commit.
+measured alone and at different times: results.json keeps the newest rows of each, with date and commit. `--redraw`
+makes the pages and pictures of it again.
 
 Kafka runs as its own scripts start it (1 GiB heap, G1), with one node and no replication, and with the same properties
 where both know them.

@@ -48,6 +48,9 @@ PARTS = [Part(group, name) for group, parts in GROUPS.items() for name in parts]
 
 def main() -> int:
     asked = _arguments()
+    if asked.redraw:
+        _redraw(asked.output or BENCHMARKS)
+        return 0
     rounds = asked.rounds or (2 if asked.quick else 5)
     seconds = asked.seconds or (1.5 if asked.quick else 4)
     run = report.begin(asked.against or "Apache Kafka", rounds, seconds)
@@ -64,6 +67,14 @@ def main() -> int:
             if not asked.output:
                 readme.renew(run, BENCHMARKS.parent / "README.md")
     return report.print_regressions(run, TOLERANCE) if asked.against else 0
+
+
+def _redraw(directory: Path) -> None:
+    """Make RESULTS.md, the plots and README's tables again of the numbers that are there."""
+    run = Run.load(directory / report.NUMBERS)
+    report.render(run, directory)
+    if directory == BENCHMARKS:
+        readme.renew(run, BENCHMARKS.parent / "README.md")
 
 
 def _measure(asked: argparse.Namespace, run: Run, finished: list[Part]) -> None:
@@ -89,6 +100,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--against", metavar="COMMIT", help="beside that commit of ours, not beside Apache Kafka")
     parser.add_argument("--rounds", type=int, help="counted rounds of each side (5; quick: 2)")
     parser.add_argument("--seconds", type=float, help="length of a round of raw load (4; quick: 1.5)")
+    parser.add_argument("--redraw", action="store_true", help="measure nothing: pages and plots of what was measured")
     parser.add_argument("--output", type=Path, help="where RESULTS.md, results.json and the plots go (benchmarks/)")
     asked = parser.parse_args()
     if unknown := set(asked.groups) - set(GROUPS) - {str(part) for part in PARTS}:

@@ -1,14 +1,23 @@
-"""Pictures of a run, as PNG and SVG: ratios of the raw work with their goals, and the series of growth."""
+"""Pictures of a run, as PNG and SVG: times better than Apache Kafka by kind of work, and the series of growth.
+
+| picture | what it shows |
+|---|---|
+| `raw`, `official` | a row a kind of work, a panel a figure; a bar is what wheels are (compiled), a ring plain Python |
+| `growth` | the processor time of a request divided by that at the smallest size, a panel a thing that grows |
+
+All panels of a picture have the same scale. A bar is labelled with its ratio; where nothing was measured, that is said.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.side_by_side.results import (
     BASELINE,
     COMPILED,
-    FIGURES,
     MORE_IS_BETTER,
     ODRADEK,
     Row,
@@ -17,85 +26,170 @@ from benchmarks.side_by_side.results import (
     series,
 )
 
-_GROWTH_FIGURES = ("cpu_us", "rate", "p50_us", "p99_us")
+LOWEST, HIGHEST = 0.4, 4.0
+"""The ends of the scale of ratios; what is beyond says so with an arrow behind its label."""
+NOT_MEASURED = "not measured"
+
+_TITLES = {"raw": "prepared requests", "official": "official clients"}
 _COLOURS = {BASELINE: "#8a8a8a", ODRADEK: "#1f6feb"}
+_TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 4)
+_PANELS = (
+    ("rate", "ours ÷ Kafka's", ("rate", "mb_per_s")),
+    ("broker CPU", "Kafka's ÷ ours", ("cpu_us", "cpu_s_per_gb")),
+    ("median latency", "Kafka's ÷ ours", ("p50_us", "p50_ms", "mean_ms")),
+    ("99 % latency", "Kafka's ÷ ours", ("p99_us", "p99_ms")),
+)
+"""Of each panel: its title, what is divided, and the figures that it shows, of which a row has at most one."""
+
+
+class _Grown(NamedTuple):
+    """A panel of growth: the words that end the work's name, what its x axis says, how wide it is."""
+
+    ending: str
+    label: str
+    width: float = 1
+
+
+_GROWN = (
+    _Grown("other partitions", "other partitions of the broker"),
+    _Grown("idle connections", "idle connections"),
+    _Grown("MB", "MB in the log", 1.6),
+    _Grown("other groups", "other consumer groups"),
+)
+_MARKERS = "os^DvP*X"
 
 
 def draw(run: Run, directory: Path) -> dict[str, list[str]]:
     """Draw what the run has into `directory`; returns the PNGs' names by group."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")  # no display is needed
-    # Text as text is a third of the size; with a salt of its own a picture of the same numbers is the same file.
-    mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "odradek"}
     directory.mkdir(parents=True, exist_ok=True)
     by_group = groups(run.rows)
     drawn: dict[str, list[str]] = {}
-    for group, name in (("raw", "raw"), (f"raw{COMPILED}", "raw-compiled"), ("official", "official")):
-        if rows := by_group.get(group):
-            drawn[group] = [_ratios(rows, directory, name)]
+    for group, title in _TITLES.items():
+        plain, compiled = by_group.get(group, []), by_group.get(group + COMPILED, [])
+        if plain or compiled:
+            first = group if plain else group + COMPILED
+            drawn[first] = [_save(ratio_figure(title, run.baseline, plain, compiled), directory, group)]
     if rows := by_group.get("growth"):
-        drawn["growth"] = [_series(rows, run.baseline, directory, "growth")]
+        drawn["growth"] = [_save(growth_figure(rows, run.baseline), directory, "growth")]
     return drawn
 
 
 def _save(figure: Any, directory: Path, name: str) -> str:
-    figure.savefig(directory / f"{name}.png", dpi=120, bbox_inches="tight")
-    figure.savefig(directory / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
+    import matplotlib as mpl
+
+    # Text as text is a third of the size; with a salt of its own a picture of the same numbers is the same file.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "odradek"}):
+        figure.savefig(directory / f"{name}.png", dpi=120, bbox_inches="tight")
+        figure.savefig(directory / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
     return f"{name}.png"
+
+
+def ratio_figure(title: str, baseline: str, plain: Sequence[Row], compiled: Sequence[Row]) -> Any:
+    """A panel each for rate, CPU and latencies, with a bar from 1 to the right where we are better.
+
+    Bars are of `compiled`, rings of `plain`; bars are of `plain` if nothing else was measured.
+    """
+    from matplotlib.figure import Figure
+
+    bars = compiled or plain
+    rings = {row.work: row for row in plain} if compiled else {}
+    figure = Figure(figsize=(14, 0.34 * len(bars) + 1.9), layout="constrained")
+    axes = figure.subplots(1, len(_PANELS), sharey=True, sharex=True)
+    for axis, (name, divided, figures) in zip(axes, _PANELS, strict=True):
+        for place, row in enumerate(reversed(bars)):
+            _bar(axis, place, row, rings.get(row.work), figures)
+        axis.axvline(1, color="black", linewidth=0.8)
+        axis.set_title(f"{name}\n{divided}", fontsize="medium")
+        axis.grid(visible=True, axis="x", color="#e4e4e4", linewidth=0.6)
+        axis.set_axisbelow(True)
+        _scale(axis)
+    axes[0].set_yticks(range(len(bars)), [row.work for row in reversed(bars)])
+    axes[0].set_ylim(-0.6, len(bars) - 0.4)
+    build = "bars: compiled, as by pip install; rings and brackets: plain Python" if compiled else "plain Python"
+    figure.suptitle(f"Odradek beside {baseline}, {title}: times better, from 1 to the right\n{build}", fontsize="large")
+    return figure
+
+
+def _bar(axis: Any, place: int, row: Row, plain: Row | None, figures: Sequence[str]) -> None:
+    found = [each for each in figures if each in row.figures()]
+    if not found:
+        axis.text(1.05, place, NOT_MEASURED, va="center", fontsize="x-small", style="italic", color="#8a8a8a")
+        return
+    better = _advantage(row, found[0])
+    axis.barh(place, _within(better) - 1, left=1, color=_COLOURS[BASELINE if better < 1 else ODRADEK], height=0.6)
+    right, label = max(1, _within(better)), _label(better)
+    if plain is not None and found[0] in plain.figures():
+        ring = _advantage(plain, found[0])
+        axis.plot(_within(ring), place, "o", markersize=5, markerfacecolor="white", markeredgecolor="black")
+        right, label = max(right, _within(ring)), f"{label} ({_digits(ring)})"
+    axis.annotate(label, (right, place), xytext=(6, 0), textcoords="offset points", va="center", fontsize="x-small")
+
+
+def _label(better: float) -> str:
+    """The ratio, with an arrow if the scale ends before it."""
+    return _digits(better) + ("→" if better > HIGHEST else "←" if better < LOWEST else "")
+
+
+def _digits(better: float) -> str:
+    return f"{better:.2f}" if better < 10 else f"{better:.0f}"
+
+
+def _within(better: float) -> float:
+    return min(max(better, LOWEST), HIGHEST)
+
+
+def _scale(axis: Any) -> None:
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(LOWEST * 0.9, HIGHEST * 3.2)  # room for the label of the longest bar
+    axis.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+    axis.tick_params(axis="x", labelsize="x-small")
+    axis.minorticks_off()
 
 
 def _advantage(row: Row, figure: str) -> float:
     """How many times better we are: over 1 is good, for rates and for times alike."""
     ratio = row.ratio(figure)
-    return ratio if figure in MORE_IS_BETTER else 1 / ratio if ratio else float("nan")
+    return ratio if figure in MORE_IS_BETTER else 1 / ratio if ratio else float("inf")
 
 
-def _ratios(rows: list[Row], directory: Path, name: str) -> str:
-    """A panel each for rate, CPU and latencies: a bar a kind of work, from 1 to the right where we are better."""
-    import matplotlib.pyplot as plt
+def growth_figure(rows: Sequence[Row], baseline: str) -> Any:
+    """A panel for each thing that grows: CPU a request divided by that at the smallest size, of both brokers."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-    panels = [("rate", ("rate", "mb_per_s")), ("broker CPU", ("cpu_us", "cpu_s_per_gb")),
-              ("p50", ("p50_us", "p50_ms", "mean_ms")), ("p99", ("p99_us", "p99_ms"))]  # fmt: skip
-    figure, axes = plt.subplots(1, len(panels), sharey=True, figsize=(14, 0.4 * len(rows) + 1.2))
-    for axis, (title, figures) in zip(axes, panels, strict=True):
-        for place, row in enumerate(reversed(rows)):
-            for each in figures:
-                if each in row.figures():
-                    better = _advantage(row, each)
-                    axis.barh(
-                        place, better - 1, left=1, color=_COLOURS[BASELINE if better < 1 else ODRADEK], height=0.6
-                    )
-        axis.axvline(1, color="black", linewidth=0.8)
-        axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.set_title(f"{title}: times better")
-    axes[0].set_yticks(range(len(rows)), [row.work for row in reversed(rows)])
-    drawn = _save(figure, directory, name)
-    plt.close(figure)
-    return drawn
+    works = {title: points for title, points in series(rows).items() if "cpu_growth" in points[-1].figures()}
+    panels = {each: drawn for each in _GROWN if (drawn := _ending_with(each.ending, works))}
+    widths = [each.width for each in panels]
+    figure = Figure(figsize=(3.2 * sum(widths), 4.4), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]
+    kinds = sorted({kind for drawn in panels.values() for kind in drawn})
+    markers = dict(zip(kinds, _MARKERS, strict=False))
+    names = {BASELINE: baseline, ODRADEK: "Odradek"}
+    for axis, (grown, drawn) in zip(axes, panels.items(), strict=True):
+        for kind, points in drawn.items():
+            for side in names:
+                values = [row.median(side, "cpu_growth") for row in points]
+                axis.plot([row.x for row in points], values, marker=markers[kind], color=_COLOURS[side])
+        axis.axhline(1, color="black", linewidth=0.8)
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:,.0f}")
+        axis.set_xlabel(grown.label)
+        axis.grid(visible=True, axis="y", color="#e4e4e4", linewidth=0.6)
+    axes[0].set_ylim(bottom=0)
+    axes[0].set_ylabel("broker CPU a request ÷\nthat at the smallest size")
+    entries = [Line2D([], [], color=_COLOURS[side], label=name) for side, name in names.items()]
+    entries += [
+        Line2D([], [], color="black", linestyle="none", marker=mark, label=kind) for kind, mark in markers.items()
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=4, fontsize="small")
+    figure.suptitle(f"Odradek beside {baseline}: what a request costs when other things grow (1: no more)")
+    return figure
 
 
-def _series(rows: list[Row], baseline: str, directory: Path, name: str) -> str:
-    """A column for each thing that grows: CPU, requests a second, and latencies, of both brokers."""
-    import matplotlib.pyplot as plt
-
-    grown = series(rows)
-    figure, axes = plt.subplots(
-        len(_GROWTH_FIGURES), len(grown), figsize=(3.8 * len(grown), 2.4 * len(_GROWTH_FIGURES)), squeeze=False
-    )
-    for column, (title, points) in enumerate(grown.items()):
-        axes[0][column].set_title(title.replace(", ", ",\n"), fontsize="medium")
-        for line, name_of_figure in enumerate(_GROWTH_FIGURES):
-            axis = axes[line][column]
-            for side, label in ((BASELINE, baseline), (ODRADEK, "Odradek")):
-                values = [row.median(side, name_of_figure) for row in points]
-                axis.plot([row.x for row in points], values, "o-", color=_COLOURS[side], label=label)
-            axis.set_xscale("log")
-            axis.set_ylim(bottom=0)
-            axis.set_ylabel(FIGURES[name_of_figure][0])
-    axes[0][0].legend()
-    figure.tight_layout()
-    drawn = _save(figure, directory, name)
-    plt.close(figure)
-    return drawn
+def _ending_with(ending: str, works: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
+    """The series of one thing that grows, by the work that was done beside it."""
+    return {
+        re.sub(", (with|amid|behind) N .*", "", title): points
+        for title, points in works.items()
+        if title.endswith(f" N {ending}")
+    }

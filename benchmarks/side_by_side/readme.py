@@ -2,16 +2,17 @@
 
 ```
 <!-- figures -->      what a user meets: starting, memory, in seconds and MB of both
-<!-- ratios -->       one line a kind of work, those that we lose included; of a compiled broker in brackets
+<!-- ratios -->       one line a kind of work, those that we lose included
 <!-- end -->          behind each of them
 ```
-Work that results.json does not have is left out.
+A cell begins with the compiled broker, which is what `pip install` gives; plain Python is in brackets. Work that
+results.json does not have is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.side_by_side.report import SUMMARY, number
@@ -49,13 +50,16 @@ _RATIOS = [
 _GROUPS = ("raw", "official", "life")
 _UNITS = {"seconds": "s", "rss_mb": "MB"}
 
+Rows = Mapping[str, Row]
+"""By the name of the work."""
+
 
 def renew(run: Run, readme: Path) -> None:
     """Write both tables anew. Raises ValueError if a mark is missing."""
     text = readme.read_text()
-    rows = {row.work: row for row in run.rows if row.group in _GROUPS}
+    plain = {row.work: row for row in run.rows if row.group in _GROUPS}
     compiled = {row.work: row for row in run.rows if row.group in {group + COMPILED for group in _GROUPS}}
-    for mark, table in (("figures", _figures(run, rows)), ("ratios", _ratios(rows, compiled))):
+    for mark, table in (("figures", _figures(run, plain, compiled)), ("ratios", _ratios(plain, compiled))):
         lines = "\n".join(table)
         marked = re.search(rf"(?s)<!-- {mark} -->\n(.*?)<!-- end -->", text)
         if marked is None:
@@ -64,29 +68,38 @@ def renew(run: Run, readme: Path) -> None:
     readme.write_text(text)
 
 
-def _figures(run: Run, rows: dict[str, Row]) -> Iterator[str]:
-    yield f"| | {run.baseline} | Odradek |"
+def _figures(run: Run, plain: Rows, compiled: Rows) -> Iterator[str]:
+    has_compiled = any(work in compiled for work in _FIGURES)
+    yield f"| | {run.baseline} | {'Odradek' if has_compiled else 'Odradek, plain Python'} |"
     yield "|---|---|---|"
     for work, name in _FIGURES.items():
-        if row := rows.get(work):
+        if row := compiled.get(work, plain.get(work)):
             [figure] = row.figures()
-            sides = (f"{number(row.median(side, figure))} {_UNITS[figure]}" for side in (BASELINE, ODRADEK))
-            yield f"| {name} | {' | '.join(sides)} |"
+            ours = [_amount(rows[work], ODRADEK, figure) if work in rows else "" for rows in (compiled, plain)]
+            yield f"| {name} | {_amount(row, BASELINE, figure)} | {_beside(*ours) if has_compiled else ours[1]} |"
 
 
-def _ratios(rows: dict[str, Row], compiled: dict[str, Row]) -> Iterator[str]:
+def _amount(row: Row, side: str, figure: str) -> str:
+    return f"{number(row.median(side, figure))} {_UNITS[figure]}"
+
+
+def _ratios(plain: Rows, compiled: Rows) -> Iterator[str]:
     rate, cpu, _, median, rarely = SUMMARY
     yield "| work | rate | broker CPU | median latency | 99 % |"
     yield "|---|---|---|---|---|"
     for work in _RATIOS:
-        if row := rows.get(work):
+        if work in plain or work in compiled:
             cells = (
-                ", ".join(_ratio(row, compiled.get(work), each) for each in row.figures() if each in figures)
+                _beside(*(_ratio(rows.get(work), figures) for rows in (compiled, plain)))
                 for figures in (rate, cpu, median, rarely)
             )
             yield f"| {work} | {' | '.join(cells)} |"
 
 
-def _ratio(plain: Row, compiled: Row | None, figure: str) -> str:
-    told = f"{plain.ratio(figure):.2f}"
-    return told if compiled is None else f"{told} ({compiled.ratio(figure):.2f})"
+def _ratio(row: Row | None, figures: Collection[str]) -> str:
+    """The ratio of the one of these figures that the row has; nothing if it has none."""
+    return "" if row is None else "".join(f"{row.ratio(each):.2f}" for each in row.figures() if each in figures)
+
+
+def _beside(compiled: str, plain: str) -> str:
+    return f"{compiled} ({plain})".strip() if plain else compiled

@@ -142,8 +142,6 @@ def write(run: Run, directory: Path, finished: Collection[tuple[str, str]], orde
 
     `finished`: the parts that were measured whole; `order`: all parts, in the order of the page.
     """
-    from benchmarks.side_by_side import plots
-
     directory.mkdir(parents=True, exist_ok=True)
     if (directory / NUMBERS).exists():
         run.take_over(Run.load(directory / NUMBERS), finished)
@@ -155,6 +153,13 @@ def write(run: Run, directory: Path, finished: Collection[tuple[str, str]], orde
 
     run.rows.sort(key=place)
     run.save(directory / NUMBERS)
+    render(run, directory)
+
+
+def render(run: Run, directory: Path) -> None:
+    """RESULTS.md and the plots of a run that is complete."""
+    from benchmarks.side_by_side import plots
+
     pictures = plots.draw(run, directory / "plots")
     (directory / RESULTS).write_text("\n".join(page(run, pictures)) + "\n")
 

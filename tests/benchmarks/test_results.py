@@ -149,17 +149,35 @@ def test_there_is_a_program_for_each_client_that_is_measured() -> None:
     assert works | {("confluent", "produce"), ("confluent", "consume")} <= WORK.keys()
 
 
-def test_readme_says_what_was_measured(tmp_path: Path) -> None:
-    started, lost, compiled = row([2.0], [0.25], "seconds"), row([100], [50]), row([100], [70])
-    started.group, started.work, lost.work = "life", "start to first Metadata", "produce 100 B, 1×1"
-    compiled.group, compiled.work = lost.group + report.COMPILED, lost.work
-    page = tmp_path / "README.md"
+def marked_page(directory: Path) -> Path:
+    page = directory / "README.md"
     page.write_text("before\n<!-- figures -->\nold\n<!-- end -->\nbetween\n<!-- ratios -->\n<!-- end -->\nbehind\n")
-    readme.renew(run(started, lost, compiled), page)
+    return page
+
+
+def started(theirs: float, ours: float, build: str = "") -> Row:
+    samples: dict[str, list[Sample]] = {BASELINE: [{"seconds": theirs}], ODRADEK: [{"seconds": ours}]}
+    return Row(f"life{build}", "start to first Metadata", samples)
+
+
+def test_readme_leads_with_the_compiled_broker_and_has_plain_python_in_brackets(tmp_path: Path) -> None:
+    lost, compiled = row([100], [50]), row([100], [70])
+    lost.work = compiled.work = "produce 100 B, 1×1"
+    compiled.group = lost.group + report.COMPILED
+    page = marked_page(tmp_path)
+    readme.renew(run(started(2, 0.25), started(3, 0.125, report.COMPILED), lost, compiled), page)
     assert "old" not in page.read_text()
-    assert "| start to the first answer | 2 s | 0.25 s |" in page.read_text()
-    assert "| produce 100 B, 1×1 | 0.50 (0.70) |  |  |  |" in page.read_text()
+    assert "| | Apache Kafka | Odradek |" in page.read_text()
+    assert "| start to the first answer | 3 s | 0.125 s (0.25 s) |" in page.read_text()
+    assert "| produce 100 B, 1×1 | 0.70 (0.50) |  |  |  |" in page.read_text()
     assert [line for line in page.read_text().splitlines() if line.isalpha()] == ["before", "between", "behind"]
+
+
+def test_readme_says_that_figures_are_of_plain_python_where_nothing_else_was_measured(tmp_path: Path) -> None:
+    page = marked_page(tmp_path)
+    readme.renew(run(started(2, 0.25)), page)
+    assert "| | Apache Kafka | Odradek, plain Python |" in page.read_text()
+    assert "| start to the first answer | 2 s | 0.25 s |" in page.read_text()
 
 
 def test_readme_of_this_tree_has_the_numbers_of_its_results(tmp_path: Path) -> None:
