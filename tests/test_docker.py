@@ -115,19 +115,79 @@ def test_prometheus_scrapes_the_broker_with_the_labels_that_dashboards_select_by
     assert set(target["labels"]) == {"namespace", "strimzi_io_cluster", "kubernetes_pod_name", "env"}
 
 
+def dashboard() -> Any:
+    return json.loads((DOCKER / "grafana/dashboards/odradek.json").read_text())
+
+
+def panels() -> list[Any]:
+    return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
+
+
+def variables() -> dict[str, Any]:
+    return {variable["name"]: variable for variable in dashboard()["templating"]["list"]}
+
+
 def test_grafana_is_provisioned_with_what_is_mounted() -> None:
     [source] = load("grafana/provisioning/datasources/prometheus.yaml")["datasources"]
     [provider] = load("grafana/provisioning/dashboards/odradek.yaml")["providers"]
     mounts = dict(volume.split(":")[:2] for volume in load("compose.yaml")["services"]["grafana"]["volumes"])
     assert provider["options"]["path"] in mounts.values()
-    dashboard = json.loads((DOCKER / "grafana/dashboards/odradek.json").read_text())
-    assert {panel["datasource"]["uid"] for panel in dashboard["panels"]} == {source["uid"]}
+    assert variables()["datasource"]["current"]["value"] == source["uid"]
+
+
+def test_every_panel_reads_the_chosen_data_source_and_the_chosen_jobs() -> None:
+    assert list(variables()) == ["datasource", "job"]
+    assert variables()["datasource"]["type"] == "datasource"
+    assert variables()["job"]["datasource"]["uid"] == "${datasource}"
+    for panel in panels():
+        assert panel["datasource"]["uid"] == "${datasource}", panel["title"]
+        for target in panel["targets"]:
+            assert target["datasource"]["uid"] == "${datasource}", panel["title"]
+            series = re.findall(r"\b(?:kafka|process)_\w+(\{[^}]*\})?", target["expr"])
+            assert series
+            assert all('job=~"$job"' in selector for selector in series), target["expr"]
+
+
+UNITS = (
+    (r"rate\(\w+bytes(in|out)_total", "Bps"),
+    (r"rate\(\w+messagesin_total", "cps"),
+    (r"rate\(\w+(requests|errors)_total", "reqps"),
+    (r"rate\(process_cpu_seconds_total", "none"),  # seconds a second: cores
+    (r"_percent\b", "percentunit"),
+    (r"\w+timems\b", "ms"),
+    (r"_seconds\b", "s"),
+    (r"_bytes\b|_log_size\b", "bytes"),
+    (r"\w+", "none"),
+)
+"""By what an expression contains, the first that fits: the unit of its values."""
+
+
+def test_a_panel_has_one_unit_and_its_expressions_are_of_it() -> None:
+    for panel in panels():
+        assert panel["fieldConfig"]["overrides"] == [], panel["title"]
+        units = {
+            next(unit for pattern, unit in UNITS if re.search(pattern, target["expr"])) for target in panel["targets"]
+        }
+        assert units == {panel["fieldConfig"]["defaults"]["unit"]}, panel["title"]
+
+
+def test_legends_name_labels_that_the_expression_keeps() -> None:
+    for panel in panels():
+        for target in panel["targets"]:
+            kept = re.match(r"\w+ by \(([^)]*)\)", target["expr"])
+            named = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            assert named == (set(kept[1].split(", ")) if kept else set()), panel["title"]
+
+
+def test_the_dashboard_has_a_row_of_consumer_lag_in_records_and_in_seconds() -> None:
+    titles = [panel["title"] for panel in dashboard()["panels"]]
+    row = titles.index("Consumer lag")
+    assert titles[row + 1 : row + 3] == ["Lag in records", "Lag in seconds"]
 
 
 def test_panels_do_not_overlap() -> None:
-    dashboard = json.loads((DOCKER / "grafana/dashboards/odradek.json").read_text())
     taken: set[tuple[int, int]] = set()
-    for panel in dashboard["panels"]:
+    for panel in dashboard()["panels"]:
         place = panel["gridPos"]
         cells = {
             (x, y)

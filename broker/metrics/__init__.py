@@ -15,4 +15,5 @@ partitions, groups ─► BrokerGauges (looked up) ───┘   names, labels
 | `jmx_collector`, `jmx_series` | series under the names that Strimzi's rules give Kafka's JMX beans |
 | `exporter_collector`, `group_collector` | series under the names of kafka_exporter and kafka-lag-exporter |
 | `process_io` | what this process has read from disks and written to them |
+| `docs`, `dashboards` | `docs/metrics.md`, and which series the dashboards of others ask for |
 """

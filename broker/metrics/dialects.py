@@ -10,34 +10,57 @@ Series about the process itself are always there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol
+
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.metrics.broker_gauges import BrokerGauges
 from broker.metrics.exporter_collector import ExporterCollector
+from broker.metrics.gauge_values import ClusterGauges, Gauges, GroupGauges, PartitionGauges
 from broker.metrics.group_collector import GroupLagCollector, GroupManagerCollector
 from broker.metrics.jmx_collector import JmxCollector
 from broker.metrics.metrics import Metrics
 from broker.metrics.process_io import ProcessIoCollector
 
 
-def broker_registry(config: BrokerConfig, metrics: Metrics, gauges: BrokerGauges, clock: Clock) -> CollectorRegistry:
+class GaugeSource(Protocol):
+    """Where collectors look up what is not counted, at each scrape: `BrokerGauges`."""
+
+    def read(self) -> Gauges: ...
+
+    def read_partitions(self) -> Iterable[PartitionGauges]: ...
+
+    def read_cluster(self) -> ClusterGauges | None: ...
+
+    def read_groups(self) -> Iterable[GroupGauges]: ...
+
+    def cluster_id(self) -> str: ...
+
+
+def broker_registry(config: BrokerConfig, metrics: Metrics, gauges: GaugeSource, clock: Clock) -> CollectorRegistry:
     """A registry of one broker's own: two in one interpreter share nothing but the process."""
-    limit = config.metrics_partition_limit
-    dialects: dict[str, tuple[Collector, ...]] = {
+    dialects = collectors(metrics, gauges, clock, config.metrics_partition_limit)
+    chosen = (each for name in dialects if name in config.metrics_dialects for each in dialects[name])
+    return registry(*chosen)
+
+
+def collectors(
+    metrics: Metrics, gauges: GaugeSource, clock: Clock, partition_limit: int
+) -> dict[str, tuple[Collector, ...]]:
+    """The collectors of each dialect."""
+    return {
         "strimzi": (
-            JmxCollector(metrics, clock, gauges.read, gauges.read_partitions, limit),
+            JmxCollector(metrics, clock, gauges.read, gauges.read_partitions, partition_limit),
             GroupManagerCollector(gauges.read_groups),
         ),
         "exporter": (
-            ExporterCollector(gauges.read_cluster, gauges.read_partitions, limit),
-            GroupLagCollector(gauges.cluster_id, gauges.read_groups, limit),
+            ExporterCollector(gauges.read_cluster, gauges.read_partitions, partition_limit),
+            GroupLagCollector(gauges.cluster_id, gauges.read_groups, partition_limit),
         ),
     }
-    chosen = (each for name in dialects if name in config.metrics_dialects for each in dialects[name])
-    return registry(*chosen)
 
 
 def registry(*collectors: Collector) -> CollectorRegistry:

@@ -26,7 +26,7 @@ _PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
     "oldest_offset": ("First offset of the log.", lambda of: of.log_start_offset),
     "leader": ("Id of the broker that leads.", lambda of: of.leader),
     "leader_is_preferred": ("1 if the first replica leads.", lambda of: of.leader == of.preferred_leader),
-    "replicas": ("Replicas.", lambda of: of.replicas),
+    "replicas": ("Replicas of the partition.", lambda of: of.replicas),
     "in_sync_replica": ("Replicas in sync.", lambda of: of.in_sync_replicas),
     "under_replicated_partition": ("1 if replicas are out of sync.", lambda of: of.in_sync_replicas < of.replicas),
 }

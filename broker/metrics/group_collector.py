@@ -45,7 +45,7 @@ class GroupManagerCollector(Collector):
             text = f"Groups of the classic protocol that are {state}."
             yield GaugeMetricFamily(f"{_MANAGER}numgroups{state.lower()}", text, states[state])
         yield GaugeMetricFamily(
-            _MANAGER + "numoffsets", "Committed offsets.", sum(len(group.committed) for group in groups)
+            _MANAGER + "numoffsets", "Committed offsets of all groups.", sum(len(group.committed) for group in groups)
         )
         types = Counter(group.group_type for group in groups)
         by_type = GaugeMetricFamily(_COORDINATOR + "group_count", "Groups by protocol.", labels=["protocol"])
@@ -77,7 +77,12 @@ class GroupLagCollector(Collector):
         for group in groups:
             members.add_metric([group.group_id], group.members)
         yield members
-        yield _sums("kafka_consumergroup_current_offset_sum", "Committed offsets of a topic.", groups, _offset)
+        yield _sums(
+            "kafka_consumergroup_current_offset_sum",
+            "Sum of what a group committed for the partitions of a topic.",
+            groups,
+            _offset,
+        )
         yield _sums("kafka_consumergroup_lag_sum", "Records of a topic that a group has not read.", groups, _lag)
         cluster = self._cluster_id()
         prefix, in_seconds = "kafka_consumergroup_group_max_lag", "The largest lag of a group in seconds."
@@ -85,7 +90,14 @@ class GroupLagCollector(Collector):
         yield _largest(prefix + "_seconds", in_seconds, cluster, groups, _lag_seconds)
         if sum(len(group.committed) for group in groups) > self._partition_limit:
             return
-        yield _each("kafka_consumergroup_current_offset", "Committed offset.", _EXPORTER_LABELS, [], groups, _offset)
+        yield _each(
+            "kafka_consumergroup_current_offset",
+            "Offset that a group committed.",
+            _EXPORTER_LABELS,
+            [],
+            groups,
+            _offset,
+        )
         text = "Records that a group has not read."
         yield _each("kafka_consumergroup_lag", text, _EXPORTER_LABELS, [], groups, _lag)
         yield _each("kafka_consumergroup_group_lag", text, _LAG_LABELS, [cluster], groups, _lag)

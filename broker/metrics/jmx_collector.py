@@ -94,7 +94,9 @@ class JmxCollector(Collector):
         text = "Fraction of time in which the event loop was idle."
         yield GaugeMetricFamily("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", text, idle)
         yield GaugeMetricFamily("kafka_network_socketserver_networkprocessoravgidle_percent", text, idle)
-        flush = _times("kafka_log_logflushstats_logflushrateandtimems", "Syncing a segment to the disk.")
+        flush = _times(
+            "kafka_log_logflushstats_logflushrateandtimems", "How long it took to sync a segment to the disk."
+        )
         _add_times(flush, {}, self._metrics.log_flush.times())
         yield flush
 
@@ -135,7 +137,9 @@ class JmxCollector(Collector):
             "Requests begun and not answered.",
             self._metrics.requests_in_flight,
         )
-        yield GaugeMetricFamily("kafka_network_requestchannel_responsequeuesize", "Always 0.", 0)
+        yield GaugeMetricFamily(
+            "kafka_network_requestchannel_responsequeuesize", "Always 0: a response is sent when it is ready.", 0
+        )
 
     def _connections(self) -> Iterator[Metric]:
         prefix = "kafka_server_socket_server_metrics_"
@@ -143,10 +147,14 @@ class JmxCollector(Collector):
         count = GaugeMetricFamily(prefix + "connection_count", "Open connections.", labels=labels)
         created = CounterMetricFamily(prefix + "connection_creation", "Connections accepted.", labels=labels)
         closed = CounterMetricFamily(prefix + "connection_close", "Connections closed.", labels=labels)
-        creation_rate = GaugeMetricFamily(prefix + "connection_creation_rate", "Accepted a second.", labels=labels)
-        close_rate = GaugeMetricFamily(prefix + "connection_close_rate", "Closed a second.", labels=labels)
-        expired = GaugeMetricFamily(prefix + "expired_connections_killed_count", "Closed as idle.", labels=labels)
-        refused = CounterMetricFamily("odradek_connections_refused", "Closed for a limit.", labels=labels)
+        creation_rate = GaugeMetricFamily(
+            prefix + "connection_creation_rate", "Connections accepted a second.", labels=labels
+        )
+        close_rate = GaugeMetricFamily(prefix + "connection_close_rate", "Connections closed a second.", labels=labels)
+        expired = GaugeMetricFamily(
+            prefix + "expired_connections_killed_count", "Connections closed as idle.", labels=labels
+        )
+        refused = CounterMetricFamily("odradek_connections_refused", "Connections closed for a limit.", labels=labels)
         software = GaugeMetricFamily(
             prefix + "connections",
             "Open connections by the client's software.",
@@ -183,7 +191,9 @@ def _cleaner(gauges: CleanerGauges) -> Iterator[Metric]:
     count = GaugeMetricFamily(
         prefix + "partitions_count", "Logs that compaction leaves alone.", labels=["logDirectory"]
     )
-    size = GaugeMetricFamily(prefix + "bytes", "Bytes of them.", labels=["logDirectory"])
+    size = GaugeMetricFamily(
+        prefix + "bytes", "Bytes of the logs that compaction leaves alone.", labels=["logDirectory"]
+    )
     for path, (logs, bytes_) in gauges.uncleanable.items():
         count.add_metric([path], logs)
         size.add_metric([path], bytes_)

@@ -94,7 +94,7 @@ CLEANER_GAUGES = {
     ),
     "kafka_log_logcleanermanager_time_since_last_run_ms": (
         "time_since_last_run_ms",
-        "Since compaction last looked for a log that needs it.",
+        "Milliseconds since compaction last looked for a log that needs it.",
     ),
     "kafka_log_logcleaner_cleaner_recopy_percent": (
         "recopy_percent",
@@ -118,7 +118,7 @@ PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
     "kafka_log_log_logstartoffset": ("First offset of the log.", lambda of: of.log_start_offset),
     "kafka_log_log_logendoffset": ("Offset behind the last of the log.", lambda of: of.log_end_offset),
     "kafka_log_log_numlogsegments": ("Segments of the log.", lambda of: of.segments),
-    "kafka_cluster_partition_replicascount": ("Replicas.", lambda of: of.replicas),
+    "kafka_cluster_partition_replicascount": ("Replicas of the partition.", lambda of: of.replicas),
     "kafka_cluster_partition_insyncreplicascount": ("Replicas in sync.", lambda of: of.in_sync_replicas),
     "kafka_cluster_partition_underreplicated": (
         "1 if replicas are out of sync.",
@@ -136,10 +136,10 @@ PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
 """By name: the help, and the value for a partition."""
 
 API_TIMES: dict[str, tuple[str, Callable[[ApiMetrics], DurationHistogram]]] = {
-    "totaltimems": ("From receiving a request to having sent its response.", lambda api: api.total),
-    "requestqueuetimems": ("A request waited for its turn.", lambda api: api.queue),
-    "localtimems": ("A request was handled.", lambda api: api.local),
-    "remotetimems": ("A request waited for others.", lambda api: api.remote),
-    "responsesendtimems": ("Sending a response, until the kernel had it all.", lambda api: api.send),
+    "totaltimems": ("How long it took from receiving a request to having sent its response.", lambda api: api.total),
+    "requestqueuetimems": ("How long a request waited for its turn.", lambda api: api.queue),
+    "localtimems": ("How long a request was handled.", lambda api: api.local),
+    "remotetimems": ("How long a request waited for others, such as replicas or producers.", lambda api: api.remote),
+    "responsesendtimems": ("How long it took to send a response, until the kernel had it all.", lambda api: api.send),
 }
 """By the end of the name, behind `kafka_network_requestmetrics_`: the help, and which of the times of an API."""
