@@ -53,10 +53,27 @@ def test_the_readme_names_the_two_commands_and_ci_runs_its_test_command() -> Non
     assert re.search(r"^make test\b", text(".ci/run"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [*PAGES, "ARCHITECTURE.md"])
+def documentation() -> list[str]:
+    return [f"docs/{path.name}" for path in sorted((REPOSITORY / "docs").glob("*.md"))]
+
+
+def links(page: str) -> list[Path]:
+    """What a page links to in this repository."""
+    found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text(page))
+    return [(REPOSITORY / page).parent / link for link in found if "://" not in link]
+
+
+@pytest.mark.parametrize("page", [*PAGES, "ARCHITECTURE.md", *documentation()])
 def test_links_between_pages_lead_somewhere(page: str) -> None:
-    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text(page))
-    assert [link for link in links if "://" not in link and not (REPOSITORY / link).exists()] == []
+    assert [link for link in links(page) if not link.exists()] == []
+
+
+def test_the_index_of_the_documentation_has_every_page_once_and_the_readme_links_to_it() -> None:
+    listed = [link.name for link in links("docs/README.md") if link.resolve().parent == REPOSITORY / "docs"]
+    assert sorted(listed) == [
+        path.name for path in sorted((REPOSITORY / "docs").glob("*.md")) if path.name != "README.md"
+    ]
+    assert REPOSITORY / "docs/README.md" in links("README.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
