@@ -214,9 +214,12 @@ class Segment:
         return self.indexes.largest_timestamp()
 
     def retention_timestamp(self) -> int:
-        """The time from which the segment's age counts: its largest timestamp, or when it was last written."""
+        """The time from which the segment's age counts: its largest timestamp; without any, when it was last written.
+
+        Zero is a time, as in Kafka (`LogSegment.largestTimestamp`).
+        """
         largest = self.largest_timestamp().timestamp
-        return largest if largest > 0 else self.log.modified_ms()
+        return largest if largest >= 0 else self.log.modified_ms()
 
     def _look_up(self, offset: int) -> tuple[int, int] | None:
         known = self.known  # before anything is read: a cut replaces it, and what was read before is of no use

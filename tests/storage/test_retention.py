@@ -128,6 +128,16 @@ def test_a_segment_without_timestamps_is_as_old_as_its_file(new_log: NewLog) -> 
     assert [segment.base_offset for segment in log.segments_to_delete()] == [0]
 
 
+def test_records_of_timestamp_zero_have_expired_as_in_kafka(new_log: NewLog) -> None:
+    log = new_log(segment_bytes=100, retention_ms=HOUR)
+    for _ in range(3):
+        append(log, b"v", timestamp=0)
+    log.advance_high_watermark(3)
+    for path in log.directory.glob("*.log"):
+        os.utime(path, (NOW / 1000, NOW / 1000))
+    assert [segment.base_offset for segment in log.segments_to_delete()] == [0, 1, 2]
+
+
 def test_the_files_wait_renamed_until_their_time_has_come(new_log: NewLog) -> None:
     log = filled(new_log, retention_ms=HOUR, file_delete_delay_ms=0)
     expire(log)

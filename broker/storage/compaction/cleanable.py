@@ -105,6 +105,7 @@ def _inactive_from(segments: Sequence[S], offset: int) -> list[S]:
 def _delay_ms(dirty: Sequence[CompactedSegment], max_lag_ms: int, now_ms: int) -> int:
     if max_lag_ms == NO_LIMIT:
         return 0
+    # Retention takes zero for a time; this does not, as Kafka's `LogCleanerManager.maxCompactionDelay` does not.
     waiting = [timestamp for segment in dirty if (timestamp := segment.first_timestamp()) > 0]
     return max(now_ms - max_lag_ms - min(waiting), 0) if waiting else 0
 

@@ -84,6 +84,22 @@ def test_old_records_are_due_after_max_compaction_lag_ms(cleaned: int, delay: in
     assert found.is_due(LogConfig(min_cleanable_dirty_ratio=1.0)) == bool(delay)
 
 
+def test_records_of_timestamp_zero_are_never_overdue_as_in_kafka() -> None:
+    from_1970 = Piece(0, NOW / HOUR)
+    assert from_1970.first_timestamp() == 0
+    config = LogConfig(max_compaction_lag_ms=HOUR)
+    found = cleanable_part(
+        [from_1970, PIECES[-1]],
+        config,
+        cleaned_offset=None,
+        log_start_offset=0,
+        last_stable_offset=40,
+        log_end_offset=40,
+        now_ms=NOW,
+    )
+    assert (found.cleanable_bytes, found.delay_ms) == (100, 0)
+
+
 @pytest.mark.parametrize(("ratio", "due"), [(0.3, True), (0.34, False)])
 def test_a_log_is_due_above_min_cleanable_dirty_ratio(ratio: float, due: bool) -> None:
     assert part(20).is_due(LogConfig(min_cleanable_dirty_ratio=ratio)) == due
