@@ -222,14 +222,16 @@ class LogReader(ABC):
     def cleanable_part(self) -> Cleanable:
         """What compaction could do for the log now."""
         with self._disk("looking at the age of"):
-            return cleanable_part(
-                self.segments.from_offset(0),
-                self.config,
-                cleaned_offset=self.cleaned_offset,
-                log_start_offset=self.log_start_offset,
-                last_stable_offset=self.last_stable_offset,
-                log_end_offset=self.log_end_offset,
-                now_ms=self._resources.clock.time_ms(),
+            return self._segmented.look(
+                lambda segments: cleanable_part(
+                    segments.from_offset(0),
+                    self.config,
+                    cleaned_offset=self.cleaned_offset,
+                    log_start_offset=self.log_start_offset,
+                    last_stable_offset=self.last_stable_offset,
+                    log_end_offset=self.log_end_offset,
+                    now_ms=self._resources.clock.time_ms(),
+                )
             )
 
     def aborted_transactions_below(self, end_offset: int) -> list[AbortedTransaction]:
@@ -247,13 +249,15 @@ class LogReader(ABC):
     def segments_to_delete(self) -> list[Segment]:
         """The segments that have had their time by now, oldest first; the active one only with all others."""
         with self._disk("looking at the age of"):
-            return segments_to_delete(
-                self.segments.from_offset(0),
-                self.config,
-                log_start_offset=self.log_start_offset,
-                high_watermark=self.high_watermark,
-                log_end_offset=self.log_end_offset,
-                now_ms=self._resources.clock.time_ms(),
+            return self._segmented.look(
+                lambda segments: segments_to_delete(
+                    segments.from_offset(0),
+                    self.config,
+                    log_start_offset=self.log_start_offset,
+                    high_watermark=self.high_watermark,
+                    log_end_offset=self.log_end_offset,
+                    now_ms=self._resources.clock.time_ms(),
+                )
             )
 
     # ------------------------------------------------------------------------------------------------------ preparation

@@ -69,7 +69,8 @@ class SegmentedLog:
         self.changed = False  # since it was opened: a log that was only read needs no closing work
         self._resources = resources
         self._flush_lock = Lock()
-        self._changes = 0  # rises whenever files go or change their names: odd while that is under way
+        self._change_lock = Lock()  # held while files go or change their names
+        self._changes = 0  # rises at the beginning and at the end of that: odd while it is under way
 
     @property
     def recovery_point(self) -> int:
@@ -143,6 +144,12 @@ class SegmentedLog:
             except (FileNotFoundError, CorruptBatchError, CorruptIndexError):
                 if changes == self._changes and not changes % 2:
                     raise
+                self._wait_for_change()
+
+    def _wait_for_change(self) -> None:
+        """Wait for the end of a change that is under way, which is renames but no sync: it may be why a look failed."""
+        with self._change_lock:
+            pass
 
     def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
         """The slice from the batch that holds `offset`, or the next one, up to `end_offset`, within one segment."""
@@ -156,6 +163,7 @@ class SegmentedLog:
             except (FileNotFoundError, CorruptBatchError, CorruptIndexError):
                 if changes == self._changes and not changes % 2:
                     raise
+                self._wait_for_change()
 
     def _read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
         end = self.end
@@ -225,20 +233,22 @@ class SegmentedLog:
             removed = [segment for segment in self.segments if segment.base_offset > offset]
             if len(removed) == len(self.segments):
                 self._start_over(offset)
-                return removed
-            active = self.segments.from_offset(offset)[0]
-            self.end = LogEnd(offset, active, 0)  # readers must not take what is about to go
-            self._remove(removed)
-            active.truncate_to(offset, now_ms)
-            self._settle(LogEnd(active.next_offset(), active, active.size))
-            return removed
+            else:
+                active = self.segments.from_offset(offset)[0]
+                self.end = LogEnd(offset, active, 0)  # readers must not take what is about to go
+                self._remove(removed)
+                active.truncate_to(offset, now_ms)
+                self._end_at(LogEnd(active.next_offset(), active, active.size))
+        self._sync_cut()
+        return removed
 
     def start_over(self, offset: int) -> list[Segment]:
         """Drop everything and begin at `offset`; return the segments that went."""
         with self._changing():
             removed = list(self.segments)
             self._start_over(offset)
-            return removed
+        self._sync_cut()
+        return removed
 
     def delete(self, removed: list[Segment]) -> None:
         """Take segments out at the front; not the active one. The appender may go on meanwhile."""
@@ -263,7 +273,8 @@ class SegmentedLog:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        with self._flush_lock:
+        """Hold up flushes, and readers that find something missing; nothing is synced meanwhile."""
+        with self._flush_lock, self._change_lock:
             self.changed = True
             self._changes += 1
             try:
@@ -272,15 +283,16 @@ class SegmentedLog:
                 self._changes += 1
 
     def _start_over(self, offset: int) -> None:
-        segment = self._replace(list(self.segments), offset)
-        self._settle(LogEnd(offset, segment, 0))
+        self._end_at(LogEnd(offset, self._replace(list(self.segments), offset), 0))
 
-    def _settle(self, end: LogEnd) -> None:
-        """The log was cut: what is gone must not come back with a power cut, so that is synced at once."""
-        end.segment.flush()
-        self._resources.files.fsync_directory(self.directory)
+    def _end_at(self, end: LogEnd) -> None:
         self._synced_up_to = min(self._synced_up_to, end.offset)
         self.end = end
+
+    def _sync_cut(self) -> None:
+        """The log was cut: what is gone must not come back with a power cut, so that is synced at once."""
+        self.segments.active.flush()
+        self._resources.files.fsync_directory(self.directory)
 
     def _remove(self, removed: list[Segment]) -> None:
         """Take segments out of the log; their files go after `file.delete.delay.ms`."""

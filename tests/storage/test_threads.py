@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event, Thread
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Semaphore, Thread
 
+import pytest
+
+from broker.storage.files import OsFiles
 from broker.storage.log import Log
+from broker.storage.log_config import LogConfig
+from broker.storage.log_opening import create_log
+from broker.storage.log_slice import LogSlice
+from broker.testing.clock import ManualClock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch_headers
 from tests.storage.conftest import NewLog
-from tests.storage.logs import NOW, append, batch, records_in
+from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_resources, read_all, records_in
 
 COUNT = 3000
 
@@ -102,3 +111,108 @@ def test_reading_while_the_log_is_cut(new_log: NewLog) -> None:
     thread.join()
     assert reads
     assert log.append_as_leader(batch(b"more"), 0, NOW).base_offset == log.log_end_offset - 1
+
+
+class MissingFile(OsFiles):
+    """The real files; the opening of one of them fails, which is counted, and renames call `renaming` first."""
+
+    def __init__(self) -> None:
+        self.missing = ""
+        self.failed = Semaphore(0)
+        self.renaming: Callable[[], object] = lambda: None
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        if path == self.missing:
+            self.failed.release()
+            raise FileNotFoundError(path)
+        return super().open(path, create=create)
+
+    def rename(self, source: str, target: str) -> None:
+        renaming, self.renaming = self.renaming, lambda: None
+        renaming()
+        super().rename(source, target)
+
+
+def test_a_reader_that_fails_beside_a_change_waits_for_its_end_before_it_looks_again(tmp_path: Path) -> None:
+    """Whether the change is why it failed, it learns then. It does not look again and again in between."""
+    files = MissingFile()
+    resources = make_resources(tmp_path, files)
+    log = create_log(f"{tmp_path}/t-0", "t", 0, TOPIC_ID, LogConfig(segment_bytes=100), resources)
+    for index in range(3):
+        append(log, b"%d" % index)
+    resources.descriptors.close()
+    files.missing = log.segments.from_offset(1)[0].log.path
+    attempts: list[bool] = []
+
+    with ThreadPoolExecutor(1) as thread:
+
+        def renaming() -> None:
+            reading.append(thread.submit(log.read, 1, 1000, 3))
+            attempts.append(files.failed.acquire(timeout=30))
+            attempts.append(files.failed.acquire(timeout=0.1))
+
+        reading: list[Future[LogSlice]] = []
+        log.advance_high_watermark(3)
+        log.update_log_start_offset(1)
+        files.renaming = renaming
+        log.delete_segments(list(log.segments)[:1])
+        with pytest.raises(KafkaError):
+            reading[0].result()
+    assert attempts == [True, False]
+    resources.descriptors.close()
+
+
+def test_a_cut_is_not_a_change_any_more_while_it_is_synced(tmp_path: Path) -> None:
+    """So nobody who reads waits for the disk."""
+    read: list[list[bytes | None]] = []
+
+    class ReadingWhileSyncing(OsFiles):
+        def fsync(self, descriptor: int) -> None:
+            super().fsync(descriptor)
+            if cutting:
+                read.append([record.value for record in read_all(log, end=log._segmented.end.offset)])
+
+    cutting: list[bool] = []
+    resources = make_resources(tmp_path, ReadingWhileSyncing())
+    log = create_log(f"{tmp_path}/t-0", "t", 0, TOPIC_ID, LogConfig(), resources)
+    for index in range(4):
+        append(log, b"%d" % index)
+    cutting.append(True)
+    log.truncate_to(2)
+    assert read[0] == [b"0", b"1"]
+    resources.descriptors.close()
+
+
+class BetweenLooks(ManualClock):
+    """A clock that calls `change`, once, when somebody asks for the time."""
+
+    def __init__(self) -> None:
+        super().__init__(NOW)
+        self.change: Callable[[], object] = lambda: None
+
+    def time_ms(self) -> int:
+        change, self.change = self.change, lambda: None
+        change()
+        return super().time_ms()
+
+
+@pytest.mark.parametrize("look", [Log.segments_to_delete, Log.cleanable_part])
+def test_the_age_of_segments_that_go_while_it_is_looked_at(tmp_path: Path, look: Callable[[Log], object]) -> None:
+    """The log directory stays online: their files have gone because the log has changed."""
+    clock = BetweenLooks()
+    resources = make_resources(tmp_path, clock=clock)
+    config = LogConfig(segment_bytes=100, retention_ms=1000, min_compaction_lag_ms=1, file_delete_delay_ms=0)
+    log = create_log(f"{tmp_path}/t-0", "t", 0, TOPIC_ID, config, resources)
+    for _ in range(4):
+        append(log, b"v", timestamp=-1)
+    log.advance_high_watermark(4)
+
+    def delete() -> None:
+        log._segmented.delete(list(log.segments)[:2])
+        resources.deletions.run_due()
+
+    clock.change = delete
+    look(log)
+    assert resources.failure.error is None
+    assert log.first_base_offset == 2
+    resources.descriptors.close()
