@@ -4,7 +4,7 @@
 |---|---|
 | the log that needs it most, its job, the swaps | a thread of the cleaner's own |
 | keys and records | a process of low priority for each thread, started with its first job (`storage.compaction`) |
-| expired segments of compacted logs (cleanup.policy=compact,delete) deleted | `retention_check` |
+| expired segments of compacted logs (cleanup.policy=compact,delete) deleted, if not in progress | `retention_check` |
 | nothing to do: log.cleaner.backoff.ms | |
 """
 

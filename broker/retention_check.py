@@ -3,10 +3,14 @@
 | step | where |
 |---|---|
 | which segments have expired, of each log | thread |
-| a log whose active segment is among them is rolled, in order with its appends; then it is looked at again | writer |
-| the logs start behind those segments, in memory | thread |
+| a log whose active segment is among them is rolled, in order with its appends | writer |
+| the logs that compaction is not at work on are taken, and looked at again | thread |
+| they start behind those segments, in memory | the same |
 | log start offsets are checkpointed: nothing that goes now can come back, whenever the broker stops | the same |
 | the segments leave their logs and are renamed to `.deleted`; `storage.deletions` removes them later | the same |
+
+A log that compaction is at work on is passed over, and compaction passes over those that are taken
+(`storage.cleaning_state`). After each of its rounds it asks for retention of the compacted logs.
 
 Differs from Kafka: logs with cleanup.policy=compact,delete are looked at also when log.cleaner.enable is false; there
 only the cleaner does, because it must not be disturbed.
@@ -48,7 +52,7 @@ class Expired(NamedTuple):
 
 
 class RetentionCheck:
-    """Looks at the partitions of one broker. One `run` at a time for any partition."""
+    """Looks at the partitions of one broker. Several `run`s may be under way."""
 
     def __init__(self, log_dirs: LogDirs, partitions: Partitions, threads: DiskThreads) -> None:
         self._log_dirs = log_dirs
@@ -57,21 +61,28 @@ class RetentionCheck:
 
     async def run(self, is_wanted: Callable[[Log], bool] = lambda _: True) -> int:
         """Delete the expired segments of all logs that are wanted, and return how many there were."""
-        looked_at = [each for each in self._partitions if not each.offline and is_wanted(each.log)]
+        looked_at = [
+            each
+            for each in self._partitions
+            if not each.offline and is_wanted(each.log) and not each.log.cleaning.is_in_progress
+        ]
         expired = await self._threads.run_to_end(_expired, looked_at)
         rolled = [each.partition for each in expired if each.includes_active]
         for start in range(0, len(rolled), _ROLLS):
             await _roll(rolled[start : start + _ROLLS])
-        if rolled:
-            expired = await self._threads.run_to_end(_expired, [each.partition for each in expired])
-        return await self._threads.run_to_end(self._delete, expired) if expired else 0
+        return await self._threads.run_to_end(self._delete, [each.partition for each in expired]) if expired else 0
 
-    def _delete(self, expired: list[Expired]) -> int:
-        started = [each for each in expired if not each.includes_active and _start_behind(each)]
-        if not started:
-            return 0
-        self._log_dirs.checkpoint_log_start_offsets()
-        return sum(len(each.segments) for each in started if _delete_segments(each))
+    def _delete(self, partitions: list[Partition]) -> int:
+        taken = [partition for partition in partitions if partition.log.cleaning.begin()]
+        try:
+            started = [each for each in _expired(taken) if not each.includes_active and _start_behind(each)]
+            if not started:
+                return 0
+            self._log_dirs.checkpoint_log_start_offsets()
+            return sum(len(each.segments) for each in started if _delete_segments(each))
+        finally:
+            for partition in taken:
+                partition.log.cleaning.end()
 
 
 def _delete_segments(expired: Expired) -> bool:

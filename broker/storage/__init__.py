@@ -12,7 +12,7 @@
 | `leader_epochs`, `checkpoints`, `clean_shutdown`, `meta_properties`, `partition_metadata`, `text_file` | small files |
 | `batch_scan`, `log_slice`, `known_positions`, `timestamp_lookup` | finding and reading batches |
 | `durability`, `recovery`, `leftovers` | syncing; what is done after an unclean stop |
-| `retention`, `compaction`, `deletions` | what goes, and when its files go |
+| `retention`, `compaction`, `cleaning_state`, `deletions` | what goes, in turns, and when its files go |
 | `files`, `descriptors`, `disk_failure` | the seam to the disk; open files; a disk that fails |
 | `names`, `log_config`, `resources` | file names; a topic's properties; what logs share |
 | `stored_log_dir`, `stored_partition`, `committed_offsets`, `kraft_topics`, `read_only_files` | without a broker |

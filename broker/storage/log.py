@@ -16,7 +16,7 @@ watermark; without any it is the high watermark.
 
 Threads: one appender at a time, in any thread (the same for `truncate_to`, `roll`, `close`); readers beside it, for
 whom `log_end_offset` moves after everything below it can be read; beside both `flush`, and what works on old segments
-(`update_log_start_offset`, `delete_segments`, `swap_in`).
+(`update_log_start_offset`, `delete_segments`, `swap_in`), one at a time as `cleaning` says (`cleaning_state`).
 
 Errors: `KafkaError` for what a client or follower is to be told. An `OSError` takes the log directory offline: it and
 everything later is KAFKA_STORAGE_ERROR (`disk_failure`). A failed append leaves at most bytes behind the end of the
@@ -30,6 +30,7 @@ once.
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from threading import Lock, RLock
 
 from broker.storage.append_info import AppendInfo
@@ -92,8 +93,10 @@ class Log(LogReader):
         self._bounds_lock = RLock()  # held while the start moves or segments go, except by the appender's rolls
 
     def configure(self, config: LogConfig) -> None:
-        """Take new properties, for what comes next."""
+        """Take new properties, for what comes next. Compaction ends that cleanup.policy no longer asks for."""
         self._segmented.config = config
+        if not config.is_compacted:
+            self.cleaning.abort()
         self._validator = validator_for(config)
 
     # -------------------------------------------------------------------------------------------------------- appending
@@ -239,11 +242,11 @@ class Log(LogReader):
     def swap_in(self, replaced: list[Segment], sizes: dict[str, int]) -> bool:
         """Let the segment that compaction made of `replaced` take their place: `.cleaned` files of these sizes.
 
-        False, and nothing has changed, if the log is closed or cut, or retention was quicker.
+        False, and nothing has changed, if compaction was aborted, or the files are not those that it wrote.
         """
         self._failure.check()
         with self._bounds_lock, self._disk("swapping segments of"):
-            if self._is_closed:
+            if self._is_closed or self.cleaning.is_aborted:
                 return False
             cleaned = Segment(
                 self._segmented.directory,
@@ -260,21 +263,28 @@ class Log(LogReader):
             return True
 
     def discard_cleaned(self) -> None:
-        """Remove what compaction wrote and did not finish."""
+        """Remove what compaction wrote and did not finish; to be called by compaction, when its worker has ended."""
         with self._bounds_lock, self._disk("removing what compaction left of"):
-            if not self._is_closed:
-                files = self._resources.files
-                for entry in files.scan(self._segmented.directory):
-                    if entry.name.endswith(CLEANED_SUFFIX):
-                        files.remove(f"{self._segmented.directory}/{entry.name}")
+            if self._is_closed:
+                return
+            files, directory = self._resources.files, self._segmented.directory
+            try:
+                entries = files.scan(directory)
+            except FileNotFoundError:
+                return  # somebody has removed the directory, and everything in it
+            for entry in entries:
+                if entry.name.endswith(CLEANED_SUFFIX):
+                    files.remove(f"{directory}/{entry.name}")
 
     def truncate_to(self, offset: int) -> bool:
         """Drop the batch that holds `offset` and all later ones; False if the log ends there or before.
 
-        The log ends behind the last batch that is left then, at `offset` or before it.
+        The log ends behind the last batch that is left then, at `offset` or before it. Below the active segment,
+        compaction is aborted first, and waited for.
         """
         self._failure.check()
-        with self._bounds_lock, self._disk("truncating"):
+        is_old = offset < self.active_segment.base_offset
+        with self.cleaning.paused() if is_old else nullcontext(), self._bounds_lock, self._disk("truncating"):
             if offset >= self.log_end_offset:
                 self._leader_epochs.truncate_from_end(self.log_end_offset)
                 return False
@@ -289,7 +299,7 @@ class Log(LogReader):
     def start_over_at(self, offset: int) -> None:
         """Drop everything and let the log begin, and end, at `offset`: a follower whose leader starts above its end."""
         self._failure.check()
-        with self._bounds_lock, self._disk("truncating"):
+        with self.cleaning.paused(), self._bounds_lock, self._disk("truncating"):
             self.log_end_offset = offset
             removed = self._segmented.start_over(offset)
             self._leader_epochs.clear()
@@ -366,7 +376,11 @@ class Log(LogReader):
         return self._producers.remove_expired(self._resources.clock.time_ms(), self.config.producer_id_expiration_ms)
 
     def close(self) -> None:
-        """Leave the files as a clean stop does: trimmed, synced, with a snapshot of the producers at the end."""
+        """Leave the files as a clean stop does: trimmed, synced, with a snapshot of the producers at the end.
+
+        Compaction is aborted first, and waited for.
+        """
+        self.cleaning.pause()
         with self._bounds_lock:
             self._is_closed = True
         if self._failure.error is not None:
@@ -376,7 +390,11 @@ class Log(LogReader):
             self._durability.close(self.log_end_offset)
 
     def release(self) -> None:
-        """Close the files as they are: the log is deleted, or the directory has failed."""
+        """Close the files as they are, before the log's directory is renamed because it is deleted.
+
+        Compaction is aborted first, and waited for: it works in the directory by its name.
+        """
+        self.cleaning.pause()
         with self._bounds_lock:
             self._is_closed = self._is_released = True
             self._segmented.release()

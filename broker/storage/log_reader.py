@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.cleaning_state import CleaningState
 from broker.storage.compaction.cleanable import Cleanable, cleanable_part
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import EpochStart, LeaderEpochs
@@ -63,6 +64,7 @@ class LogReader(ABC):
         self.high_watermark = log_start_offset
         self.cleaned_offset: int | None = None
         self.had_segments = True
+        self.cleaning = CleaningState()
         self._segmented = segmented
         self._leader_epochs = leader_epochs
         self._producers = producers

@@ -187,6 +187,16 @@ class Segment:
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
+    def is_complete(self) -> bool:
+        """Whether the log's file is there and holds its batches and nothing else."""
+        try:
+            with self.log.descriptors.pinned(self.log.path) as number:
+                return self.log.descriptors.files.size(number) == self.size
+        except FileNotFoundError:
+            return False
+        finally:
+            self.log.descriptors.forget(self.log.path)  # another process may put another file in its place
+
     def locate(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch whose last offset is at least `offset`; None if the segment has none."""
         return (

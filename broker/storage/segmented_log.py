@@ -256,12 +256,12 @@ class SegmentedLog:
             self._remove(removed)
 
     def swap_in(self, cleaned: Segment, replaced: list[Segment]) -> bool:
-        """Put `cleaned`, whose files are `.cleaned`, in the place of `replaced`; False if they are not all here.
+        """Put `cleaned`, whose files are `.cleaned`, in the place of `replaced`; False if some of that is not there.
 
         At every moment one of the two can be found and read whole, by those who read and by a recovery (`leftovers`).
         """
         with self._changing():
-            if not all(segment in self.segments for segment in replaced):
+            if not all(segment in self.segments for segment in replaced) or not cleaned.is_complete():
                 return False
             cleaned.rename(SWAP_SUFFIX)
             self.segments.replace(replaced, [cleaned])

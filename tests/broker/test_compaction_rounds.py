@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from broker.broker import Broker
+from broker.storage.cleaning_state import CleaningState
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from tests.handlers import configs
+from tests.handlers.configs import set_to
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.wire import Wire
 
@@ -55,10 +59,56 @@ async def test_a_broker_stops_in_the_middle_of_compaction(tmp_path: Path) -> Non
     slow = {"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1", "log.cleaner.io.max.bytes.per.second": "1"}
     async with Broker(slow) as broker:
         await fill(broker)
-        await until(lambda: bool(broker.upkeep.compaction.cleaner._in_progress))
+        await until(lambda: broker.services.partitions.get("t", 0).log.cleaning.is_in_progress)
     async with Broker({"log.dirs": str(tmp_path), "log.cleaner.enable": "false"}) as broker:
         assert broker.log_dir.was_clean
         assert broker.services.partitions.get("t", 0).log.log_end_offset == 8
+
+
+def unfinished(path: Path) -> list[Path]:
+    return list(path.glob("*-?/*.cleaned"))
+
+
+def work_of(broker: Broker, name: str) -> CleaningState:
+    return broker.services.partitions.get(name, 0).log.cleaning
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+async def test_topics_that_are_deleted_and_created_again_in_the_middle_of_compaction(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, threads: int
+) -> None:
+    slow = {
+        "log.dirs": str(tmp_path),
+        "log.cleaner.backoff.ms": "1",
+        "log.cleaner.io.max.bytes.per.second": "1",
+        "log.cleaner.threads": str(threads),
+    }
+    names = ["a", "b"][:threads]
+    async with Broker(slow) as broker, Wire("127.0.0.1", broker.port) as wire:
+        for partitions in (1, 2, 1):
+            for name in names:
+                await create(wire, name, partitions, **TOPIC)
+                for index in range(8):
+                    await produce(wire, name, batch(b"%d" % index))
+            for name in names:
+                await until(lambda: work_of(broker, name).is_in_progress)  # noqa: B023 - called at once
+            for name in names:
+                await wire.ask(DeleteTopicsRequest(topic_names=[name], timeout_ms=5000), 5)
+        assert not broker.failed.is_set()
+    assert unfinished(tmp_path) == []
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_topic_that_is_no_longer_compacted_is_let_go(tmp_path: Path) -> None:
+    slow = {"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1", "log.cleaner.io.max.bytes.per.second": "1"}
+    async with Broker(slow) as broker:
+        await fill(broker)
+        work = work_of(broker, "t")
+        await until(lambda: work.is_in_progress)
+        async with Wire("127.0.0.1", broker.port) as wire:
+            await set_to(wire, configs.TOPIC, "t", cleanup_policy="delete", retention_ms="-1")
+            await until(lambda: not work.is_in_progress)
+            assert values_in(await fetch(wire, "t", 0))[0] == b"0"
 
 
 async def test_nothing_is_compacted_where_the_cleaner_is_off(tmp_path: Path) -> None:

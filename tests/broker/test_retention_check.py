@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 
@@ -118,6 +119,52 @@ async def test_appends_during_a_check_are_kept(aging: Aging) -> None:
         await aging.check()
     await appending
     assert aging.partition().log.log_end_offset == appended == 100
+
+
+async def test_a_log_that_compaction_is_at_work_on_is_for_a_later_check(aging: Aging) -> None:
+    await create(aging.wire, "t", cleanup_policy="compact,delete", segment_bytes="100", retention_ms="1000")
+    for index in range(3):
+        await produce(aging.wire, "t", batch(b"%d" % index))
+    aging.clock.advance(1001)
+    log = aging.partition().log
+    log.cleaning.begin()
+    assert await aging.check() == 0
+    assert (log.log_start_offset, len(values_in(await fetch(aging.wire, "t", 0)))) == (0, 1)
+    log.cleaning.end()
+    assert await aging.check() == 3
+    assert log.log_start_offset == 3
+    assert not log.cleaning.is_in_progress
+
+
+class InterruptedClock(ManualClock):
+    """A clock that calls `interruption`, once, when another thread than the main one asks for the time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.interruption: Callable[[], object] = bool
+
+    def time_ms(self) -> int:
+        if current_thread() is not main_thread():
+            interruption, self.interruption = self.interruption, bool
+            interruption()
+        return super().time_ms()
+
+
+async def test_compaction_that_begins_during_a_check_has_the_log_for_itself(tmp_path: Path) -> None:
+    clock = InterruptedClock()
+    async with Broker({"log.dirs": str(tmp_path)}, clock=clock) as broker, Wire("127.0.0.1", broker.port) as wire:
+        aging = Aging(broker, wire, clock)
+        await create(wire, "t", cleanup_policy="compact,delete", segment_bytes="100", retention_ms="1000")
+        for index in range(3):
+            await produce(wire, "t", batch(b"%d" % index))
+        clock.advance(1001)
+        log = aging.partition().log
+        clock.interruption = log.cleaning.begin
+        assert await aging.check() == 0
+        assert log.cleaning.is_in_progress
+        assert (log.log_start_offset, log.first_base_offset) == (0, 0)
+        log.cleaning.end()
+        assert await aging.check() == 3
 
 
 async def test_a_log_that_was_looked_at_once_is_not_opened_again(aging: Aging) -> None:

@@ -23,8 +23,9 @@ import pytest
 from broker.inspection.problem import Problem
 from broker.inspection.verification import Verification
 from broker.randomness import SeededRandomness
-from broker.storage.compaction.cleaner import Cleaner, CleanerSettings
-from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.cleaning_state import CleaningState
+from broker.storage.compaction.cleaner import Answers, Cleaner, CleanerSettings
+from broker.storage.compaction.cleaning_job import CleaningJob
 from broker.storage.compaction.log_cleaning import LogCleaning
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.log import Log
@@ -316,10 +317,14 @@ KEYS = 5
 
 
 class Compaction:
-    """A compacted log: `values` are the last ones by key of what is synced, which must never be missed."""
+    """A compacted log: `values` are the last ones by key of what is synced, which must never be missed.
 
-    def __init__(self, files: SimulatedFiles) -> None:
+    `has_leftovers`: before each round there are files that an earlier one did not remove.
+    """
+
+    def __init__(self, files: SimulatedFiles, *, has_leftovers: bool = False) -> None:
         self.files = files
+        self.has_leftovers = has_leftovers
         self.appended: dict[int, tuple[bytes, bytes]] = {}
         self.values: dict[bytes, bytes] = {}
         self.start = 0
@@ -334,7 +339,7 @@ class Compaction:
             log.flush()
             self.values = dict(self.appended.values())
             log_dir.checkpoint()
-            while cleaner.run_once(self.clean, CleanerSettings(buffer_bytes=24_000)):
+            while self.leave_files() and cleaner.run_once(self.clean, CleanerSettings(buffer_bytes=24_000)):
                 pass
             log_dir.deletions.run_due()
         log.update_log_start_offset(log.active_segment.base_offset)
@@ -344,6 +349,15 @@ class Compaction:
         log_dir.deletions.run_due()
         log_dir.close()
 
+    def leave_files(self) -> bool:
+        """Leave half a `.cleaned` segment behind, below most of those that are compacted next."""
+        path = f"{PATH}/t-0/{1:020d}.log.cleaned"
+        if self.has_leftovers and not self.files.exists(path):
+            number = self.files.open(path, create=True)
+            self.files.pwrite(number, b"half a ba", 0)
+            self.files.close(number)
+        return True
+
     def append(self, log: Log, turn: int) -> None:
         for index in range(16):
             key, value = b"%d" % (index % KEYS), b"%d, %d" % (turn, index)
@@ -352,15 +366,19 @@ class Compaction:
         log.roll()
         log.advance_high_watermark(log.log_end_offset)
 
-    def clean(self, job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+    def clean(self, job: CleaningJob, _: CleaningState) -> Answers:
         descriptors = DescriptorCache(self.files)
         cleaning = LogCleaning(job, descriptors, ManualClock(NOW))
         yield from cleaning
         yield cleaning.done
 
 
-@pytest.mark.parametrize("seed", [None, 1], ids=["kill", "power cut"])
-def test_compaction_and_retention_stopped_at_any_moment_lose_no_last_value(seed: int | None) -> None:
+@pytest.mark.parametrize(
+    ("seed", "has_leftovers"), [(None, False), (1, False), (None, True)], ids=["kill", "power cut", "leftovers"]
+)
+def test_compaction_and_retention_stopped_at_any_moment_lose_no_last_value(
+    seed: int | None, has_leftovers: bool
+) -> None:
     """Every record found is one that was appended there, and of every key there is the last that was synced, or later.
 
     And what compaction left unfinished can be finished: the next round comes to the same end.
@@ -369,7 +387,7 @@ def test_compaction_and_retention_stopped_at_any_moment_lose_no_last_value(seed:
     while True:
         stop_at += 1
         files = SimulatedFiles(stop_at=stop_at, seed=stop_at)
-        scenario = Compaction(files)
+        scenario = Compaction(files, has_leftovers=has_leftovers)
         try:
             scenario.run()
             break
@@ -377,6 +395,43 @@ def test_compaction_and_retention_stopped_at_any_moment_lose_no_last_value(seed:
             pass
         check_and_finish(files.after_kill() if seed is None else files.after_power_cut(seed), scenario)
     assert stop_at > 150
+
+
+def test_stopping_while_a_swap_is_completed_or_undone_changes_nothing() -> None:
+    """Every stop with other files of compaction in the directory, then every stop of the opening that settles them."""
+    stop_at = 0
+    seen: set[frozenset[str]] = set()
+    while True:
+        stop_at += 1
+        stopped = SimulatedFiles(stop_at=stop_at, seed=stop_at)
+        scenario = Compaction(stopped)
+        try:
+            scenario.run()
+            break
+        except PowerCutError:
+            pass
+        names = frozenset(names_in(stopped, f"{PATH}/t-0"))
+        if names in seen or not any(name.endswith((".cleaned", ".swap")) for name in names):
+            continue
+        seen.add(names)
+        again_at = 0
+        is_open = False
+        while not is_open:
+            again_at += 1
+            files = SimulatedFiles(stopped.after_kill(), stop_at=again_at)
+            with suppress(PowerCutError):
+                open_on(files, COMPACTED)
+                is_open = True
+            log = open_on(SimulatedFiles(files.after_kill()), COMPACTED).logs["t", 0]
+            log.advance_high_watermark(log.log_end_offset)
+            check_compacted(log, scenario)
+    assert len(seen) > 50
+
+
+def names_in(files: SimulatedFiles, directory: str) -> list[str]:
+    with suppress(FileNotFoundError):
+        return [entry.name for entry in files.scan(directory)]
+    return []
 
 
 @pytest.mark.parametrize(("what", "at_least"), [("fail_at", 150), ("fail_read_at", 15)])
@@ -422,6 +477,7 @@ def check_and_finish(root: Directory, scenario: Compaction) -> None:
 
 
 def check_compacted(log: Log, scenario: Compaction) -> None:
+    """The log holds what was appended, where it was, once, and the last value of every key."""
     found = [(record.offset, record.key, record.value) for record in read_all(log)]
     assert [scenario.appended[offset] for offset, _, _ in found] == [(key, value) for _, key, value in found]
     assert [offset for offset, _, _ in found] == sorted({offset for offset, _, _ in found})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from broker.storage.compaction.cleaner import Cleaner, CleanerSettings
-from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.cleaning_state import CleaningState
+from broker.storage.compaction.cleaner import Answers, Cleaner, CleanerSettings
+from broker.storage.compaction.cleaning_job import CleaningJob
 from broker.storage.compaction.log_cleaning import LogCleaning
 from broker.storage.descriptors import DescriptorCache
 from broker.storage.files import OsFiles
@@ -206,7 +206,7 @@ class LogModel(RuleBasedStateMachine):
             self.compacted = max(self.compacted, self.log.active_segment.base_offset)
         self.log_dir.deletions.run_due()
 
-    def clean(self, job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+    def clean(self, job: CleaningJob, _: CleaningState) -> Answers:
         descriptors = DescriptorCache(OsFiles(), 5)
         cleaning = LogCleaning(job, descriptors, self.clock)
         yield from cleaning

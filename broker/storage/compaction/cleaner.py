@@ -8,20 +8,25 @@ The work itself (`log_cleaning`) is done by what is given to `run_once` as `clea
 job and yields group after group; the next one is asked for when the last one has been swapped in. So a log is compacted
 while it is read and appended to. Only a swap takes its lock, for a few renames.
 
+From before its segments are listed until its worker has nothing more to do with it, a log is in progress
+(`cleaning_state`): retention and other rounds pass it over. What cannot wait, such as its deletion, aborts the job:
+the worker is killed, what it wrote is removed, and the round ends without an error. A job begins by removing what an
+earlier one may have left behind, because `.cleaned` files tell `leftovers` that a swap was not completed.
+
 A log that cannot be compacted, because a batch in it is damaged or nobody knows what is wrong, is left alone from then
 on and counted as uncleanable, as in Kafka; the others go on. So is a log at which the worker has died `_DEATHS` times
-in a row: a single death may come from a system that is short of memory, and says nothing about the log. A log that is
-deleted, cut or closed meanwhile gives no error: the round ends.
+in a row: a single death may come from a system that is short of memory, and says nothing about the log. Nor does a file
+that is missing, because somebody else removed it: such a log is tried again after all others.
 
-Several threads may run rounds side by side; a log is in one of them at a time. Kafka's `LogCleaner` and
-`LogCleanerManager`.
+Several threads may run rounds side by side. Kafka's `LogCleaner` and `LogCleanerManager`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from threading import Lock
 from typing import NamedTuple
 
@@ -29,13 +34,14 @@ import msgspec
 
 from broker.clock import Clock
 from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.cleaning_state import CleaningState
 from broker.storage.compaction.cleanable import Cleanable
 from broker.storage.compaction.cleaner_report import CleanerReport, progress_line
 from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
 from broker.storage.log import Log
 from broker.storage.log_dir import LogDir
 from broker.storage.segment import Segment
-from protocol.errors import KafkaError, RemoteProtocolError
+from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
 from protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
@@ -63,9 +69,11 @@ class CleaningStoppedError(Exception):
     """The worker was stopped: nothing is wrong with the log."""
 
 
-Clean = Callable[[CleaningJob], Iterator[CleanedGroup | CleaningDone]]
-"""Compacts a log: yields groups, and the report at the end.
+Answers = Generator[CleanedGroup | CleaningDone, None, None]
+Clean = Callable[[CleaningJob, CleaningState], Answers]
+"""Compacts a log: yields groups, and the report at the end. The state tells when to stop before.
 
+When it has ended, or was closed, nothing is written any more.
 Raises `OSError`, `UncleanableLogError`, `CleanerDiedError` and `CleaningStoppedError`.
 """
 
@@ -84,8 +92,8 @@ class Cleaner:
         self._log_dirs = log_dirs
         self._clock = clock
         self._lock = Lock()
-        self._in_progress: set[Log] = set()
         self._uncleanable: set[Log] = set()
+        self._postponed: set[Log] = set()  # those of which the last job failed; the next one may not
         self._deaths: Counter[Log] = Counter()  # of workers in a row, by the log that they were at
 
     def has_work(self) -> bool:
@@ -102,19 +110,24 @@ class Cleaner:
             return self._compact(log_dir, log, part, clean, settings)
         except KafkaError as error:  # the directory has failed, or was found to have: its logs are offline
             _LOG.error("%s was not compacted: %s", log, error)
+        except FileNotFoundError as error:
+            self._try_again(log, error)
         except CleanerDiedError as error:
             self._deaths[log] += 1
             if self._deaths[log] < _DEATHS:
-                _LOG.warning("%s was not compacted and will be tried again: %s", log, error)
-                log.discard_cleaned()
+                self._try_again(log, error)
             else:
                 self._leave_alone(log, error)
         except (UncleanableLogError, CorruptBatchError, RemoteProtocolError) as error:
             self._leave_alone(log, error)
         finally:
-            with self._lock:
-                self._in_progress.discard(log)
+            log.cleaning.end()
         return False
+
+    def _try_again(self, log: Log, error: Exception) -> None:
+        _LOG.warning("%s was not compacted and will be tried again: %s", log, error)
+        log.discard_cleaned()
+        self._postponed.add(log)
 
     def _leave_alone(self, log: Log, error: Exception) -> None:
         _LOG.error("%s cannot be compacted and is left alone from now on: %s", log, error)
@@ -129,39 +142,53 @@ class Cleaner:
     # --------------------------------------------------------------------------------------------------------- choosing
 
     def _choose(self) -> _Candidate | None:
+        """The log that needs it most, in progress from now on."""
         with self._lock:
             self._forget_deleted()
             candidates = list(self._candidates())
             self.report.looked([candidate.part for candidate in candidates])
             due = [each for each in candidates if each.part.is_due(each.log.config)]
-            if not due:
-                return None
-            chosen = max(due, key=lambda candidate: candidate.part.dirty_ratio)
-            self._in_progress.add(chosen.log)
-            return chosen
+            due.sort(key=lambda each: (each.log not in self._postponed, each.part.dirty_ratio), reverse=True)
+            for log_dir, log, _ in due:
+                if not log.cleaning.begin():
+                    continue
+                part = self._cleanable_part(log)  # again: until it was in progress it may have been cut
+                if part is not None and part.is_due(log.config):
+                    return _Candidate(log_dir, log, part)
+                log.cleaning.end()
+            return None
 
     def _candidates(self) -> Iterator[_Candidate]:
         for log_dir in self._log_dirs:
             if log_dir.failure.error is not None:
                 continue
             for log in list(log_dir.logs.values()):
-                if log.config.is_compacted and log not in self._in_progress and log not in self._uncleanable:
-                    try:
-                        yield _Candidate(log_dir, log, log.cleanable_part())
-                    except KafkaError as error:
-                        _LOG.error("%s cannot be compacted and is left alone from now on: %s", log, error)
-                        self._uncleanable.add(log)
+                if log.config.is_compacted and not log.cleaning.is_in_progress and log not in self._uncleanable:
+                    part = self._cleanable_part(log)
+                    if part is not None:
+                        yield _Candidate(log_dir, log, part)
+
+    def _cleanable_part(self, log: Log) -> Cleanable | None:
+        try:
+            return log.cleanable_part()
+        except KafkaError as error:
+            if error.code is ErrorCode.CORRUPT_MESSAGE:  # else it was deleted just now, or its directory has failed
+                _LOG.error("%s cannot be compacted and is left alone from now on: %s", log, error)
+                self._uncleanable.add(log)
+            return None
 
     def _forget_deleted(self) -> None:
-        if self._uncleanable or self._deaths:
+        if self._uncleanable or self._deaths or self._postponed:
             present = {log for log_dir in self._log_dirs for log in list(log_dir.logs.values())}
             self._uncleanable &= present
+            self._postponed &= present
             for log in self._deaths.keys() - present:
                 self._deaths.pop(log, None)
 
     # ------------------------------------------------------------------------------------------------------- compacting
 
     def _compact(self, log_dir: LogDir, log: Log, part: Cleanable, clean: Clean, settings: CleanerSettings) -> bool:
+        log.discard_cleaned()
         segments = {
             each.base_offset: each
             for each in log.segments.from_offset(0)
@@ -169,11 +196,10 @@ class Cleaner:
         }
         try:
             job = _job(log, part, list(segments.values()), self._clock.time_ms(), settings)
-            done = self._run(log, segments, clean(job))
+            with closing(clean(job, log.cleaning)) as answers:
+                done = self._run(log, segments, answers)
         except FileNotFoundError:
-            if log_dir.logs.get((log.topic, log.partition)) is not log:
-                return False  # the topic was deleted under the worker
-            raise UncleanableLogError("a file of it is missing") from None
+            raise
         except OSError as error:
             raise log_dir.failure.fail(f"compacting {log}", error) from error
         except CleaningStoppedError:
@@ -182,6 +208,7 @@ class Cleaner:
             log.discard_cleaned()
             return False
         self._deaths.pop(log, None)
+        self._postponed.discard(log)
         log.cleaned_offset = done.end_offset
         log_dir.checkpoint_cleaned_offsets()
         self.report.compacted(done)
@@ -194,7 +221,7 @@ class Cleaner:
     def _run(
         log: Log, segments: dict[int, Segment], answers: Iterator[CleanedGroup | CleaningDone]
     ) -> CleaningDone | None:
-        """Swap in what comes; None if the log has changed so that this makes no sense any more."""
+        """Swap in what comes; None if that is not wanted any more."""
         for answer in answers:
             if isinstance(answer, CleaningDone):
                 return answer

@@ -1,9 +1,9 @@
 """The broker's end of the pipe to the process that compacts (`cleaner_worker`).
 
-It is started with the first job and ended by `stop`, or by the end of the broker, however that comes about. Its
-priority is the lowest there is, except for a log that is overdue by max.compaction.lag.ms, which is compacted at the
-broker's own priority. A process may lower its priority but not raise it again, so a new one is started when the other
-kind is needed.
+It is started with the first job and ended by `stop`, by a job that is aborted (the next job starts another), or by the
+end of the broker, however that comes about. Its priority is the lowest there is, except for a log that is overdue by
+max.compaction.lag.ms, which is compacted at the broker's own priority. A process may lower its priority but not raise
+it again, so a new one is started when the other kind is needed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from threading import Lock
 
-from broker.storage.compaction.cleaner import CleanerDiedError, CleaningStoppedError, UncleanableLogError
+from broker.storage.cleaning_state import CleaningState
+from broker.storage.compaction.cleaner import Answers, CleanerDiedError, CleaningStoppedError, UncleanableLogError
 from broker.storage.compaction.cleaning_job import (
     Answer,
-    CleanedGroup,
     CleaningDone,
     CleaningFailed,
     CleaningJob,
@@ -33,7 +32,10 @@ _NICENESS = 19  # the lowest priority where there is none below all others
 
 
 class CleanerProcess:
-    """A worker process, used by one thread; `stop` may come from another, and is for good."""
+    """A worker process, used by one thread; `stop` may come from another, and is for good.
+
+    When `clean` ends or is closed, and the job was not done, the process has ended: it writes nothing any more.
+    """
 
     def __init__(self) -> None:
         self.deaths = 0  # how often it ended without being told to
@@ -41,15 +43,17 @@ class CleanerProcess:
         self._gives_way = True
         self._lock = Lock()
         self._is_stopped = False
+        self._is_aborted = False  # the job at hand, or the last one
 
     @property
     def pid(self) -> int | None:
         """The process, if it runs."""
         return self._process.pid if self._process is not None else None
 
-    def clean(self, job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+    def clean(self, job: CleaningJob, state: CleaningState) -> Answers:
         """Compact a log: a `cleaner.Clean`. A group counts as swapped in when the next is asked for."""
         process = self._running(gives_way=not job.is_overdue)
+        state.when_aborted(self._abort)
         message: CleaningJob | GoOn = job
         is_done = False
         try:
@@ -78,12 +82,19 @@ class CleanerProcess:
         if self._process is not None:
             self._end(self._process)
 
+    def _abort(self) -> None:
+        with self._lock:
+            self._is_aborted = True
+            if self._process is not None:
+                self._process.kill()
+
     def _running(self, *, gives_way: bool) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._is_stopped:
                 raise CleaningStoppedError
-            if self._process is not None and self._gives_way != gives_way:
+            if self._process is not None and (self._is_aborted or self._gives_way != gives_way):
                 self._end(self._process)
+            self._is_aborted = False
             if self._process is None:
                 paths = os.pathsep.join(path for path in sys.path if path)
                 command = [sys.executable, "-P", "-m", "broker.storage.compaction.cleaner_worker", str(os.getpid())]
@@ -108,7 +119,7 @@ class CleanerProcess:
             answer = None
         if answer is not None:
             return answer
-        if not self._is_stopped:
+        if not self._is_stopped and not self._is_aborted:
             self.deaths += 1
             raise CleanerDiedError("the process that compacted it has ended")
         raise CleaningStoppedError

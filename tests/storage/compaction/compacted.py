@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from broker.storage.compaction.cleaner import Clean, Cleaner, CleanerSettings
-from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.cleaning_state import CleaningState
+from broker.storage.compaction.cleaner import Answers, Clean, Cleaner, CleanerSettings
+from broker.storage.compaction.cleaning_job import CleaningJob
 from broker.storage.compaction.log_cleaning import LogCleaning
 from broker.storage.log_config import LogConfig
 from broker.storage.resources import LogResources
@@ -62,7 +62,7 @@ class Compacted:
 
 
 def in_process(resources: LogResources) -> Clean:
-    def clean(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+    def clean(job: CleaningJob, _: CleaningState) -> Answers:
         cleaning = LogCleaning(job, resources.descriptors, resources.clock)
         yield from cleaning
         yield cleaning.done

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from msgspec.structs import replace
 
-from broker.storage.compaction.cleaner import Clean, CleanerSettings, UncleanableLogError
-from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.cleaning_state import CleaningState
+from broker.storage.compaction.cleaner import Answers, Clean, CleanerSettings, UncleanableLogError
+from broker.storage.compaction.cleaning_job import CleaningJob
 from broker.storage.log_config import LogConfig
 from protocol.records import BatchBuilder, Codec, TimestampType
 from tests.storage.compaction.compacted import COMPACT, Compacted, fill, in_process
@@ -221,13 +224,34 @@ def during(compacted: Compacted, change: Callable[[], object]) -> Clean:
     """Compaction, with something else after the first group was written."""
     clean = in_process(compacted.resources)
 
-    def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
-        for number, answer in enumerate(clean(job)):
+    def cleaning(job: CleaningJob, state: CleaningState) -> Answers:
+        for number, answer in enumerate(clean(job, state)):
             if not number:
                 change()
             yield answer
 
     return cleaning
+
+
+def compact_until_aborted_by(compacted: Compacted, change: Callable[[], object]) -> bool:
+    """Compact, and after the first group was written begin something in another thread that aborts it."""
+    clean = in_process(compacted.resources)
+    changes: list[Future[object]] = []
+
+    def cleaning(job: CleaningJob, state: CleaningState) -> Answers:
+        is_aborted = Event()
+        state.when_aborted(is_aborted.set)
+        for answer in clean(job, state):
+            if not changes:
+                changes.append(thread.submit(change))
+                assert is_aborted.wait(30)
+                assert not changes[0].done()  # it waits for the end
+            yield answer
+
+    with ThreadPoolExecutor(1) as thread:
+        has_compacted = compacted.compact(cleaning)
+        changes[0].result()
+    return has_compacted
 
 
 def test_readers_find_every_record_while_segments_are_swapped(compacted: Compacted) -> None:
@@ -244,16 +268,118 @@ def test_readers_find_every_record_while_segments_are_swapped(compacted: Compact
 
 def test_a_topic_that_is_deleted_meanwhile_ends_the_round(compacted: Compacted) -> None:
     fill(compacted)
-    assert not compacted.compact(during(compacted, lambda: compacted.log_dir.delete_log("t", 0)))
+    assert not compact_until_aborted_by(compacted, lambda: compacted.log_dir.delete_log("t", 0))
     assert compacted.log_dir.failure.error is None
     assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
 
 
 def test_a_log_that_is_cut_meanwhile_is_left_as_it_was_cut(compacted: Compacted) -> None:
     fill(compacted)
-    assert not compacted.compact(during(compacted, lambda: compacted.log.start_over_at(100)))
+    assert not compact_until_aborted_by(compacted, lambda: compacted.log.start_over_at(100))
     assert compacted.left() == []
     assert not [name for name in names_in(compacted.log.directory) if "cleaned" in name or "swap" in name]
+
+
+def test_a_log_that_is_cut_inside_a_segment_meanwhile_does_not_get_back_what_was_cut_off(compacted: Compacted) -> None:
+    for index in range(60):
+        compacted.put(b"k%d" % index, b"%d" % index)
+    compacted.roll()
+    before = compacted.left()
+    assert not compact_until_aborted_by(compacted, lambda: compacted.log.truncate_to(20))
+    end = compacted.log.log_end_offset
+    assert end <= 20
+    assert compacted.left() == before[:end]
+    assert compacted.put(b"k", b"on") == end
+
+
+def test_a_topic_that_is_no_longer_compacted_keeps_what_the_round_had_not_come_to(compacted: Compacted) -> None:
+    fill(compacted)
+    before = compacted.left()
+    delete = replace(compacted.config, cleanup_policy=frozenset({"delete"}), retention_ms=-1)
+    assert not compacted.compact(during(compacted, lambda: compacted.log.configure(delete)))
+    assert compacted.left() == before
+    assert compacted.log.cleaned_offset is None
+    compacted.log.configure(compacted.config)
+    assert compacted.compact()
+
+
+def test_a_log_whose_start_moves_up_meanwhile_is_compacted_and_starts_there(compacted: Compacted) -> None:
+    fill(compacted)
+    assert compacted.compact(during(compacted, lambda: compacted.log.update_log_start_offset(58)))
+    assert [offset for offset, _, _ in compacted.left()] == [58, 59]
+    compacted.log.delete_segments(compacted.log.segments_to_delete())
+    compacted.reopen()
+    assert [offset for offset, _, _ in compacted.left()] == [58, 59]
+
+
+def test_a_log_that_retention_is_at_work_on_is_passed_over(compacted: Compacted) -> None:
+    fill(compacted)
+    assert compacted.log.cleaning.begin()
+    assert not compacted.compact()
+    compacted.log.cleaning.end()
+    assert compacted.compact()
+    assert not compacted.log.cleaning.is_in_progress
+
+
+def test_what_an_earlier_job_left_behind_goes_when_the_next_one_begins(compacted: Compacted) -> None:
+    fill(compacted)
+    stale = compacted.log.directory / f"{1:020d}.log.cleaned"
+    stale.write_bytes(b"half a ba")
+    seen: list[bool] = []
+    assert compacted.compact(during(compacted, lambda: seen.append(stale.exists())))
+    assert seen == [False]
+
+
+def test_a_new_segment_that_somebody_has_changed_or_removed_does_not_take_the_place_of_others(
+    compacted: Compacted,
+) -> None:
+    fill(compacted)
+    before = compacted.left()
+
+    def change(how: Callable[[Path], object]) -> None:
+        for path in compacted.log.directory.glob("*.log.cleaned"):
+            how(path)
+
+    assert not compacted.compact(during(compacted, lambda: change(lambda path: path.write_bytes(b"half a ba"))))
+    assert not compacted.compact(during(compacted, lambda: change(Path.unlink)))
+    assert compacted.left() == before
+    assert compacted.compact()
+
+
+def test_a_log_with_a_missing_file_is_tried_again_after_the_others(compacted: Compacted) -> None:
+    fill(compacted)
+    other = compacted.log_dir.create_log("other", 0, TOPIC_ID, compacted.config)
+    path = Path(compacted.log.segments.first.log.path)
+    away = path.rename(path.with_suffix(".away"))
+    compacted.resources.descriptors.close()
+    assert not compacted.compact()
+    assert compacted.log_dir.failure.error is None
+    assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
+
+    append(other, b"v")
+    other.roll()
+    other.advance_high_watermark(1)
+    assert compacted.compact()
+    assert (other.cleaned_offset, compacted.log.cleaned_offset) == (1, None)
+
+    away.rename(path)
+    assert compacted.compact()
+    assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
+
+
+def test_a_log_that_is_deleted_while_its_age_is_looked_at_is_not_called_damaged(
+    compacted: Compacted, caplog: pytest.LogCaptureFixture
+) -> None:
+    compacted.put(b"k", b"v", timestamp=-1)
+    compacted.roll()
+    compacted.log.configure(replace(compacted.config, min_compaction_lag_ms=1))
+    compacted.log_dir.delete_log("t", 0)
+    compacted.log_dir.logs["t", 0] = compacted.log  # as a list of them that was made before
+    assert not compacted.compact()
+    assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
+    assert compacted.log_dir.failure.error is None
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+    del compacted.log_dir.logs["t", 0]
 
 
 def test_appends_go_on_meanwhile(compacted: Compacted) -> None:
@@ -284,7 +410,7 @@ def test_a_damaged_log_is_left_alone_and_the_others_go_on(compacted: Compacted) 
 def test_what_nobody_understands_makes_a_log_uncleanable_not_the_directory_offline(compacted: Compacted) -> None:
     fill(compacted)
 
-    def clean(_: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+    def clean(_: CleaningJob, __: CleaningState) -> Answers:
         raise UncleanableLogError("no idea")
 
     assert not compacted.compact(clean)
@@ -295,7 +421,7 @@ def test_what_nobody_understands_makes_a_log_uncleanable_not_the_directory_offli
 def test_a_disk_that_fails_under_compaction_takes_the_directory_offline(compacted: Compacted) -> None:
     fill(compacted)
 
-    def clean(_: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
+    def clean(_: CleaningJob, __: CleaningState) -> Answers:
         raise OSError(28, "No space left on device")
 
     assert not compacted.compact(clean)

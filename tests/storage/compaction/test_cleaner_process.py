@@ -8,16 +8,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from broker.server.page_cache import is_cached
-from broker.storage.compaction.cleaner import Clean
+from broker.storage.cleaning_state import CleaningState
+from broker.storage.compaction.cleaner import Answers, Clean
 from broker.storage.compaction.cleaner_process import CleanerProcess
-from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob
+from broker.storage.compaction.cleaning_job import CleaningDone, CleaningJob
 from tests.storage.compaction.compacted import Compacted, fill
+from tests.storage.logs import TOPIC_ID
 
 OWN_NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
 
@@ -95,8 +98,8 @@ def written_and_dropped(directory: Path) -> Path:
 def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted, worker: CleanerProcess) -> None:
     fill(compacted)
 
-    def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
-        for answer in worker.clean(job):
+    def cleaning(job: CleaningJob, state: CleaningState) -> Answers:
+        for answer in worker.clean(job, state):
             worker.stop()
             yield answer
 
@@ -106,11 +109,59 @@ def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted, work
     assert compacted.compact()
 
 
+def test_the_worker_of_a_log_that_is_deleted_ends_before_the_directory_is_renamed(
+    compacted: Compacted, worker: CleanerProcess
+) -> None:
+    """Or it would go on, by the names of files, in the directory of the next topic of that name."""
+    fill(compacted)
+    pids: list[int] = []
+
+    def delete() -> None:
+        compacted.log_dir.delete_log("t", 0)
+        with pytest.raises(ProcessLookupError):
+            os.kill(pids[0], 0)
+
+    with ThreadPoolExecutor(1) as thread:
+        deleting: list[Future[None]] = []
+
+        def cleaning(job: CleaningJob, state: CleaningState) -> Answers:
+            for answer in worker.clean(job, state):
+                assert worker.pid is not None
+                os.kill(worker.pid, signal.SIGSTOP)  # it is in the middle of its job until it is killed
+                pids.append(worker.pid)
+                deleting.append(thread.submit(delete))
+                yield answer
+
+        assert not compacted.compact(cleaning)
+        deleting[0].result()
+    assert (len(pids), worker.deaths) == (1, 0)
+    assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
+    compacted.log = compacted.log_dir.create_log("t", 0, TOPIC_ID, compacted.config)
+    fill(compacted)
+    assert compacted.compact(worker.clean)
+    assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
+
+
+def test_an_abort_after_the_last_answer_is_no_death_of_the_next_job(
+    compacted: Compacted, worker: CleanerProcess
+) -> None:
+    def cleaning(job: CleaningJob, state: CleaningState) -> Answers:
+        for answer in worker.clean(job, state):
+            if isinstance(answer, CleaningDone):
+                state.abort()
+            yield answer
+
+    for clean in (cleaning, worker.clean):
+        fill(compacted)
+        assert compacted.compact(clean)
+    assert worker.deaths == 0
+
+
 def killing(worker: CleanerProcess) -> Clean:
     """Compaction whose worker a stranger kills after the first group."""
 
-    def cleaning(job: CleaningJob) -> Iterator[CleanedGroup | CleaningDone]:
-        for answer in worker.clean(job):
+    def cleaning(job: CleaningJob, state: CleaningState) -> Answers:
+        for answer in worker.clean(job, state):
             assert worker.pid is not None
             os.kill(worker.pid, signal.SIGKILL)
             yield answer
@@ -166,10 +217,12 @@ def test_an_overdue_log_is_compacted_at_the_priority_of_the_broker(
 _BROKER = """
 import os, signal, sys
 from broker.storage.compaction.cleaner_process import CleanerProcess
+from broker.storage.cleaning_state import CleaningState
 from broker.storage.compaction.cleaning_job import CleaningJob, SegmentToClean
 worker = CleanerProcess()
 empty = SegmentToClean(0, 0, 0, 0, 0)
-list(worker.clean(CleaningJob("", [empty], 0, 0, [], {}, 0, 0, 1, 1, 1, 65536, 0.9, float("inf"), False)))
+job = CleaningJob("", [empty], 0, 0, [], {}, 0, 0, 1, 1, 1, 65536, 0.9, float("inf"), False)
+list(worker.clean(job, CleaningState()))
 os.kill(worker.pid, signal.SIGSTOP)
 os.waitpid(worker.pid, os.WUNTRACED)
 print(worker.pid, flush=True)
