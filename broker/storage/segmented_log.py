@@ -261,7 +261,10 @@ class SegmentedLog:
         At every moment one of the two can be found and read whole, by those who read and by a recovery (`leftovers`).
         """
         with self._changing():
-            if not all(segment in self.segments for segment in replaced) or not cleaned.is_complete():
+            if not all(segment in self.segments for segment in replaced):
+                return False
+            if not cleaned.is_complete():
+                _LOG.warning("%s is not what compaction wrote, and takes no segment's place", cleaned)
                 return False
             cleaned.rename(SWAP_SUFFIX)
             self.segments.replace(replaced, [cleaned])

@@ -105,8 +105,11 @@ class Cleaner:
         chosen = self._choose()
         if chosen is None:
             return False
-        log_dir, log, part = chosen
+        log_dir, log, _ = chosen
         try:
+            part = self._cleanable_part(log)  # again: until it was in progress it may have been cut, or reconfigured
+            if part is None or not part.is_due(log.config) or not log.config.is_compacted:
+                return False
             return self._compact(log_dir, log, part, clean, settings)
         except KafkaError as error:  # the directory has failed, or was found to have: its logs are offline
             _LOG.error("%s was not compacted: %s", log, error)
@@ -149,14 +152,7 @@ class Cleaner:
             self.report.looked([candidate.part for candidate in candidates])
             due = [each for each in candidates if each.part.is_due(each.log.config)]
             due.sort(key=lambda each: (each.log not in self._postponed, each.part.dirty_ratio), reverse=True)
-            for log_dir, log, _ in due:
-                if not log.cleaning.begin():
-                    continue
-                part = self._cleanable_part(log)  # again: until it was in progress it may have been cut
-                if part is not None and part.is_due(log.config):
-                    return _Candidate(log_dir, log, part)
-                log.cleaning.end()
-            return None
+            return next((each for each in due if each.log.cleaning.begin()), None)
 
     def _candidates(self) -> Iterator[_Candidate]:
         for log_dir in self._log_dirs:
@@ -205,6 +201,7 @@ class Cleaner:
         except CleaningStoppedError:
             done = None
         if done is None:
+            _LOG.info("compaction of %s was stopped", log)
             log.discard_cleaned()
             return False
         self._deaths.pop(log, None)

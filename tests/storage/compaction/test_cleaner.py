@@ -303,6 +303,22 @@ def test_a_topic_that_is_no_longer_compacted_keeps_what_the_round_had_not_come_t
     assert compacted.compact()
 
 
+def test_a_topic_that_is_no_longer_compacted_when_its_turn_comes_keeps_everything(
+    compacted: Compacted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(compacted)
+    before = compacted.left()
+
+    def reconfiguring() -> int:  # as a request may, just when the cleaner looks at the age of the log
+        compacted.log.configure(replace(compacted.config, cleanup_policy=frozenset({"delete"}), retention_ms=-1))
+        return NOW
+
+    monkeypatch.setattr(compacted.clock, "time_ms", reconfiguring)
+    assert not compacted.compact()
+    assert compacted.left() == before
+    assert not compacted.log.cleaning.is_in_progress
+
+
 def test_a_log_whose_start_moves_up_meanwhile_is_compacted_and_starts_there(compacted: Compacted) -> None:
     fill(compacted)
     assert compacted.compact(during(compacted, lambda: compacted.log.update_log_start_offset(58)))
