@@ -8,7 +8,8 @@
 | `segment_indexes`, `offset_index`, `time_index`, `transaction_index`, `index_file` | the indexes of a segment |
 | `validation`, `refusals`, `append_info`, `follower_batches` | what may be appended, and what an append returns |
 | `producer_state`, `producer_entry`, `partition_producers` | idempotent producers and their transactions |
-| `producer_snapshot`, `producer_snapshots`, `producer_replay` | the same on disk, and learnt again from the log |
+| `producer_snapshot`, `producer_snapshots` | the same on disk |
+| `producer_replay`, `producer_history` | the same learnt again from the log |
 | `leader_epochs`, `checkpoints`, `clean_shutdown`, `meta_properties`, `partition_metadata`, `text_file` | small files |
 | `batch_scan`, `log_slice`, `known_positions`, `timestamp_lookup` | finding and reading batches |
 | `durability`, `recovery`, `leftovers` | syncing; what is done after an unclean stop |

@@ -111,6 +111,7 @@ class LogOpener:
         self._segments = Segments()
         self._snapshots = ProducerSnapshots(directory, resources.descriptors)
         self._leader_epochs = LeaderEpochs(resources.files, f"{directory}/{LEADER_EPOCHS}")
+        self._recovered_producers: ProducerState | None = None
         self._changed = False
         self.recovery = RecoverySummary()
 
@@ -288,6 +289,7 @@ class LogOpener:
         self._changed = True
         self.recovery.logs = 1
         done, total = 0, sum(segment.size for segment in unflushed)
+        producers = self._recovered_producers = ProducerState()
         end_offset = self._segments.first.base_offset
         for index, segment in enumerate(unflushed):
             if index and segment.base_offset < end_offset:
@@ -295,8 +297,12 @@ class LogOpener:
                 self._drop(unflushed[index:])
                 break
             _LOG.debug("recovering %s, %d of %d bytes of its log done", segment, done, total)
-            producers = ProducerState()
-            self._rebuild_producers(producers, log_start_offset, segment.base_offset)
+            if index:
+                # Not loaded from the snapshot that was just written: it lacks all but the last batch of each producer.
+                producers.end_offset = segment.base_offset
+                self._snapshots.write(producers)
+            else:
+                self._rebuild_producers(producers, log_start_offset, segment.base_offset)
             size = segment.size
             cut = recover_segment(segment, producers, self._leader_epochs, self._reporter(segment, done, total))
             self._snapshots.write(producers)
@@ -321,6 +327,12 @@ class LogOpener:
 
     def _load_producers(self, log_start_offset: int, end_offset: int) -> ProducerState:
         self._snapshots.remove_strays(self._segments.base_offsets)
+        recovered = self._recovered_producers
+        if recovered is not None and recovered.end_offset == end_offset:
+            recovered.remove_expired(self._resources.clock.time_ms(), self._config.producer_id_expiration_ms)
+            recovered.replicated_up_to(end_offset)
+            self._snapshots.remove_outside(log_start_offset, end_offset)
+            return recovered
         producers = ProducerState()
         if self._is_clean and not self._snapshots.offsets:
             # A clean stop leaves a snapshot; without any there was nothing to say, and that is what Kafka writes down.
@@ -340,4 +352,5 @@ class LogOpener:
             end_offset,
             now_ms=self._resources.clock.time_ms(),
             expiration_ms=self._config.producer_id_expiration_ms,
+            may_read_log=not self._is_clean,
         )

@@ -5,6 +5,7 @@ Only headers are read, and the records of control batches. Nothing is refused: w
 
 from __future__ import annotations
 
+from broker.storage.producer_history import complete_batches
 from broker.storage.producer_snapshots import ProducerSnapshots
 from broker.storage.producer_state import CompletedTransaction, ProducerState
 from broker.storage.segments import Segments
@@ -55,14 +56,18 @@ def rebuild_producer_state(
     *,
     now_ms: int,
     expiration_ms: int,
+    may_read_log: bool = True,
 ) -> None:
     """Make `state` what it is at `end_offset`, and write down snapshots so that the next time is quick.
 
     As Kafka's `UnifiedLog.rebuildProducerState`: snapshots are also taken at the bases of the last two segments, where
-    the next truncation or recovery is likely to begin.
+    the next truncation or recovery is likely to begin. Unless `may_read_log`, the log is read only where there is no
+    snapshot, and each producer is known by its last batch.
     """
     snapshots.remove_outside(log_start_offset, end_offset)
     snapshots.load_latest(state, log_start_offset, now_ms, expiration_ms)
+    if may_read_log:
+        complete_batches(state, segments, log_start_offset)
     if state.end_offset < end_offset:
         last_bases = segments.base_offsets[-2:]
         for segment in segments.from_offset(state.end_offset):

@@ -9,8 +9,8 @@ count   i32
 ```
 
 Big-endian; -1 where there is nothing. The file's name is an offset: the state covers all records below it. Only the
-last batch of each producer is kept, so a retry of an earlier one is not recognised after a restart. Source: Kafka's
-`ProducerSnapshot.json`.
+last batch of each producer is kept, so a retry of an earlier one is not recognised after a clean stop; after a crash
+see `producer_history`. Source: Kafka's `ProducerSnapshot.json`.
 """
 
 from __future__ import annotations

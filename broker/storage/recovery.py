@@ -3,7 +3,8 @@
 Everything below the recovery point was synced. From the segment that holds it on, each batch is read whole. The log
 ends before the first batch that is cut off, has a wrong checksum or an offset that does not ascend: that batch,
 everything behind it and the segments behind it are dropped. On the way, what is derived from the log is made again: the
-indexes, the leader epochs that the checkpoint lacks, the transaction index, the producers' snapshots.
+indexes, the leader epochs that the checkpoint lacks, the transaction index, the producers' snapshots. The state of the
+producers goes on from segment to segment, and is the log's afterwards.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from broker.storage.names import SEGMENT_SUFFIXES
+from broker.testing.clock import ManualClock
 from protocol.errors import KafkaError
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_log_dir, marker, names_in, open_log_dir, values_of
 
@@ -26,10 +27,7 @@ def fill(path: Path, *, flushed: int = 0, config: LogConfig = CONFIG) -> list[by
     log_dir = open_log_dir(path, config)
     log = log_dir.create_log("t", 0, TOPIC_ID, config)
     for index in range(COUNT):
-        append(
-            log, b"value %d" % index, timestamp=NOW + index, leader_epoch=index // 8,
-            producer_id=9, producer_epoch=0, base_sequence=index,
-        )  # fmt: skip
+        log.append_as_leader(numbered(index), index // 8, NOW)
     if flushed:
         log.flush(flushed)
     log.advance_high_watermark(COUNT)
@@ -38,6 +36,11 @@ def fill(path: Path, *, flushed: int = 0, config: LogConfig = CONFIG) -> list[by
     log_dir.close(clean=False)
     assert len(values) == COUNT
     return values
+
+
+def numbered(index: int) -> memoryview:
+    """The batch that `fill` puts at an offset."""
+    return batch(b"value %d" % index, timestamp=NOW + index, producer_id=9, producer_epoch=0, base_sequence=index)
 
 
 def reopened(path: Path, config: LogConfig = CONFIG) -> tuple[LogDir, Log]:
@@ -75,6 +78,69 @@ def test_nothing_is_lost_when_the_process_is_killed(tmp_path: Path, flushed: int
     log_dir.close()
     log_dir, log = reopened(tmp_path)
     assert values_of(log) == [*values, b"more"]
+    log_dir.close()
+
+
+def assert_the_last_five_are_known(log: Log) -> None:
+    """A client that lost the answers to its last five requests sends them again, the oldest first."""
+    for index in range(COUNT - 5, COUNT):
+        again = log.append_as_leader(numbered(index), 2, NOW)
+        assert (again.duplicate, again.base_offset) == (True, index)
+    assert log.log_end_offset == COUNT
+
+
+@pytest.mark.parametrize("flushed", [0, 13, 14, 17, COUNT])
+@pytest.mark.parametrize("in_segment", [7, 6, 1, 1000])
+def test_a_killed_process_has_not_forgotten_the_last_five_batches_of_a_producer(
+    tmp_path: Path, in_segment: int, flushed: int
+) -> None:
+    """Whatever segments they are in: snapshots between segments know the last batch of a producer only."""
+    config = LogConfig(segment_bytes=len(numbered(10)) * in_segment, index_interval_bytes=100)
+    values = fill(tmp_path, flushed=flushed, config=config)
+    log_dir, log = reopened(tmp_path, config)
+    assert_the_last_five_are_known(log)
+    assert_works_on(log, values)
+    log_dir.close()
+
+
+def test_the_batches_of_many_producers_are_found_again_before_the_segment_that_is_recovered(tmp_path: Path) -> None:
+    """The last batches of each lie far apart in the segments below the recovery point."""
+    config = LogConfig(segment_bytes=1 << 20)
+    log_dir = open_log_dir(tmp_path, config)
+    log = log_dir.create_log("t", 0, TOPIC_ID, config)
+    value = bytes(2000)
+    for index in range(6):
+        for producer in range(100):
+            append(log, value, producer_id=producer, producer_epoch=0, base_sequence=index)
+    log.roll()
+    log.flush()
+    log_dir.checkpoint()
+    log_dir.close(clean=False)
+    log_dir, log = reopened(tmp_path, config)
+    assert log.segments_count > 2
+    for producer in range(100):
+        kept = next(each for each in log.producers if each.producer_id == producer).batches
+        assert [batch.first_sequence for batch in kept] == [1, 2, 3, 4, 5]
+    log_dir.close()
+
+
+def test_snapshots_made_by_recovery_are_those_of_the_rolls(tmp_path: Path) -> None:
+    fill(tmp_path)
+    before = {path.name: path.read_bytes() for path in segment_files(tmp_path, ".snapshot")}
+    for path in segment_files(tmp_path, ".snapshot"):
+        path.unlink()
+    log_dir, _ = reopened(tmp_path)
+    after = {path.name: path.read_bytes() for path in segment_files(tmp_path, ".snapshot")}
+    assert before.items() < after.items()
+    assert after.keys() - before.keys() == {f"{COUNT:020d}.snapshot"}
+    log_dir.close()
+
+
+def test_recovery_forgets_producers_that_were_idle_for_too_long(tmp_path: Path) -> None:
+    fill(tmp_path)
+    config = LogConfig(segment_bytes=600, producer_id_expiration_ms=1000)
+    log_dir = open_log_dir(tmp_path, config, clock=ManualClock(NOW + 2000))
+    assert not len(log_dir.logs["t", 0].producers)
     log_dir.close()
 
 
