@@ -183,6 +183,7 @@ class Accumulator:
         """An empty batch for the records of another from `index` on, with their sequences and their time left."""
         order, first = whole.position
         part = self._new_batch(whole.queue, (order, first + index))
+        part.may_be_written = whole.may_be_written
         if whole.base_sequence >= 0:
             part.base_sequence = (whole.base_sequence + index) & MAX_SEQUENCE
         assert whole.expiry is not None

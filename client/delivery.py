@@ -1,13 +1,22 @@
 """What becomes of a batch whose request is over: settled, sent again, numbered again, split, or failed.
 
+A batch *may be written* once an attempt to send it ended without an answer, or with one that a leader may also give
+after the append: one other than NOT_ENOUGH_REPLICAS and those about its sequence.
+
 | answer | verdict |
 |---|---|
 | no error, DUPLICATE_SEQUENCE_NUMBER (written before, answer lost) | SETTLED |
 | OUT_OF_ORDER_SEQUENCE_NUMBER, and an older batch of the partition is unfinished | AGAIN, after that one |
-| OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH else | RENUMBERED (`partition_queue`) |
+| OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH else, if it may be written | UNCERTAIN |
+| the same three, if not | RENUMBERED (`partition_queue`) |
 | MESSAGE_TOO_LARGE, and there is more than one record | SPLIT in two, which together have the same sequences |
 | another retriable code; no answer at all (TransportError) | AGAIN, after a pause |
 | any other code | FAILED |
+
+UNCERTAIN fails the batch with PossiblyPersistedError. A leader that has forgotten the batch gives the same answer as
+one that never had it, and after a crash Kafka has forgotten all but the last batch of each producer. Under another
+number the batch could be in the log twice, and behind its successors. Differs from Kafka: its Java client numbers it
+again all the same; librdkafka gives up the whole producer.
 
 AGAIN ends when `delivery_timeout_ms` is over, wherever the batch is then: it fails at once, and if a request carries
 it, its memory comes back when that request is over.
@@ -22,7 +31,7 @@ from enum import Enum
 from client.accumulator import Accumulator
 from client.backoff import Backoff
 from client.config import ProducerConfig
-from client.errors import ClientError, DeliveryTimeoutError
+from client.errors import BrokerError, ClientError, DeliveryTimeoutError, PossiblyPersistedError
 from client.partition_queue import PartitionQueue, ProducerBatch
 from protocol.batch_header import read_batch_header
 from protocol.errors import ErrorCode
@@ -35,6 +44,7 @@ _DONE = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
 _SEQUENCE_LOST = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
 )
+_NOT_WRITTEN = _SEQUENCE_LOST | {ErrorCode.NOT_ENOUGH_REPLICAS}
 
 
 class Verdict(Enum):
@@ -43,17 +53,22 @@ class Verdict(Enum):
     SETTLED = "settled"
     AGAIN = "again"
     RENUMBERED = "renumbered"
+    UNCERTAIN = "uncertain"
     SPLIT = "split"
     FAILED = "failed"
 
 
-def judge(code: ErrorCode, *, records_count: int, is_idempotent: bool, is_oldest: bool) -> Verdict:
+def judge(
+    code: ErrorCode, *, records_count: int, is_idempotent: bool, is_oldest: bool, may_be_written: bool
+) -> Verdict:
     """The table above. `is_oldest`: no unfinished batch of the partition is before this one."""
     if code in _DONE:
         return Verdict.SETTLED
     if is_idempotent and code in _SEQUENCE_LOST:
         waits_for_older = code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not is_oldest
-        return Verdict.AGAIN if waits_for_older else Verdict.RENUMBERED
+        if waits_for_older:
+            return Verdict.AGAIN
+        return Verdict.UNCERTAIN if may_be_written else Verdict.RENUMBERED
     if code is ErrorCode.MESSAGE_TOO_LARGE and records_count > 1:
         return Verdict.SPLIT
     return Verdict.AGAIN if code.retriable else Verdict.FAILED
@@ -74,10 +89,14 @@ class Delivery:
         queue.backoff = None
         queue.failure = None
         queue.is_acquainted = True
+        for older in queue.closed:
+            if older.position > batch.position:
+                break
+            older.may_be_written = True  # the leader has passed it over: it must not be written behind this one
         batch.settle(base_offset, log_append_time)
         self._over(batch)
 
-    def refused(self, batch: ProducerBatch, code: ErrorCode, error: ClientError, *, pause: bool = True) -> None:
+    def refused(self, batch: ProducerBatch, code: ErrorCode, error: BrokerError, *, pause: bool = True) -> None:
         """The broker answered with an error; without `pause` the next attempt may come at once."""
         queue = batch.queue
         verdict = judge(
@@ -85,7 +104,11 @@ class Delivery:
             records_count=batch.builder.records_count,
             is_idempotent=self._config.idempotent,
             is_oldest=queue.is_oldest(batch),
+            may_be_written=batch.may_be_written,
         )
+        if verdict is Verdict.SETTLED:
+            self.settle(batch)
+            return
         queue.in_flight.remove(batch)
         if batch.finished.done():  # it was given up while its request was under way
             queue.needs_restart |= verdict is Verdict.RENUMBERED
@@ -93,10 +116,14 @@ class Delivery:
         elif verdict is Verdict.FAILED:
             self._fail(batch, error)
             self._over(batch)
+        elif verdict is Verdict.UNCERTAIN:
+            self._fail(batch, _possibly_persisted(batch, code, error.detail, error.broker))
+            self._over(batch)
         elif verdict is Verdict.SPLIT:
             self._split(batch)
         else:
             queue.needs_restart |= verdict is Verdict.RENUMBERED
+            batch.may_be_written |= code not in _NOT_WRITTEN
             self._again(batch, error, pause=pause)
 
     def unanswered(self, batch: ProducerBatch, error: ClientError) -> None:
@@ -105,10 +132,21 @@ class Delivery:
         if batch.finished.done():
             self._over(batch)
         elif error.retriable:
+            batch.may_be_written = True
             self._again(batch, error, pause=True)
         else:
             self._fail(batch, error)
             self._over(batch)
+
+    def renumber(self, queue: PartitionQueue, producer_id: int) -> None:
+        """Number what waits again (`PartitionQueue.restart_sequence`); batches that may be written fail."""
+        for batch in [each for each in queue.closed if each.may_be_written]:
+            queue.remove(batch)
+            self._fail(
+                batch, _possibly_persisted(batch, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "an older one is missing")
+            )
+            self._over(batch)
+        queue.restart_sequence(producer_id)
 
     def expired(self, batch: ProducerBatch) -> None:
         """The delivery timeout of an unfinished batch is over."""
@@ -181,3 +219,17 @@ class Delivery:
             batch.queue.put_back(part)
         batch.split_into(parts)
         self._over(batch)
+
+
+def _possibly_persisted(
+    batch: ProducerBatch, code: ErrorCode, detail: str | None, broker: str | None = None
+) -> PossiblyPersistedError:
+    return PossiblyPersistedError(
+        code,
+        "send records again",
+        detail,
+        cure="They may be in the log or not: look before you send them once more",
+        broker=broker,
+        topic=batch.queue.topic,
+        partition=batch.queue.partition,
+    )

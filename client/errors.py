@@ -16,6 +16,7 @@ ClientError                            .retriable: whether the same call may suc
 │   ├── TopicExistsError                    TOPIC_ALREADY_EXISTS
 │   ├── AuthorizationError                  *_AUTHORIZATION_FAILED
 │   ├── RecordTooLargeError                 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE; also before sending
+│   ├── PossiblyPersistedError         no   sent again, and the leader cannot tell: it may be in the log or not
 │   ├── MembershipError                     ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_*: the group went on
 │   └── OffsetOutOfRangeError               OFFSET_OUT_OF_RANGE
 ├── TimeLimitError                     yes  the client gave up waiting (also a TimeoutError)
@@ -168,6 +169,7 @@ class BrokerError(ClientError):
             partition=partition,
         )
         self.code = code
+        self.detail = detail
         self.retriable = code.retriable
 
 
@@ -185,6 +187,13 @@ class AuthorizationError(BrokerError):
 
 class RecordTooLargeError(BrokerError):
     """A record, or the smallest batch that holds it, is larger than client, topic or broker allow."""
+
+
+class PossiblyPersistedError(BrokerError):
+    """Records were sent again after an attempt without an answer, and their sequence does not fit the leader's log.
+
+    They may be in the log or not. Sending them once more may double them, and puts them behind later ones.
+    """
 
 
 class MembershipError(BrokerError):

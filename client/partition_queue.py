@@ -14,8 +14,8 @@ gets its sequence when it is first sent and keeps it when it is sent again, so t
 takes any sequence of a producer that it does not know yet, so until it has acknowledged something batches go one by
 one: of several, it could refuse the first ("not ready yet") and take the second. When the leader has missed a batch for
 good (it was given up here), nothing fits any more: then, with nothing in flight, the epoch is raised and the waiting
-batches are numbered again from 0 (`restart_sequence`). A leader that refused the oldest of them has written none of
-them, so nothing is doubled. Differs from Kafka: the epoch is raised for the one partition and not for the whole
+batches are numbered again from 0 (`restart_sequence`); never one that may be in the log already, of which `delivery`
+tells. Differs from Kafka: the epoch is raised for the one partition and not for the whole
 producer, because the epochs of an idempotent producer are known to the leaders alone.
 """
 
@@ -54,6 +54,7 @@ class ProducerBatch:
         "futures",
         "is_due",
         "linger",
+        "may_be_written",
         "parts",
         "position",
         "queue",
@@ -79,6 +80,7 @@ class ProducerBatch:
         self.linger: asyncio.TimerHandle | None = None
         self.expiry: asyncio.TimerHandle | None = None
         self.failure: ClientError | None = None  # of the last attempt
+        self.may_be_written = False  # by an attempt whose outcome is not known
         self.finished = finished
         self.parts: Sequence[ProducerBatch] = ()
         self.base_sequence = -1
@@ -232,7 +234,7 @@ class PartitionQueue:
     def restart_sequence(self, producer_id: int) -> None:
         """Number everything that waits from 0 again, under the next epoch, or under a new producer id.
 
-        Only with nothing in flight.
+        Only with nothing in flight, and nothing waiting that may be written.
         """
         assert not self.in_flight, "a batch in flight may yet be written under its old number"
         if producer_id == self.producer_id:

@@ -10,7 +10,8 @@ no metadata yet or no memory left, and a moment where it is far ahead of the lea
 from there: `accumulator` (batches) → `sender` (requests) → `delivery` (what an answer means).
 
 Guarantees. With the defaults (acks="all", idempotence) a record whose future has a result is in the log once, and the
-records of one partition are in the order in which they were sent, whatever connections and leaders do meanwhile.
+records of one partition are in the order in which they were sent, whatever connections and leaders do meanwhile. Where
+that cannot be known, because a leader has lost what it knew of this producer, the future fails: PossiblyPersistedError.
 Without idempotence a retry may write a record twice, and with max_in_flight above 1 after later ones.
 """
 
@@ -181,7 +182,8 @@ class Producer(Generic[K, V]):
         wait for all; a failure is logged, once a batch.
 
         Raises UnknownTopicError, RecordTooLargeError, BufferFullError and other TimeLimitErrors after `max_block_ms`,
-        TypeError for an argument of a wrong type; the future fails with DeliveryTimeoutError or BrokerError.
+        TypeError for an argument of a wrong type; the future fails with DeliveryTimeoutError or BrokerError,
+        PossiblyPersistedError among them.
         """
         routes = self._topics.get(topic)
         if routes is None or self._is_closed:

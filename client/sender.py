@@ -105,7 +105,7 @@ class Sender:
             head = queue.head()
             if head is None or queue.is_pausing:
                 continue
-            if queue.needs_restart and not self._restart(queue):
+            if queue.needs_restart and not head.may_be_written and not self._restart(queue):
                 continue
             connection = self._leader(queue)
             if connection is None or connection.in_flight >= self._config.max_in_flight or connection.is_congested:
@@ -136,7 +136,7 @@ class Sender:
                 self._renewal = asyncio.create_task(self._renew_producer_id())
                 self._renewal.add_done_callback(self._renewed)
             return False
-        queue.restart_sequence(self._producer_id)
+        self._delivery.renumber(queue, self._producer_id)
         return True
 
     async def _renew_producer_id(self) -> None:

@@ -71,6 +71,16 @@ class Log:
         batches.append((*this, self.end_offset))
         return ErrorCode.NONE, -1
 
+    def forget_all_but_the_last_batch(self) -> None:
+        """Know of each producer what a snapshot of Kafka's keeps, as after a crash."""
+        for batches in self._producers.values():
+            while len(batches) > 1:
+                batches.popleft()
+
+    def forget_producers(self) -> None:
+        """Know of none, as when all have expired."""
+        self._producers.clear()
+
     def records(self) -> list[Record]:
         return [
             record

@@ -11,6 +11,7 @@ import pytest
 from client import (
     AuthorizationError,
     BrokerError,
+    PossiblyPersistedError,
     Producer,
     RecordTooLargeError,
     UnknownTopicError,
@@ -280,6 +281,121 @@ async def test_another_producer_id_is_used_when_the_epochs_of_one_are_used_up() 
     before, *after = log.headers()
     assert {header.producer_id for header in after} == {before.producer_id + 1}
     assert {header.producer_epoch for header in after} == {0}
+
+
+# A leader that no longer knows what it has.
+
+
+async def serve_unanswered(broker: Broker, request: Any) -> None:
+    """The answer is late."""
+    await broker.serve(request)
+
+
+async def lose(broker: Broker, request: Any) -> None:
+    """The request was lost, and the connection is still there."""
+
+
+@simulated
+async def test_a_batch_that_the_leader_has_and_has_forgotten_fails_and_is_not_doubled() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+
+    async def crash(broker: Broker, request: Any) -> Any:
+        answer = await serve_and_drop(broker, request)
+        log.forget_all_but_the_last_batch()
+        return answer
+
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        await (await producer.send("t", b"first"))
+        network.brokers[1].script("Produce", serve_unanswered, serve_unanswered, crash)
+        sent = [await producer.send("t", value) for value in numbers(20)]
+        outcomes = await asyncio.gather(*sent, return_exceptions=True)
+    forgotten, known = outcomes[:2], outcomes[2:]
+    assert log.values() == [b"first", *numbers(20)]
+    assert [outcome.offset for outcome in known if not isinstance(outcome, BaseException)] == list(range(3, 21))
+    for error in forgotten:
+        assert isinstance(error, PossiblyPersistedError)
+        assert error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert "send records again on t-0 at broker1:9092" in str(error)
+        assert "may be in the log or not" in str(error)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH])
+@simulated
+async def test_a_batch_of_a_forgotten_producer_is_not_sent_under_another_number(code: ErrorCode) -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        await (await producer.send("t", b"0"))
+        network.brokers[1].script("Produce", serve_and_drop, refuse(code))
+        with pytest.raises(PossiblyPersistedError, match=code.name):
+            await (await producer.send("t", b"1"))
+        assert (await (await producer.send("t", b"2"))).offset == 2
+    assert log.values() == [b"0", b"1", b"2"]
+
+
+@simulated
+async def test_what_was_never_sent_is_written_behind_batches_that_are_lost() -> None:
+    """The log was cut: the sequences of what was sent fit no more, and nothing says whether it is there."""
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    out_of_order = refuse(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        await (await producer.send("t", b"first"))
+        network.brokers[1].script("Produce", *[lose] * 4, drop_unread, *[out_of_order] * 5)
+        lost = [await producer.send("t", value) for value in numbers(5)]
+        outcomes = await asyncio.gather(*lost, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [PossiblyPersistedError] * 5
+        network.brokers[1].script("Produce", out_of_order)
+        sent = [await producer.send("t", value) for value in numbers(9)]
+        await asyncio.gather(*sent)
+    assert log.values() == [b"first", *numbers(9)]
+    assert [header.producer_epoch for header in log.headers()] == [0] + [1] * 9
+
+
+@simulated
+async def test_what_may_be_written_is_not_numbered_again_with_the_batches_before_it() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        await (await producer.send("t", b"0"))
+        refused = refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        network.brokers[1].script("Produce", refused, Broker.serve, drop_unread)
+        sent = [await producer.send("t", value) for value in (b"1", b"2", b"3")]
+        outcomes = await asyncio.gather(*sent, return_exceptions=True)
+        await (await producer.send("t", b"4"))
+    assert isinstance(outcomes[0], AuthorizationError)
+    assert isinstance(outcomes[2], PossiblyPersistedError)
+    assert log.values() == [b"0", b"2", b"4"]
+
+
+@simulated
+async def test_a_batch_is_not_written_behind_its_successor() -> None:
+    """The leader had forgotten the producer, so it took the second batch when it had refused the first for now."""
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        await (await producer.send("t", b"0"))
+        log.forget_producers()
+        network.brokers[1].script("Produce", refuse(ErrorCode.NOT_ENOUGH_REPLICAS))
+        sent = [await producer.send("t", value) for value in (b"1", b"2", b"3")]
+        outcomes = await asyncio.gather(*sent, return_exceptions=True)
+    assert isinstance(outcomes[0], PossiblyPersistedError)
+    assert log.values() == [b"0", b"2", b"3"]
+
+
+@simulated
+async def test_a_duplicate_whose_place_is_not_known_any_more_is_settled() -> None:
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network) as producer:
+        await (await producer.send("t", b"0"))
+        network.brokers[1].script("Produce", serve_and_drop, refuse(ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
+        assert (await (await producer.send("t", b"1"))).offset == -1
+        assert (await (await producer.send("t", b"2"))).offset == 2
+    assert log.values() == [b"0", b"1", b"2"]
+    assert len(network.brokers[1].received(ProduceRequest)) == 4
+    network.check_buffers()
 
 
 # Everything at once.
