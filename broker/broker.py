@@ -35,7 +35,7 @@ from broker.handlers.table import HandlerTable
 from broker.metadata.adoption import adopt_topics, must_adopt
 from broker.metadata.image import MetadataImage, TopicImage
 from broker.metadata.metadata import Metadata
-from broker.metadata.producer_id_blocks import ProducerIdBlocks
+from broker.metadata.producer_id_blocks import FIRST_ADOPTED, ProducerIdBlocks, skip_known_ids, skip_to
 from broker.metadata.sqlite import FILE_NAME, SqliteStore, copy_store
 from broker.metadata.values import Listener
 from broker.metrics.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
@@ -237,6 +237,8 @@ class Broker:
         metadata, partitions = self.services.metadata, self.services.partitions
         await metadata.start(self._listeners(server))
         await self._adopt_topics(metadata, self.log_dirs, threads)
+        if not self._read_only:
+            await skip_known_ids(metadata, self.log_dirs.highest_producer_id)
         await partitions.settled()
         partitions.warn_of_strays()
         self.log_dirs.set_broker_epoch(metadata.broker_epoch)
@@ -327,6 +329,7 @@ class Broker:
             return
         if log_dirs.offline:
             _LOG.warning("topics are not looked for while a log directory is offline", first=log_dirs.offline[0].path)
+            await skip_to(metadata, FIRST_ADOPTED)  # the logs in there may remember others
         else:
             await adopt_topics(metadata, log_dirs.logs.values(), await threads.run(log_dirs.kraft_topics))
 

@@ -10,6 +10,8 @@ makes topics of them before it serves:
 | properties | `__cluster_metadata-0`, if Kafka's controller kept it here; those of internal topics are known anyway |
 | leader epoch | one more than the last one in the log, so that clients notice that another broker leads |
 
+Producer ids are handed out from 2^40 on, clear of those that Kafka has handed out and will: see `producer_id_blocks`.
+
 Where the properties cannot be known, topics get the broker's defaults. The log warns of that, because it may be
 dangerous: a compacted topic would lose records after a week. A topic whose partitions disagree about its id, or have
 the id of another topic, is left alone, and so is one that Kafka's controller had deleted. A directory that holds no
@@ -28,6 +30,7 @@ from broker.config.topic_config import log_config, validate
 from broker.event_log import EventLogger
 from broker.metadata.image import PartitionImage, TopicImage
 from broker.metadata.metadata import Metadata
+from broker.metadata.producer_id_blocks import FIRST_ADOPTED, skip_to
 from broker.metadata.store import Delete
 from broker.metadata.topics import write_topic
 from broker.storage.kraft_topics import KraftTopics
@@ -70,6 +73,8 @@ async def adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTopi
         _LOG.info("topics found in the log directories", count=len(found), first=min(found))
         if kraft is None:
             _LOG.warning("topics have the default properties, theirs are not known", count=len(found))
+    if found or kraft is not None:
+        await skip_to(metadata, FIRST_ADOPTED)
     await metadata.commit((), (Delete(metadata.keys.adopting),))
 
 

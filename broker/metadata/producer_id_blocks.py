@@ -1,15 +1,32 @@
-"""Producer ids: unique in the cluster, handed out from blocks of 1,000 that a broker takes from the store (KIP-730)."""
+"""Producer ids: unique in the cluster, handed out from blocks of 1,000 that a broker takes from the store (KIP-730).
+
+The logs remember producers by their ids. If an id is handed out a second time, the first batches of the new producer
+look like those of the old one: they are acknowledged as duplicates, and lost. So:
+
+| the ids in the logs are | then |
+|---|---|
+| of another cluster, or of metadata that are lost: the directories are adopted | ids begin at `FIRST_ADOPTED` |
+| newer than the metadata, which are an older copy; or of logs that were put here | a start skips them |
+"""
 
 from __future__ import annotations
 
 import asyncio
 
+from broker.event_log import EventLogger
 from broker.metadata.metadata import Metadata
-from broker.metadata.store import Put, still
+from broker.metadata.store import KV, Put, still
 from broker.metadata.values import ProducerIds, decode_producer_ids, encode
 from protocol.errors import ErrorCode, KafkaError
 
+_LOG = EventLogger(__name__)
+
 BLOCK_SIZE = 1000
+
+FIRST_ADOPTED = 1 << 40
+"""The first producer id in adopted directories. Kafka counts from 0 and does not come that far, so the directories can
+go back to it: it hands out no id that was handed out here."""
+
 _LAST = 0x7FFF_FFFF_FFFF_FFFF
 
 
@@ -34,14 +51,47 @@ class ProducerIdBlocks:
 
     async def _take_block(self) -> int:
         metadata = self._metadata
-        key = metadata.keys.next_producer_id
         while True:
-            kv = await metadata.read(key)
-            first = decode_producer_ids(kv.value).next if kv is not None else 0
+            kv = await metadata.read(metadata.keys.next_producer_id)
+            first = _next(kv)
             if first > _LAST - BLOCK_SIZE:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "all producer ids are used up")
-            taken = ProducerIds(first + BLOCK_SIZE, metadata.config.node_id, metadata.broker_epoch)
-            put = Put(key, encode(taken, kv.value if kv is not None else b""))
-            result = await metadata.commit((still(key, kv.mod_revision if kv is not None else 0),), (put,))
-            if result.ok:
+            if await _write(metadata, kv, first + BLOCK_SIZE):
                 return first
+
+
+async def skip_to(metadata: Metadata, producer_id: int) -> int:
+    """Hand out no id below `producer_id` any more; return which would have been the next.
+
+    Raises `KafkaError` KAFKA_STORAGE_ERROR.
+    """
+    while True:
+        kv = await metadata.read(metadata.keys.next_producer_id)
+        first = _next(kv)
+        if first >= producer_id or await _write(metadata, kv, producer_id):
+            return first
+
+
+async def skip_known_ids(metadata: Metadata, highest: int) -> None:
+    """Hand out no id up to `highest` any more, which is in a log, nor others of the block that it may be from.
+
+    Those may belong to producers that have not written yet. Raises `KafkaError` KAFKA_STORAGE_ERROR.
+    """
+    first = _next(await metadata.read(metadata.keys.next_producer_id))
+    if first <= highest:
+        await skip_to(metadata, highest + BLOCK_SIZE)
+        _LOG.warning("producer ids in the logs are newer than the metadata", highest=highest, next=highest + BLOCK_SIZE)
+
+
+def _next(kv: KV | None) -> int:
+    return decode_producer_ids(kv.value).next if kv is not None else 0
+
+
+async def _write(metadata: Metadata, before: KV | None, first: int) -> bool:
+    """Make `first` the next id; False if another broker was quicker."""
+    key = metadata.keys.next_producer_id
+    put = Put(
+        key, encode(ProducerIds(first, metadata.config.node_id, metadata.broker_epoch), before.value if before else b"")
+    )
+    result = await metadata.commit((still(key, before.mod_revision if before else 0),), (put,))
+    return result.ok

@@ -25,6 +25,7 @@ from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import ConfigForTopic, LogDir, LogDirRefusedError
 from broker.storage.log_opening import Progress
+from broker.storage.producer_entry import NO_PRODUCER_ID
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -92,6 +93,11 @@ class LogDirs:
     def directory_of(self, topic: str, partition: int) -> LogDir | None:
         """The directory that a partition's log is in, whether it works or not."""
         return self._directory_of.get((topic, partition))
+
+    @property
+    def highest_producer_id(self) -> int:
+        """The highest producer id that the logs have met (`ProducerState.highest_id`), -1 without any."""
+        return max((log.producers.highest_id for log in self.logs.values()), default=NO_PRODUCER_ID)
 
     def kraft_topics(self) -> KraftTopics | None:
         """What Kafka's controller, if it kept its log in one of the directories, knew of the topics."""

@@ -339,9 +339,19 @@ class LogOpener:
             for offset in (*self._segments.base_offsets[-2:], end_offset):
                 producers.end_offset = offset
                 self._snapshots.write(producers)
+            self._note_ids(producers)
             return producers
         self._rebuild_producers(producers, log_start_offset, end_offset)
         return producers
+
+    def _note_ids(self, producers: ProducerState) -> None:
+        """Note the producer ids of the last two segments: what a recovery or truncation may replay from here on."""
+        try:
+            for segment in list(self._segments)[-2:]:
+                for _, header in segment.log.headers():
+                    producers.note_id(header.producer_id)
+        except CorruptBatchError as error:
+            _LOG.warning("producer ids are known up to where the log is sound: %s", error)
 
     def _rebuild_producers(self, producers: ProducerState, log_start_offset: int, end_offset: int) -> None:
         rebuild_producer_state(

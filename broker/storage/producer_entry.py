@@ -7,9 +7,14 @@ from typing import NamedTuple
 from protocol.batch_header import MAX_SEQUENCE
 
 BATCHES_KEPT = 5  # clients have at most five requests in flight, so no older batch can be a retry that matters
+NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
 NO_EPOCH = -1
 NO_OFFSET = -1
+
+FOREIGN_PRODUCER_IDS = 1 << 62
+"""No cluster hands out ids from here on: it counts from 0, or from 2^40. But a client may write any id, and one at the
+end of the range must not use up the others."""
 
 
 class AppendedBatch(NamedTuple):

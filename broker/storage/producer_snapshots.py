@@ -63,6 +63,8 @@ class ProducerSnapshots:
                 _LOG.warning("dropping the producer snapshot %s: %s", self.path(offset), error)
                 self.remove(offset)
             else:
+                for entry in entries:
+                    state.note_id(entry.producer_id)
                 state.load((e for e in entries if not _is_expired(e, now_ms, expiration_ms)), offset)
                 return
         state.load((), log_start_offset)

@@ -29,7 +29,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from broker.storage.producer_entry import NO_EPOCH, NO_OFFSET, AppendedBatch, ProducerEntry
+from broker.storage.producer_entry import (
+    FOREIGN_PRODUCER_IDS,
+    NO_EPOCH,
+    NO_OFFSET,
+    NO_PRODUCER_ID,
+    AppendedBatch,
+    ProducerEntry,
+)
 from protocol.control_records import ControlRecordType, EndTxnMarker
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import BatchHeader
@@ -45,11 +52,16 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerState:
-    """The producers of one partition, by id. `end_offset` (exclusive) is how far in the log the state reaches."""
+    """The producers of one partition, by id. `end_offset` (exclusive) is how far in the log the state reaches.
+
+    `highest_id` is the highest producer id ever met here, also of producers that have expired; -1 without any. Those
+    from `FOREIGN_PRODUCER_IDS` on do not count.
+    """
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
         self.end_offset = 0
+        self.highest_id = NO_PRODUCER_ID
         self._ongoing: dict[int, int] = {}  # first offset → producer id, in the order of offsets
         self._unreplicated: dict[int, int] = {}  # first offset → offset of the marker
 
@@ -67,6 +79,11 @@ class ProducerState:
         self._ongoing = {entry.transaction_first_offset: entry.producer_id for entry in open_transactions}
         self._unreplicated = {}
         self.end_offset = end_offset
+
+    def note_id(self, producer_id: int) -> None:
+        """A producer id was met."""
+        if self.highest_id < producer_id < FOREIGN_PRODUCER_IDS:
+            self.highest_id = producer_id
 
     # -------------------------------------------------------------------------------------------------- data batches
 
@@ -98,7 +115,7 @@ class ProducerState:
         producer_id = header.producer_id
         entry = self.entries.get(producer_id)
         if entry is None:
-            entry = self.entries[producer_id] = ProducerEntry(producer_id)
+            entry = self._new_entry(producer_id)
         last_offset = base_offset + header.last_offset_delta
         entry.add_batch(
             header.producer_epoch,
@@ -132,7 +149,7 @@ class ProducerState:
         """
         entry = self.entries.get(header.producer_id)
         if entry is None:
-            entry = self.entries[header.producer_id] = ProducerEntry(header.producer_id)
+            entry = self._new_entry(header.producer_id)
         first_offset = entry.transaction_first_offset
         entry.take_epoch(header.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
@@ -141,6 +158,11 @@ class ProducerState:
         if first_offset == NO_OFFSET:
             return None
         return CompletedTransaction(header.producer_id, first_offset, offset, marker.type == ControlRecordType.ABORT)
+
+    def _new_entry(self, producer_id: int) -> ProducerEntry:
+        self.note_id(producer_id)
+        entry = self.entries[producer_id] = ProducerEntry(producer_id)
+        return entry
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
         """What the last stable offset will be once `completed` is complete and all is replicated."""
