@@ -9,7 +9,7 @@
 | expired segments deleted | log.retention.check.interval.ms | thread |
 | compacted topics compacted | log.cleaner.backoff.ms | process, and threads of its own |
 | files of deleted segments and partitions removed, when their time has come | 1 s | thread |
-| idempotent producers that have not written for long forgotten | 10 min | loop |
+| idempotent producers that have not written for long forgotten | 10 min | loop; of a log with many, thread |
 
 Differs from Kafka: flush.ms of a topic holds whether or not log.flush.scheduler.interval.ms is set. In Kafka that
 property's default, never, makes the topic's setting idle.
@@ -107,7 +107,9 @@ class Upkeep:
         """Remove the files whose time has come."""
         return self._threads.run_to_end(self._log_dirs.delete_due) if self._log_dirs.has_deletions else None
 
-    def forget_producers(self) -> None:
-        """Forget idempotent producers that have not written for producer.id.expiration.ms."""
-        for partition in self._partitions:
-            partition.forget_expired_producers()
+    async def forget_producers(self) -> None:
+        """Forget idempotent producers that have not written for producer.id.expiration.ms, with turns as above."""
+        for number, partition in enumerate(tuple(self._partitions), 1):
+            await partition.forget_expired_producers()
+            if not number % _SLICE:
+                await asyncio.sleep(0)

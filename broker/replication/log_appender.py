@@ -3,10 +3,12 @@
 ```
 append ─┬─ small, nothing queued ──► on the loop ────────┬─ no flush due ──────────────► on_appended(info) ──► info
         └─ ≥ 64 KiB, or behind one ► on a writer thread ──┴─ flush due ──► disk thread ──┘
+           or may roll a log of many producers
 ```
 
 Small appends are a page-cache write of microseconds and run at once; a big one would hold up every other client, so
-it goes to a writer thread, and later appends to the same log queue behind it whatever their size. Where
+it goes to a writer thread, and later appends to the same log queue behind it whatever their size. So does one that may
+begin a new segment where there are more than a thousand producers: a roll writes all of them down. Where
 flush.messages asks for it, an append counts (is told to `on_appended`, which moves the high watermark, and is
 acknowledged) only after the fsync; appends that arrive during an fsync share the next one. `on_appended` is called in
 the order of the offsets.
@@ -46,12 +48,14 @@ class LogAppender:
     """
 
     __slots__ = (
-        "_flushing", "_idle", "_log", "_on_appended", "_queued", "_threads", "_unflushed", "_writer", "flush_messages",
+        "_flushing", "_idle", "_log", "_on_appended", "_producers", "_queued", "_threads", "_unflushed", "_writer",
+        "flush_messages",
     )  # fmt: skip
 
     def __init__(self, log: Log, threads: DiskThreads, on_appended: Callable[[AppendInfo], None]) -> None:
         self.flush_messages = log.config.flush_messages
         self._log = log
+        self._producers = log.producers
         self._threads = threads
         self._writer = threads.least_busy_writer()
         self._on_appended = on_appended
@@ -67,7 +71,11 @@ class LogAppender:
 
         Raises KafkaError, from here or from the future.
         """
-        if self._queued or len(records) >= LARGE_APPEND_BYTES:
+        if (
+            self._queued
+            or len(records) >= LARGE_APPEND_BYTES
+            or (self._producers.is_crowded and self._log.may_roll(records, LARGE_APPEND_BYTES))
+        ):
             return self._append_on_thread(records, leader_epoch, now_ms, api_version)
         info = self._log.append_as_leader(records, leader_epoch, now_ms, api_version=api_version)
         if self._unflushed or (self.flush_messages != NO_LIMIT and self._flush_due()):

@@ -37,6 +37,8 @@ NO_EPOCH: Final = -1
 ACKS_ALL: Final = -1
 UP_TO_HIGH_WATERMARK: Final = -1
 
+_FORGOTTEN_AT_ONCE: Final = 5000  # producers, which takes a millisecond
+
 
 class FetchedRecords:
     """What a read found; nothing if the fetcher's log has left ours, at `diverging_epoch` (epoch, end offset)."""
@@ -245,10 +247,17 @@ class Partition:
         """Begin to flush what the topic's flush.ms asks for by now; returns the flush, if one began."""
         return self._appender.flush_if_due()
 
-    def forget_expired_producers(self) -> None:
-        """Forget producers that have not written for producer.id.expiration.ms, unless an append is under way."""
-        if not self.is_busy:
+    async def forget_expired_producers(self) -> None:
+        """Forget producers that have not written for producer.id.expiration.ms.
+
+        A million of them are looked through in half a second: on a writer thread, and appends come between.
+        """
+        producers = self.log.producers
+        if not producers.is_crowded and not self.is_busy:
             self.log.remove_expired_producers()
+            return
+        for part in await self._appender.run_between_appends(producers.ids_in_parts, _FORGOTTEN_AT_ONCE):
+            await self._appender.run_between_appends(self.log.remove_expired_producers, part)
 
     def resign(self) -> None:
         """This replica is about to be removed: nobody may append or read any more."""

@@ -32,6 +32,7 @@ from __future__ import annotations
 import logging
 from contextlib import nullcontext
 from threading import Lock, RLock
+from typing import Final
 
 from broker.storage.append_info import AppendInfo
 from broker.storage.durability import Durability
@@ -51,6 +52,9 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records import assign_offsets
 
 _LOG = logging.getLogger(__name__)
+
+_LAST_OFFSET_DELTA: Final = slice(23, 27)  # where a batch has it, and its largest timestamp (`batch_scan`)
+_MAX_TIMESTAMP: Final = slice(35, 43)
 
 
 class Log(LogReader):
@@ -355,6 +359,20 @@ class Log(LogReader):
             with self._disk("rolling"):
                 self._producers.snapshot_at(self._segmented.roll(self.log_end_offset).base_offset)
 
+    def may_roll(self, records: WritableBatch, largest: int) -> bool:
+        """Whether appending `records` may begin a new segment; they take `largest` bytes at most in the log."""
+        max_timestamp = int.from_bytes(records[_MAX_TIMESTAMP], "big", signed=True)
+        last_offset = self.log_end_offset + int.from_bytes(records[_LAST_OFFSET_DELTA], "big", signed=True)
+        config = self.config
+        return self.active_segment.should_roll(
+            max(len(records), largest),
+            max_timestamp,
+            last_offset,
+            config.segment_bytes,
+            config.max_segment_ms,
+            self._resources.clock.time_ms(),
+        )
+
     def flush_target(self) -> int | None:
         """What to `flush` up to by now, as configuration and rolled segments ask; None if nothing is due."""
         return self._durability.target(self.config)
@@ -371,9 +389,10 @@ class Log(LogReader):
             self._durability.write_topic_id(topic_id)
         self.topic_id = topic_id
 
-    def remove_expired_producers(self) -> int:
-        """Forget producers that were idle for too long; return how many."""
-        return self._producers.remove_expired(self._resources.clock.time_ms(), self.config.producer_id_expiration_ms)
+    def remove_expired_producers(self, producer_ids: list[int] | None = None) -> int:
+        """Forget producers, of these or of all, that were idle for too long; return how many. Not beside an append."""
+        now_ms = self._resources.clock.time_ms()
+        return self._producers.remove_expired(now_ms, self.config.producer_id_expiration_ms, producer_ids)
 
     def close(self) -> None:
         """Leave the files as a clean stop does: trimmed, synced, with a snapshot of the producers at the end.

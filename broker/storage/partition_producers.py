@@ -3,7 +3,8 @@
 `ProducerState` knows the rules, `ProducerSnapshots` the files; this joins them with the log's segments, and keeps
 `first_unstable_offset` (where the earliest transaction begins that is not settled) ready for every reader.
 
-The appender calls everything but `replicated_up_to` and `remove_expired`, which may come from another thread meanwhile.
+The appender calls everything but `replicated_up_to`, which may come from another thread meanwhile; `remove_expired` may
+come from another thread while no append is under way.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ class PartitionProducers:
                 self.state.replicated_up_to(offset)
                 self.first_unstable_offset = self.state.first_unstable_offset
 
-    def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were idle for too long; return how many."""
-        return self.state.remove_expired(now_ms, expiration_ms)
+    def remove_expired(self, now_ms: int, expiration_ms: int, producer_ids: list[int] | None = None) -> int:
+        """Forget producers, of these or of all, that were idle for too long; return how many."""
+        return self.state.remove_expired(now_ms, expiration_ms, producer_ids)
 
     # -------------------------------------------------------------------------------------------------------- snapshots
 

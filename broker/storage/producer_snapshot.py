@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from itertools import islice
 
 from broker.storage.producer_entry import NO_OFFSET, AppendedBatch, ProducerEntry, preceding_sequence
 from protocol.checksum import crc32c
@@ -26,6 +27,7 @@ _VERSION = 1
 _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
+_CHUNK = 1000  # rows, a millisecond
 
 EMPTY_SIZE = _HEAD.size + _COUNT.size
 
@@ -34,25 +36,35 @@ class CorruptSnapshotError(Exception):
     """The bytes are no snapshot, or damaged."""
 
 
-def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
-    rows = [
-        _ENTRY.pack(
-            entry.producer_id,
-            entry.epoch,
-            entry.last_sequence,
-            entry.last_offset,
-            entry.batches[-1].last_offset - entry.batches[-1].first_offset if entry.batches else 0,
-            entry.last_timestamp,
-            entry.coordinator_epoch,
-            entry.transaction_first_offset,
-        )
-        for entry in entries
-    ]
-    body = _COUNT.pack(len(rows)) + b"".join(rows)
-    return _HEAD.pack(_VERSION, crc32c(body)) + body
+def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytearray:
+    """Encode the state of these producers.
+
+    Of a million it takes a second: not on the event loop. Threads have their turns all the while.
+    """
+    data = bytearray(EMPTY_SIZE)
+    rest = iter(entries)
+    while rows := [_row(entry) for entry in islice(rest, _CHUNK)]:
+        data += b"".join(rows)
+    _COUNT.pack_into(data, _HEAD.size, (len(data) - EMPTY_SIZE) // _ENTRY.size)
+    _HEAD.pack_into(data, 0, _VERSION, crc32c(memoryview(data)[_HEAD.size :]))
+    return data
 
 
-def decode_snapshot(data: bytes) -> list[ProducerEntry]:
+def _row(entry: ProducerEntry) -> bytes:
+    last = entry.batches[-1] if entry.batches else None
+    return _ENTRY.pack(
+        entry.producer_id,
+        entry.epoch,
+        entry.last_sequence,
+        entry.last_offset,
+        0 if last is None else last.last_offset - last.first_offset,
+        entry.last_timestamp,
+        entry.coordinator_epoch,
+        entry.transaction_first_offset,
+    )
+
+
+def decode_snapshot(data: bytes | bytearray) -> list[ProducerEntry]:
     """The producers of a snapshot, or `CorruptSnapshotError`."""
     if len(data) < EMPTY_SIZE:
         raise CorruptSnapshotError(f"{pluralize(len(data), 'byte is', 'bytes are')} too few")

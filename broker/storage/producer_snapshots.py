@@ -47,7 +47,7 @@ class ProducerSnapshots:
         self._files.remove(path)
         descriptor = self._files.open(path, create=True)
         try:
-            self._files.pwrite(descriptor, encode_snapshot(state), 0)
+            self._files.pwrite(descriptor, encode_snapshot(state.entries.values()), 0)
         finally:
             self._files.close(descriptor)
         insort(self.offsets, offset)

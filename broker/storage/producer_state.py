@@ -27,7 +27,8 @@ Only the appender calls what changes state, after the bytes are written; a check
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from broker.storage.producer_entry import (
     FOREIGN_PRODUCER_IDS,
@@ -40,6 +41,9 @@ from broker.storage.producer_entry import (
 from protocol.control_records import ControlRecordType, EndTxnMarker
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import BatchHeader
+
+CROWD: Final = 1000
+"""So many producers take a millisecond to write down or to look through."""
 
 
 class CompletedTransaction(NamedTuple):
@@ -55,13 +59,14 @@ class ProducerState:
     """The producers of one partition, by id. `end_offset` (exclusive) is how far in the log the state reaches.
 
     `highest_id` is the highest producer id ever met here, also of producers that have expired; -1 without any. Those
-    from `FOREIGN_PRODUCER_IDS` on do not count.
+    from `FOREIGN_PRODUCER_IDS` on do not count. `is_crowded`: there are more than `CROWD` producers.
     """
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
         self.end_offset = 0
         self.highest_id = NO_PRODUCER_ID
+        self.is_crowded = False
         self._ongoing: dict[int, int] = {}  # first offset → producer id, in the order of offsets
         self._unreplicated: dict[int, int] = {}  # first offset → offset of the marker
 
@@ -79,6 +84,7 @@ class ProducerState:
         self._ongoing = {entry.transaction_first_offset: entry.producer_id for entry in open_transactions}
         self._unreplicated = {}
         self.end_offset = end_offset
+        self.is_crowded = len(self.entries) > CROWD
 
     def note_id(self, producer_id: int) -> None:
         """A producer id was met."""
@@ -162,6 +168,7 @@ class ProducerState:
     def _new_entry(self, producer_id: int) -> ProducerEntry:
         self.note_id(producer_id)
         entry = self.entries[producer_id] = ProducerEntry(producer_id)
+        self.is_crowded = len(self.entries) > CROWD
         return entry
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
@@ -194,15 +201,30 @@ class ProducerState:
 
     # -------------------------------------------------------------------------------------------------------- expiry
 
-    def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that are idle for so long and in no transaction; return how many went."""
-        expired = [
-            entry.producer_id
-            for entry in self
-            if entry.transaction_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
-        ]
+    def ids_in_parts(self, size: int) -> list[list[int]]:
+        """The ids of all producers, in lists of at most `size`."""
+        rest = iter(self.entries)
+        parts = []
+        while part := list(islice(rest, size)):
+            parts.append(part)
+        return parts
+
+    def remove_expired(self, now_ms: int, expiration_ms: int, producer_ids: Iterable[int] | None = None) -> int:
+        """Forget producers that are idle for so long and in no transaction; return how many went.
+
+        Only those of `producer_ids` are looked at, if given; ids that are not known any more are passed over.
+        """
+        entries = self.entries
+        expired = []
+        for producer_id in list(entries) if producer_ids is None else producer_ids:
+            entry = entries.get(producer_id)
+            if entry is None or entry.transaction_first_offset != NO_OFFSET:
+                continue
+            if now_ms - entry.last_timestamp >= expiration_ms:
+                expired.append(producer_id)
         for producer_id in expired:
-            del self.entries[producer_id]
+            del entries[producer_id]
+        self.is_crowded = len(entries) > CROWD
         return len(expired)
 
 

@@ -103,10 +103,10 @@ async def test_idempotent_producers_are_forgotten_when_they_are_silent_for_long(
     await produce(kept.wire, "t", batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=0))
 
     kept.clock.advance(DAY // 2)
-    kept.upkeep.forget_producers()
+    await kept.upkeep.forget_producers()
     assert len(kept.log.producers) == 1
     kept.clock.advance(DAY)
-    kept.upkeep.forget_producers()
+    await kept.upkeep.forget_producers()
     assert len(kept.log.producers) == 0
 
 

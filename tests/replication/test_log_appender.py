@@ -13,8 +13,10 @@ from broker.storage.append_info import AppendInfo
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
+from broker.storage.producer_snapshot import decode_snapshot
+from broker.storage.producer_state import CROWD
 from protocol.errors import ErrorCode, KafkaError
-from tests.storage.logs import NOW, TOPIC_ID, batch, open_log_dir, values_of
+from tests.storage.logs import NOW, TOPIC_ID, batch, crowd, open_log_dir, values_of
 
 LARGE = b"x" * LARGE_APPEND_BYTES
 
@@ -84,6 +86,57 @@ async def test_a_large_append_ends_later(log_dir: LogDir, threads: DiskThreads) 
     assert (await future).base_offset == 0
     assert appending.told == [0]
     assert not appending.appender.is_busy
+
+
+@pytest.mark.parametrize(
+    ("properties", "later"),
+    [
+        ({"segment_bytes": LARGE_APPEND_BYTES + 500}, 0),
+        ({"segment_ms": 1000}, 1000),
+        ({"segment_index_bytes": 12, "index_interval_bytes": 0}, 0),
+    ],
+    ids=["by size", "by time", "by a full index"],
+)
+async def test_a_log_of_many_producers_is_rolled_on_a_thread(
+    log_dir: LogDir, threads: DiskThreads, properties: dict[str, int], later: int
+) -> None:
+    """A roll writes the producers down, which takes a second for a million of them."""
+    appending = Appending(log_dir, threads, segment_jitter_ms=0, **properties)
+    log = appending.log
+    crowd(log, CROWD + 1)
+
+    def append(timestamp: int) -> AppendInfo | asyncio.Future[AppendInfo]:
+        data = batch(b"v" * 300, timestamp=timestamp, producer_id=1 << 20, producer_epoch=0, base_sequence=0)
+        return appending.appender.append_as_leader(data, 0, NOW, 13)
+
+    assert isinstance(append(NOW), AppendInfo)
+    assert isinstance(appending.append(b"v" * 300), AppendInfo)
+    rolled = appending.appender.append_as_leader(batch(b"v" * 300, timestamp=NOW + later + 1), 0, NOW, 13)
+    assert isinstance(rolled, asyncio.Future)
+    await rolled
+
+    assert log.segments_count == (1 if "segment_bytes" in properties else 2), "64 KiB before it, it may be"
+    assert values_of(log) == [b"v" * 300] * 3
+
+
+async def test_appends_go_on_while_many_producers_are_written_down(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads, segment_bytes=1000)
+    log = appending.log
+    crowd(log, 20_000)
+    producers = range(1 << 20, (1 << 20) + 20)
+
+    def append(producer_id: int) -> AppendInfo | asyncio.Future[AppendInfo]:
+        data = batch(b"v" * 300, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        return appending.appender.append_as_leader(data, 0, NOW, 13)
+
+    appended = [append(producer_id) for producer_id in producers]
+    assert all(isinstance(each, asyncio.Future) for each in appended)
+    await asyncio.gather(*appended)  # type: ignore[arg-type]
+
+    assert log.segments_count == 10
+    for path in log.directory.glob("*.snapshot"):
+        known = {entry.producer_id for entry in decode_snapshot(path.read_bytes())}
+        assert known == {*range(20_000), *producers[: int(path.stem)]}, "no later one"
 
 
 async def test_what_comes_after_a_large_append_stays_after_it(log_dir: LogDir, threads: DiskThreads) -> None:

@@ -14,7 +14,7 @@ from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from broker.storage.log_slice import LogSlice
 from protocol.errors import ErrorCode, KafkaError
-from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, records_in
+from tests.storage.logs import NOW, TOPIC_ID, append, batch, crowd, marker, records_in
 
 SELF, OTHER = 1, 2
 
@@ -268,3 +268,31 @@ async def test_after_the_disk_failed_everything_is_refused(replica: Partition) -
     with refusal(ErrorCode.KAFKA_STORAGE_ERROR):
         fetch(replica, 0)
     assert replica.acknowledgement(0, 0) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_appends_come_between_while_many_producers_are_forgotten(replica: Partition) -> None:
+    crowd(replica.log, 50_000, timestamp=0)
+    data = batch(b"v", producer_id=1, producer_epoch=1, base_sequence=0)
+
+    forgetting = asyncio.create_task(replica.forget_expired_producers())
+    await asyncio.sleep(0)
+    assert replica.is_busy
+    appended = replica.append_as_leader(data, 1, NOW, 13)
+    assert isinstance(appended, asyncio.Future)
+    await appended
+    assert not forgetting.done()
+    assert 1 in replica.log.producers.entries
+    await forgetting
+
+    assert [(entry.producer_id, entry.epoch) for entry in replica.log.producers] == [(1, 1)]
+
+
+async def test_producers_of_a_busy_partition_are_forgotten_in_order_with_its_appends(replica: Partition) -> None:
+    crowd(replica.log, 2, timestamp=0)
+    large = replica.append_as_leader(batch(bytes(100_000)), 1, NOW, 13)
+    assert isinstance(large, asyncio.Future)
+
+    await replica.forget_expired_producers()
+
+    assert large.done()
+    assert not len(replica.log.producers)

@@ -13,6 +13,7 @@ from broker.storage.files import Files, OsFiles
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
+from broker.storage.producer_entry import ProducerEntry
 from broker.storage.resources import LogResources
 from broker.testing.clock import ManualClock
 from protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
@@ -63,6 +64,12 @@ def follower_batch(*values: bytes, base_offset: int, leader_epoch: int = 0, **fi
     data = bytearray(batch(*values, **fields))
     assign_offsets(data, 0, base_offset, leader_epoch)
     return bytes(data)
+
+
+def crowd(log: Log, count: int, timestamp: int = NOW) -> None:
+    """Let a log know so many producers, from id 0 on, as if each had written a batch."""
+    entries = [ProducerEntry(producer_id, 0, last_timestamp=timestamp) for producer_id in range(count)]
+    log.producers.load(entries, log.log_end_offset)
 
 
 def append(log: Log, *values: bytes | None, leader_epoch: int = 0, now_ms: int = NOW, **fields: Any) -> int:
