@@ -7,8 +7,12 @@ again. If the topic cannot be created, it is COORDINATOR_NOT_AVAILABLE too, and 
 group id has a coordinator, also the empty one, which offsets may be committed under.
 
 Key types that do not exist are INVALID_REQUEST. Transactions and share groups (key type 2, from version 6 on) are not
-there yet: UNSUPPORTED_VERSION, with a message. Differs from Kafka: which has both; an error that clients retry, as
-COORDINATOR_NOT_AVAILABLE is, would only let a transactional producer wait until its patience ends.
+there yet. Differs from Kafka, which has both: such keys are refused so that producers fail at once.
+
+| version | transactional id | because |
+|---|---|---|
+| 0–3 | this broker, which refuses the id in InitProducerId | sarama and librdkafka would repeat FindCoordinator |
+| 4–6 | UNSUPPORTED_VERSION, with a message | Java's producer and others give up; Java's shows the message |
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ _TRANSACTION = 1
 _KEY_TYPES = (0, 1, 2)
 _NO_COORDINATOR = "The coordinator is not available."
 
-NO_TRANSACTIONS = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "this broker has no transactions yet")
+_NO_TRANSACTIONS = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "this broker has no transactions yet")
 _NO_SHARE_GROUPS = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "this broker has no share groups yet")
 
 
@@ -39,8 +43,10 @@ def handle(
     if request.key_type not in _KEY_TYPES:
         return error_response(request, ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
     keys = request.coordinator_keys if several else [request.key]
+    if request.key_type == _TRANSACTION and not several:
+        return _response(version, [_coordinator(services, context, request.key, services.config.node_id)])
     if request.key_type != _GROUP:
-        why_not = NO_TRANSACTIONS if request.key_type == _TRANSACTION else _NO_SHARE_GROUPS
+        why_not = _NO_TRANSACTIONS if request.key_type == _TRANSACTION else _NO_SHARE_GROUPS
         return _response(version, [Coordinator(key, -1, "", -1, why_not.code, why_not.detail) for key in keys])
     if services.groups.has_topic:
         return _response(version, [_find(services, context, key) for key in keys])
@@ -60,7 +66,11 @@ async def _create_and_respond(services: Services, context: RequestContext, keys:
 
 
 def _find(services: Services, context: RequestContext, key: str) -> Coordinator:
-    broker = services.metadata.image.brokers.get(services.groups.coordinator_of(key))
+    return _coordinator(services, context, key, services.groups.coordinator_of(key))
+
+
+def _coordinator(services: Services, context: RequestContext, key: str, node_id: int) -> Coordinator:
+    broker = services.metadata.image.brokers.get(node_id)
     endpoint = None if broker is None else broker_endpoint(services, context, broker)
     if endpoint is None:
         message = "" if context.api_version >= _FIRST_VERSION_WITH_SEVERAL_KEYS else _NO_COORDINATOR

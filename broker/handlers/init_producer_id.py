@@ -1,19 +1,24 @@
 """InitProducerId (22), versions 0–5: a producer id for an idempotent producer (KIP-98, KIP-360).
 
 Without a transactional id every request gets a new id with epoch 0; the id and epoch that a producer may send (from
-version 3 on) are not looked at, as in Kafka. An empty transactional id is INVALID_REQUEST. A transactional id is
-UNSUPPORTED_VERSION, as FindCoordinator says of it: there is no transaction coordinator yet.
+version 3 on) are not looked at, as in Kafka. An empty transactional id is INVALID_REQUEST.
+
+Differs from Kafka: a transactional id is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because there is no transaction
+coordinator yet. That is the one error after which every client gives up at once; librdkafka repeats the request after
+nearly all others until its time is up. The response has no place for a message: the reason is in the broker's log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from broker.handlers.find_coordinator import NO_TRANSACTIONS
+from broker.event_log import EventLogger
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+_LOG = EventLogger(__name__)
 
 
 def handle(
@@ -22,7 +27,8 @@ def handle(
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     if request.transactional_id is not None:
-        raise KafkaError(NO_TRANSACTIONS.code, NO_TRANSACTIONS.detail)
+        _LOG.warning("transactional id refused", id=request.transactional_id, reason="there are no transactions yet")
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker has no transactions yet")
     return _next_id(services)
 
 

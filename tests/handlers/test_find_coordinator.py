@@ -50,14 +50,12 @@ async def test_whoever_is_told_of_the_coordinator_finds_it_at_work(broker: Broke
     assert group.error_code == ErrorCode.NONE
 
 
-@pytest.mark.parametrize("version", [1, 3])
-@pytest.mark.usefixtures("only_here")  # Apache Kafka has one
-async def test_there_is_no_coordinator_of_transactions_yet(wire: Wire, version: int) -> None:
+@pytest.mark.parametrize("version", [1, 2, 3])
+async def test_who_asks_for_one_transactional_id_is_sent_to_a_broker(wire: Wire, version: int) -> None:
     response = await wire.ask(FindCoordinatorRequest(key="t", key_type=1), version)
 
-    assert (response.error_code, response.node_id) == (ErrorCode.UNSUPPORTED_VERSION, -1)
-    assert (response.host, response.port) == ("", -1)
-    assert response.error_message == "this broker has no transactions yet"
+    assert (response.error_code, response.node_id) == (ErrorCode.NONE, 1)
+    assert (response.host, response.port) == (wire.host, wire.port)
 
 
 @pytest.mark.parametrize(("key_type", "version"), [(1, 4), (1, 6), (2, 6)])
