@@ -364,9 +364,11 @@ class Broker:
 
     def _configure_server(self, before: MetadataImage, after: MetadataImage) -> None:
         if after.broker_configs != before.broker_configs:
-            altered = self.config.altered(after.dynamic_configs(self.config.node_id))
-            for warning in altered.warnings[len(self.config.warnings) :]:
-                _LOG.warning("property not applied", reason=warning)
+            node_id = self.config.node_id
+            previous, altered = (self.config.altered(image.dynamic_configs(node_id)) for image in (before, after))
+            for warning in altered.warnings:
+                if warning not in previous.warnings:
+                    _LOG.warning("property not applied", reason=warning)
             self._running_server().configure(altered)
 
     def _log_config_of(self, image: MetadataImage, topic: TopicImage) -> LogConfig:

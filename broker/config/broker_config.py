@@ -19,6 +19,7 @@ from broker.config.consumer_groups import ConsumerGroupProperties
 from broker.config.errors import ConfigError
 from broker.config.groups import GroupProperties
 from broker.config.identity import IdentityProperties, LogDirProperties
+from broker.config.ignored_properties import IGNORED_PROPERTIES, reason_ignored, reasons_by_name
 from broker.config.log import CompactionProperties, RecordProperties, RetentionProperties, SegmentProperties
 from broker.config.network import NetworkProperties
 from broker.config.observability import ObservabilityProperties
@@ -26,7 +27,6 @@ from broker.config.property import NOT_YET, Property, Table, attribute_name
 from broker.config.rules import broken_rules, security_protocols
 from broker.config.topics import TopicProperties
 from broker.config.types import InvalidValueError, parse_list
-from broker.config.without_meaning import WITHOUT_MEANING, reason_without_meaning
 from broker.properties import MalformedPropertiesError, decode, parse
 
 _NODE_ID = ("node.id", "broker.id")
@@ -55,8 +55,8 @@ class BrokerConfig(
 ):
     """Every property's effective value as a plain attribute: the name with underscores, such as `log_segment_bytes`.
 
-    Immutable. `declared` holds what was set, as text by dotted name; `warnings` one sentence for each name that Kafka
-    knows and that changes nothing here.
+    Immutable. `declared` holds what was set, as text by dotted name, properties without effect included; `warnings` one
+    sentence for each name that Kafka knows and that changes nothing here.
     """
 
     declared: Mapping[str, str]
@@ -97,7 +97,7 @@ class BrokerConfig(
         Names and values that this version does not know are passed over, because another version wrote them; a value
         with a warning. So are properties that only change with a restart.
         """
-        parsed = {name: PROPERTIES[name].parse(text) for name, text in self.declared.items()}
+        parsed = {name: PROPERTIES[name].parse(text) for name, text in self.declared.items() if name in PROPERTIES}
         warnings = []
         for name, text in dynamic.items():
             if name in PROPERTIES:
@@ -105,6 +105,8 @@ class BrokerConfig(
                     parsed[name] = PROPERTIES[name].parse(text)
                 except InvalidValueError as error:
                     warnings.append(f"{name} ({text!r}, set at run time) has no effect: {error}")
+            elif name in IGNORED_PROPERTIES:
+                warnings.append(f"{name} (set at run time) has no effect: {IGNORED_PROPERTIES[name].reason}")
         changed = {row.name: effective_value(row, parsed) for row in PROPERTIES.values() if row.dynamic}
         return BrokerConfig(self._values() | changed, self.declared, (*self.warnings, *warnings))
 
@@ -121,6 +123,8 @@ class BrokerConfig(
 
 
 PROPERTIES: dict[str, Property[Any]] = BrokerConfig.properties()
+DESCRIBED_PROPERTIES: dict[str, Property[Any]] = {**PROPERTIES, **IGNORED_PROPERTIES}
+"""Every property that can be set and described, with or without effect."""
 
 
 def _read(path: Path, problems: list[str]) -> dict[str, Setting]:
@@ -146,10 +150,12 @@ def _known(settings: Mapping[str, Setting], problems: list[str]) -> tuple[dict[s
             known[name] = setting
             if PROPERTIES[name].is_pending:
                 warnings.append(f"{name} ({setting.origin}) has no effect: {NOT_YET.removesuffix('.')}")
-        elif (reason := reason_without_meaning(name)) is not None:
+        elif (reason := reason_ignored(name)) is not None:
+            if name in IGNORED_PROPERTIES:
+                known[name] = setting
             warnings.append(f"{name} ({setting.origin}) has no effect: {reason}")
         else:
-            problems.append(f"unknown property {name} ({setting.origin}){_hint(name)}")
+            problems.append(f"unknown property {name} ({setting.origin}){nearest_name(name)}")
     return known, tuple(warnings)
 
 
@@ -164,20 +170,21 @@ def _without_controllers(values: Mapping[str, Any], settings: Mapping[str, Setti
     }
 
 
-def _hint(name: str) -> str:
+def nearest_name(name: str) -> str:
+    """Return the end of an error about an unknown name: the name that was probably meant, or nothing."""
     import difflib
 
     for row in PROPERTIES.values():
         if name == row.topic:
             return f": a topic has it; for all topics it is {row.name}"
-    nearest = difflib.get_close_matches(name, [*PROPERTIES, *WITHOUT_MEANING], n=1, cutoff=0.6)
+    nearest = difflib.get_close_matches(name, [*PROPERTIES, *reasons_by_name()], n=1, cutoff=0.6)
     return f": did you mean {nearest[0]}?" if nearest else ""
 
 
 def _parsed(known: Mapping[str, Setting], problems: list[str]) -> dict[str, Any]:
     parsed = {}
     for name, setting in known.items():
-        row = PROPERTIES[name]
+        row = DESCRIBED_PROPERTIES[name]
         try:
             parsed[name] = row.parse(setting.text)
         except InvalidValueError as error:

@@ -19,12 +19,13 @@ from enum import IntEnum
 from itertools import dropwhile
 from typing import Any, NamedTuple
 
-from broker.config.broker_config import PROPERTIES, BrokerConfig
+from broker.config.broker_config import DESCRIBED_PROPERTIES, PROPERTIES, BrokerConfig
 from broker.config.property import Property
 from broker.config.types import TypeCode
 
 Texts = Mapping[str, str]
 NOTHING: Texts = {}
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 class ConfigSource(IntEnum):
@@ -66,18 +67,27 @@ def describe_broker(
 ) -> list[ConfigRow]:
     """Return every row of a broker; `dynamic` was set for it, `dynamic_default` for all brokers, at run time."""
     rows = []
-    for row in PROPERTIES.values():
+    for row in DESCRIBED_PROPERTIES.values():
         synonyms = synonyms_of(row.name, config, dynamic, dynamic_default)
         value = own_value(row, config, dynamic, dynamic_default)
         rows.append(_row(row, row.kind.text(value), synonyms))
     return rows
 
 
+def with_cluster_defaults(config: BrokerConfig, dynamic_default: Texts) -> Texts:
+    """Return what is set for all brokers, and min.insync.replicas even if nobody has set it.
+
+    Kafka sets it to the controller's own value when it formats a cluster with `eligible.leader.replicas.version` 1
+    (KIP-966), which new clusters have. The feature itself is not served, and not advertised.
+    """
+    return {MIN_INSYNC_REPLICAS: str(config.min_insync_replicas), **dynamic_default}
+
+
 def describe_broker_defaults(dynamic_default: Texts) -> list[ConfigRow]:
     """Return the rows of the broker with the empty name: what was set for all brokers at run time, and nothing else."""
     rows = []
-    for name in sorted(dynamic_default.keys() & PROPERTIES.keys()):
-        row = PROPERTIES[name]
+    for name in sorted(dynamic_default.keys() & DESCRIBED_PROPERTIES.keys()):
+        row = DESCRIBED_PROPERTIES[name]
         text = None if row.sensitive else dynamic_default[name]
         rows.append(_row(row, text, [ConfigSynonym(name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)]))
     return rows
@@ -109,7 +119,7 @@ def synonyms_of(name: str, config: BrokerConfig, dynamic: Texts, dynamic_default
 def _entries(family: tuple[str, ...], source: ConfigSource, texts: Texts) -> Iterator[ConfigSynonym]:
     for name in family:
         if name in texts:
-            yield ConfigSynonym(name, None if PROPERTIES[name].sensitive else texts[name], source)
+            yield ConfigSynonym(name, None if DESCRIBED_PROPERTIES[name].sensitive else texts[name], source)
 
 
 def _row(row: Property[Any], text: str | None, synonyms: list[ConfigSynonym]) -> ConfigRow:
@@ -138,4 +148,6 @@ def _families() -> dict[str, tuple[str, ...]]:
 
 
 _FAMILIES = _families()
-_DEFAULTS: Texts = {row.name: text for row in PROPERTIES.values() if (text := row.kind.text(row.default)) is not None}
+_DEFAULTS: Texts = {
+    row.name: text for row in DESCRIBED_PROPERTIES.values() if (text := row.kind.text(row.default)) is not None
+}

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from broker.config.broker_config import PROPERTIES, BrokerConfig
+from broker.config.ignored_properties import PREFIXES, reasons_by_name
 from broker.config.property import Property, Table
 from broker.config.topic_config import TOPIC_PROPERTIES, TopicProperty
-from broker.config.without_meaning import PREFIXES, WITHOUT_MEANING
 
 _GENERATED = "Made from the tables in broker/config by `make docs`; change those, not this."
 
@@ -110,7 +110,13 @@ def _page() -> Iterator[str]:
             )
     yield from ("", "## Topics", "", *_topic_lines())
     yield from ("", "## Names of Kafka that mean nothing here", "")
-    yield "They load with a warning, so that an existing file can be tried as it is."
+    yield (
+        "They load with a warning, so that an existing file can be tried as it is; values that Kafka would refuse are "
+        "refused. Those that Kafka 4.3.1 has are stored and described as there. They may be changed at run time where "
+        "Kafka allows it, also with a warning in the log; keys, certificates and classes may not. Two things are "
+        "refused rather than ignored, because the broker would be open without them: `authorizer.class.name`, and a "
+        "listener with another protocol than PLAINTEXT."
+    )
     for reason, names in _by_reason().items():
         yield from ("", f"**{reason[0].upper()}{reason[1:]}**: " + ", ".join(f"`{name}`" for name in names) + ".")
 
@@ -139,7 +145,7 @@ def _sections() -> Iterator[tuple[str, list[Property[Any]]]]:
 
 def _by_reason() -> dict[str, list[str]]:
     by_reason: dict[str, list[str]] = {}
-    for name, reason in {**WITHOUT_MEANING, **{f"{prefix}*": reason for prefix, reason in PREFIXES.items()}}.items():
+    for name, reason in {**reasons_by_name(), **{f"{prefix}*": reason for prefix, reason in PREFIXES.items()}}.items():
         by_reason.setdefault(reason, []).append(name)
     return by_reason
 

@@ -29,7 +29,7 @@ class TopicProperty(NamedTuple):
     bound: Bound | None
     doc: str
     broker: Property[Any] | None
-    ignored_broker: str = ""  # its broker-wide name where that is taken without meaning
+    ignored_broker: str = ""  # its broker-wide name where that is a property without effect
 
     @property
     def sensitive(self) -> bool:
@@ -138,7 +138,7 @@ def _broker_synonyms(
     if row.broker is not None:
         return synonyms_of(row.broker.name, config, dynamic, dynamic_default)
     if row.ignored_broker:
-        return [ConfigSynonym(row.ignored_broker, row.kind.text(row.default), ConfigSource.DEFAULT_CONFIG)]
+        return synonyms_of(row.ignored_broker, config, dynamic, dynamic_default)
     return []
 
 
@@ -148,6 +148,8 @@ def _describe(
     if row.name in overrides:
         value = row.kind.text(row.parse(overrides[row.name]))
         synonyms = [ConfigSynonym(row.name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG), *synonyms]
+    elif row.ignored_broker:
+        value = synonyms[0].value
     else:
         value = row.kind.text(effective[attribute_name(row.name)] if row.broker else row.default)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG

@@ -4,7 +4,7 @@
 |---|---|---|
 | topic (2) | a topic | every topic property; UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION |
 | broker (4) | this broker's id | every broker property; another id is INVALID_REQUEST: ask that broker |
-| broker (4) | empty | what was set for all brokers at run time |
+| broker (4) | empty | what was set for all brokers at run time, and min.insync.replicas |
 | broker logger (8) | this broker's id | the level of every logger (KIP-412) |
 | group (32) | a group id | every group property, whether there is the group or not; an empty one is INVALID_REQUEST |
 | others | | INVALID_REQUEST: there is nothing of the kind here |
@@ -15,7 +15,13 @@ resource fails for itself. The value of a sensitive property is null.
 
 from __future__ import annotations
 
-from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults
+from broker.config.describe import (
+    ConfigRow,
+    Texts,
+    describe_broker,
+    describe_broker_defaults,
+    with_cluster_defaults,
+)
 from broker.config.group_config import describe as describe_group
 from broker.config.topic_config import describe
 from broker.handlers.broker_loggers import describe_loggers
@@ -55,13 +61,18 @@ def describe_topic(services: Services, topic: TopicImage) -> list[ConfigRow]:
         services.config,
         topic.configs,
         dynamic=_set_at_run_time(services, services.config.node_id),
-        dynamic_default=_set_at_run_time(services, None),
+        dynamic_default=_set_for_all(services),
     )
 
 
-def _set_at_run_time(services: Services, node_id: int | None) -> dict[str, str]:
-    """What was set at run time for a broker, or (None) for all."""
+def _set_at_run_time(services: Services, node_id: int) -> Texts:
+    """What was set at run time for a broker."""
     return services.metadata.image.broker_configs.get(node_id, ({}, 0))[0]
+
+
+def _set_for_all(services: Services) -> Texts:
+    """What was set at run time for all brokers."""
+    return with_cluster_defaults(services.config, services.metadata.image.broker_configs.get(None, ({}, 0))[0])
 
 
 def _describe(
@@ -85,14 +96,14 @@ def _rows(services: Services, resource: DescribeConfigsResource) -> list[ConfigR
         return describe_topic(services, find_topic(services.metadata.image, name=name))
     if resource.resource_type == BROKER:
         if not name:
-            return describe_broker_defaults(_set_at_run_time(services, None))
+            return describe_broker_defaults(_set_for_all(services))
         node_id = services.config.node_id
         if name != str(node_id):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
             )
-        return describe_broker(services.config, _set_at_run_time(services, node_id), _set_at_run_time(services, None))
+        return describe_broker(services.config, _set_at_run_time(services, node_id), _set_for_all(services))
     if resource.resource_type == BROKER_LOGGER:
         return describe_loggers(services, name)
     if resource.resource_type == GROUP:
@@ -107,7 +118,7 @@ def _describe_group(services: Services, group_id: str) -> list[ConfigRow]:
         services.config,
         services.metadata.image.group_configs.get(group_id, ({}, 0))[0],
         dynamic=_set_at_run_time(services, services.config.node_id),
-        dynamic_default=_set_at_run_time(services, None),
+        dynamic_default=_set_for_all(services),
     )
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from broker.config.broker_config import PROPERTIES
+from broker.config.broker_config import DESCRIBED_PROPERTIES, nearest_name
+from broker.config.describe import MIN_INSYNC_REPLICAS
 from broker.config.group_config import GROUP_PROPERTIES
 from broker.config.group_config import validate as validate_group
+from broker.config.ignored_properties import IgnoredProperty, reason_ignored
 from broker.config.topic_config import TOPIC_PROPERTIES, log_config, validate
 from broker.config.types import InvalidValueError, Type
-from broker.config.without_meaning import reason_without_meaning
 from broker.metadata.config_changes import Change, changed
 from broker.metadata.metadata import Metadata
 from broker.metadata.store import Cmp, Delete, Op, Put, still
 from broker.metadata.topic_names import check_name
 from broker.metadata.values import encode_configs
 from protocol.errors import ErrorCode, KafkaError
+
+# `DynamicBrokerConfig.PER_BROKER_CONFIGS`, as far as they may be set here.
+_OF_SINGLE_BROKERS = ("sasl.", "ssl.", "cordoned.log.dirs")
 
 
 async def alter_topic_configs(
@@ -60,7 +64,8 @@ async def alter_broker_configs(
         image = metadata.image
         present, revision = image.broker_configs.get(node_id, ({}, 0))
         altered = changed({} if replace else present, changes, _broker_schema)
-        _check_dynamic({name: text for name, text in altered.items() if present.get(name) != text})
+        _check_min_insync_replicas(node_id, present, altered, changes, replace=replace)
+        _check_dynamic({name: text for name, text in altered.items() if present.get(name) != text}, node_id)
         everybody = {} if node_id is None else image.broker_configs.get(None, ({}, 0))[0]
         _check_rules(metadata, {**everybody, **altered})
         if validate_only:
@@ -94,7 +99,7 @@ def _topic_schema(name: str) -> tuple[Type[Any], Any] | None:
 
 
 def _broker_schema(name: str) -> tuple[Type[Any], Any] | None:
-    row = PROPERTIES.get(name)
+    row = DESCRIBED_PROPERTIES.get(name)
     return None if row is None else (row.kind, row.default)
 
 
@@ -103,21 +108,53 @@ def _group_schema(name: str) -> tuple[Type[Any], Any] | None:
     return None if row is None else (row.kind, row.default)
 
 
-def _check_dynamic(changes: Mapping[str, str]) -> None:
+def _check_min_insync_replicas(
+    node_id: int | None,
+    present: Mapping[str, str],
+    altered: Mapping[str, str],
+    changes: Sequence[Change],
+    *,
+    replace: bool,
+) -> None:
+    """Raise `KafkaError` INVALID_CONFIG unless all brokers keep one value, as in a new cluster of Kafka (KIP-966).
+
+    A broker's own value that an older version has stored may still be deleted.
+    """
+    name = MIN_INSYNC_REPLICAS
+    named = any(change.name == name for change in changes)
+    if node_id is None:
+        if name not in altered and (named or replace):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} of all brokers cannot be removed, only changed")
+    elif named and (name in altered or name not in present):
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} cannot be altered for one broker, only for all of them")
+
+
+def _check_dynamic(changes: Mapping[str, str], node_id: int | None) -> None:
     for name, text in changes.items():
-        row = PROPERTIES.get(name)
+        row = DESCRIBED_PROPERTIES.get(name)
         if row is None:
             # Differs from Kafka, which stores any name: there are no plug-ins here that could have others.
-            reason = reason_without_meaning(name)
-            why = f"there is no broker property {name}" if reason is None else f"{name} has no effect here: {reason}"
-            raise _refused(why)
+            reason = reason_ignored(name)
+            if reason is not None:
+                raise _refused(f"{name} has no effect here: {reason}")
+            raise _refused(f"there is no broker property {name}{nearest_name(name)}")
         if not row.dynamic:
             raise _refused(f"{name} cannot be changed while the broker runs")
+        if isinstance(row, IgnoredProperty):
+            _check_ignored(row, node_id)
         try:
             row.parse(text)
         except InvalidValueError as error:
             shown = "(hidden)" if row.sensitive else repr(text)
             raise _refused(f"{name} = {shown}: {error}") from None
+
+
+def _check_ignored(row: IgnoredProperty, node_id: int | None) -> None:
+    if not row.is_settable:
+        # Differs from Kafka, which reads keys and certificates for a listener, and loads classes.
+        raise _refused(f"{row.name} cannot be set here: {row.reason}")
+    if node_id is None and row.name.startswith(_OF_SINGLE_BROKERS):
+        raise _refused(f"{row.name} cannot be set for all brokers, but for each")
 
 
 def _check_rules(metadata: Metadata, dynamic: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from broker.config import BrokerConfig
-from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults
+from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults, with_cluster_defaults
 from broker.config.topic_config import describe
 
 STATIC = {
@@ -26,14 +26,20 @@ STATIC = {
     "broker.rack": "r1",
     "log.segment.delete.delay.ms": "50",
     "max.connections": "5000",
+    "process.roles": "broker,controller",
+    "controller.quorum.voters": "1@127.0.0.1:9093",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
 }
 DYNAMIC = {"log.segment.bytes": "2000000"}
 DYNAMIC_DEFAULT = {
     "log.segment.bytes": "3000000",
     "log.flush.interval.messages": "9",
     "log.retention.ms": "99999",
-    # Kafka sets this one by itself when eligible leader replicas (KIP-966) are on.
-    "min.insync.replicas": "1",
 }
 TOPIC = {"retention.ms": "12345", "segment.bytes": "4000000"}
 
@@ -70,9 +76,10 @@ def _shown(row: ConfigRow, resource: str) -> Fact:
 
 
 CONFIG = BrokerConfig.load(None, STATIC)
+FOR_ALL = with_cluster_defaults(CONFIG, DYNAMIC_DEFAULT)
 BROKER_FACTS = _facts("broker")
-BROKER_ROWS = {row.name: row for row in describe_broker(CONFIG, DYNAMIC, DYNAMIC_DEFAULT)}
-TOPIC_ROWS = {row.name: row for row in describe(CONFIG, TOPIC, dynamic=DYNAMIC, dynamic_default=DYNAMIC_DEFAULT)}
+BROKER_ROWS = {row.name: row for row in describe_broker(CONFIG, DYNAMIC, FOR_ALL)}
+TOPIC_ROWS = {row.name: row for row in describe(CONFIG, TOPIC, dynamic=DYNAMIC, dynamic_default=FOR_ALL)}
 
 # Rows that are not Kafka's on purpose: its value also names a listener for controllers; other defaults; what cannot be
 # changed at run time here; and a value that Kafka shows as null once log.retention.ms has been altered.
@@ -98,7 +105,7 @@ def test_a_topics_row_is_as_kafka_describes_it(fact: Fact) -> None:
 
 
 def test_the_broker_without_a_name_has_what_was_set_for_all() -> None:
-    rows = {row.name: _shown(row, "broker-default") for row in describe_broker_defaults(DYNAMIC_DEFAULT)}
+    rows = {row.name: _shown(row, "broker-default") for row in describe_broker_defaults(FOR_ALL)}
 
     assert rows == _facts("broker-default")
 
@@ -116,3 +123,30 @@ def test_only_a_default_is_a_default() -> None:
     assert BROKER_ROWS["num.partitions"].is_default is False
     assert BROKER_ROWS["default.replication.factor"].is_default is True
     assert TOPIC_ROWS["retention.ms"].is_default is False
+
+
+def test_every_property_of_kafka_is_described() -> None:
+    assert BROKER_FACTS.keys() - BROKER_ROWS.keys() == set()
+
+
+def test_the_value_of_a_cluster_holds_over_the_files() -> None:
+    config = BrokerConfig.load(None, {"min.insync.replicas": "2"})
+
+    [row] = [
+        row
+        for row in describe_broker(config, {}, with_cluster_defaults(config, {}))
+        if row.name == "min.insync.replicas"
+    ]
+
+    assert [(synonym.value, synonym.source.name) for synonym in row.synonyms] == [
+        ("2", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+        ("2", "STATIC_BROKER_CONFIG"),
+        ("1", "DEFAULT_CONFIG"),
+    ]
+
+
+def test_a_topic_inherits_a_broker_wide_value_without_effect() -> None:
+    rows = describe(CONFIG, {}, dynamic={"log.local.retention.ms": "5000"})
+    [row] = [row for row in rows if row.name == "local.retention.ms"]
+
+    assert (row.value, row.source.name) == ("5000", "DYNAMIC_BROKER_CONFIG")

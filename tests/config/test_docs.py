@@ -7,7 +7,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.config.broker_config import PROPERTIES
 from broker.config.docs import files, help_text
-from broker.config.without_meaning import WITHOUT_MEANING
+from broker.config.ignored_properties import reasons_by_name
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,5 +41,5 @@ def test_what_the_server_file_has_commented_out_is_the_default(tmp_path: Path) -
 def test_help_names_everything() -> None:
     text = help_text()
 
-    for name in [*PROPERTIES, *WITHOUT_MEANING]:
+    for name in [*PROPERTIES, *reasons_by_name()]:
         assert f"  {name}\n" in text

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range, RangeOr
-from broker.config.broker_config import PROPERTIES
+from broker.config.broker_config import DESCRIBED_PROPERTIES, PROPERTIES
+from broker.config.ignored_properties import IGNORED_PROPERTIES, REMOVED
 from broker.config.property import attribute_name
 from broker.config.topic_config import TOPIC_PROPERTIES
-from broker.config.without_meaning import WITHOUT_MEANING
 from broker.storage.log_config import LogConfig
 
 
@@ -48,8 +48,8 @@ def _valid(bound: Bound | None) -> str | None:
 
 
 def test_every_property_of_kafka_is_in_the_tables_or_has_a_reason_not_to_be() -> None:
-    assert BROKER.keys() - PROPERTIES.keys() - WITHOUT_MEANING.keys() == set()
-    assert PROPERTIES.keys() & WITHOUT_MEANING.keys() == set()
+    assert BROKER.keys() - PROPERTIES.keys() == IGNORED_PROPERTIES.keys()
+    assert REMOVED.keys() & {*BROKER, *PROPERTIES} == set()
 
 
 def test_every_name_that_is_not_kafkas_is_marked_as_our_own() -> None:
@@ -67,6 +67,15 @@ def test_a_broker_property_is_kafkas(name: str) -> None:
         assert _valid(row.bound) == fact.valid
     assert row.is_pending == (name in NOT_YET_BUILT)
     assert bool(row.differs) == (name in DIFFERENT_DEFAULTS | DIFFERENT_BOUNDS | NOT_YET_BUILT)
+
+
+@pytest.mark.parametrize("name", sorted(IGNORED_PROPERTIES))
+def test_a_property_without_effect_is_kafkas(name: str) -> None:
+    row, fact = IGNORED_PROPERTIES[name], BROKER[name]
+
+    assert row.kind.code.name == fact.type
+    assert fact.default in {_default(row.kind.text(row.default), fact.type), f"class {row.default}", "(required)"}
+    assert _valid(row.bound) == (None if fact.valid.startswith("non-empty") else fact.valid)
 
 
 @pytest.mark.parametrize("name", sorted(TOPIC))
@@ -87,11 +96,11 @@ def test_a_property_that_may_change_at_run_time_may_in_kafka_too() -> None:
     lines = (Path(__file__).parent / "data" / "describe-configs.tsv").read_text().splitlines()
     rows = [line.split("\t") for line in lines]
     changeable = {row[1] for row in rows if row[0] == "broker" and row[4] == "false"}
-    ours = {row.name for row in PROPERTIES.values() if row.dynamic}
+    ours = {row.name for row in DESCRIBED_PROPERTIES.values() if row.dynamic}
 
     assert ours <= changeable
     # These take effect at the next start only, for now.
-    assert (changeable & PROPERTIES.keys()) - ours == {
+    assert changeable - ours == {
         "listeners",
         "listener.security.protocol.map",
         "log.cleaner.threads",

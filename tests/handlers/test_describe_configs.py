@@ -16,7 +16,7 @@ from tests.handlers.requests import create
 from tests.wire import Wire
 
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
-DYNAMIC_TOPIC, STATIC_BROKER, DEFAULT = 1, 4, 5
+DYNAMIC_TOPIC, DYNAMIC_DEFAULT_BROKER, STATIC_BROKER, DEFAULT = 1, 3, 4, 5
 
 
 async def describe(
@@ -93,9 +93,16 @@ async def test_the_brokers_properties(broker: Broker, wire: Wire) -> None:
     assert found["listeners"].config_source == STATIC_BROKER
 
 
-@pytest.mark.usefixtures("only_here")  # Apache Kafka sets min.insync.replicas itself
-async def test_what_was_set_for_all_brokers_is_nothing_yet(wire: Wire) -> None:
-    assert await rows(wire, BROKER, "") == {}
+async def test_min_insync_replicas_is_set_for_all_brokers_in_a_new_cluster(wire: Wire) -> None:
+    await create(wire, "t")
+    own = ("min.insync.replicas", "1", DYNAMIC_DEFAULT_BROKER)
+
+    default = ("min.insync.replicas", "1", DEFAULT)
+    for kind, name, rest in ((BROKER, "", []), (BROKER, "1", [default]), (TOPIC, "t", [default])):
+        row = (await rows(wire, kind, name, include_synonyms=True))["min.insync.replicas"]
+        assert (row.name, row.value, row.config_source) == own
+        assert [(synonym.name, synonym.value, synonym.source) for synonym in row.synonyms] == [own, *rest]
+    assert (await rows(wire, BROKER, "")).keys() == {"min.insync.replicas"}
 
 
 @pytest.mark.parametrize(("kind", "name"), [(BROKER, "2"), (BROKER, "one"), (BROKER_LOGGER, "")])

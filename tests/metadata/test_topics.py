@@ -258,7 +258,7 @@ async def test_brokers_properties_change_at_run_time(metadata: Metadata) -> None
     [
         ("num.partitions", "5"),
         ("nonsense", "5"),
-        ("num.io.threads", "9"),
+        ("controller.quorum.fetch.timeout.ms", "9"),
         ("log.segment.bytes", "x"),
         ("log.retention.hours", "9"),
         ("log.retention.ms", "0"),

@@ -23,10 +23,7 @@ def prepare(
     port: int | None = None,
     options: Sequence[str] = OPTIONS,
 ) -> Server:
-    """A broker on a free port with its log under `directory`, not started yet. `options` are those of the JVM.
-
-    Without eligible leader replicas, for which it would keep a property of all brokers that nobody set.
-    """
+    """A broker on a free port with its log under `directory`, not started yet. `options` are those of the JVM."""
     port = port or free_port()
     controller_port, jmx_port = free_port(), free_port()
     written = {
@@ -48,8 +45,7 @@ def prepare(
     configuration = directory / "server.properties"
     write_properties(configuration, written | TOPIC_DEFAULTS | dict(properties))
     if not (directory / "log" / "meta.properties").exists():
-        feature = "eligible.leader.replicas.version=0"
-        java.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(configuration), "--feature", feature)
+        java.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(configuration))
     return Server(
         kind="apache",
         command=java.command("kafka.Kafka", str(configuration), options=(*options, *_jmx_options(jmx_port))),

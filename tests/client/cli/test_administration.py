@@ -135,7 +135,7 @@ async def test_a_resource_without_configs_of_its_own_is_said_to_have_none(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = await make_topic()
-    for arguments, resource in ((("--topic", topic), f"topic {topic}"), (("--broker-defaults",), "all brokers")):
+    for arguments, resource in ((("--topic", topic), f"topic {topic}"), (("--group", "g"), "group g")):
         described = ("configs", "describe", "--bootstrap-server", bootstrap, *arguments)
         hint = "--all prints defaults and static configs too"
         assert await run(*described) == ([], f"no config is set for {resource}; {hint}\n")

@@ -17,6 +17,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 Operation = tuple[str, int, str | None]
 
+RELOGIN = "sasl.kerberos.min.time.before.relogin"
 NO_SUCH_OPERATION = (
     "UNKNOWN_SERVER_ERROR there, as if the server had failed; INVALID_REQUEST here, as there for brokers"
 )
@@ -152,6 +153,36 @@ OF_BROKERS = [
     describe(TOPIC, "under-broker-configs", "segment.bytes", "flush.ms"),
     change(BROKER, "1", ("log.segment.bytes", DELETE, None)),
     describe(BROKER, "1", "log.segment.bytes"),
+    describe(BROKER, "", "log.segment.bytes"),
+    describe(BROKER, "", "min.insync.replicas"),
+    *(describe(BROKER, "1", "min.insync.replicas", version=version) for version in range(1, 5)),
+    describe(TOPIC, "under-broker-configs", "min.insync.replicas"),
+    change(BROKER, "1", ("min.insync.replicas", SET, "1")),
+    change(BROKER, "1", ("min.insync.replicas", DELETE, None)),
+    change(BROKER, "", ("min.insync.replicas", DELETE, None)),
+    change(BROKER, "", ("min.insync.replicas", SET, "0")),
+    change(BROKER, "", ("min.insync.replicas", SET, "2")),
+    describe(BROKER, "1", "min.insync.replicas"),
+    describe(TOPIC, "under-broker-configs", "min.insync.replicas"),
+    change(TOPIC, "under-broker-configs", ("min.insync.replicas", SET, "1")),
+    describe(TOPIC, "under-broker-configs", "min.insync.replicas"),
+    change(BROKER, "", ("min.insync.replicas", SET, "1")),
+    replace(BROKER, "1", {"min.insync.replicas": "1"}),
+    change(BROKER, "1", (RELOGIN, SET, "58000")),
+    change(BROKER, "", (RELOGIN, SET, "58000")),
+    change(BROKER, "1", (RELOGIN, SET, "soon")),
+    describe(BROKER, "1", RELOGIN),
+    change(BROKER, "1", (RELOGIN, DELETE, None)),
+    describe(BROKER, "1", RELOGIN, "num.io.threads", "ssl.keystore.password", "log.local.retention.ms"),
+    change(BROKER, "", ("num.io.threads", SET, "9"), ("log.local.retention.ms", SET, "1000000")),
+    describe(BROKER, "1", "num.io.threads", "log.local.retention.ms"),
+    describe(TOPIC, "under-broker-configs", "local.retention.ms"),
+    change(BROKER, "", ("num.io.threads", DELETE, None), ("log.local.retention.ms", DELETE, None)),
+    change(BROKER, "1", ("sasl.enabled.mechanisms", APPEND, "PLAIN")),
+    describe(BROKER, "1", "sasl.enabled.mechanisms"),
+    change(BROKER, "1", ("sasl.enabled.mechanisms", DELETE, None)),
+    change(BROKER, "1", ("ssl.keystore.password", SET, "secret")),
+    change(BROKER, "1", ("process.roles", SET, "broker")),
     describe(TOPIC, "under-broker-configs", "segment.bytes"),
     change(BROKER, "1", ("log.cleanup.policy", APPEND, "compact")),
     describe(BROKER, "1", "log.cleanup.policy"),

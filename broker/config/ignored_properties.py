@@ -1,0 +1,134 @@
+"""Kafka's broker properties that have no effect here, each with the reason.
+
+They are read from `server.properties`, stored, and described as in Kafka: with type, default and sources. Setting one
+is logged as a warning, so that an existing file can be tried as it is. Together with the other tables these cover
+every property of Kafka 4.3.1.
+
+`REMOVED` has names that no `ConfigDef` of Kafka 4.3.1 knows: those of older versions, of plug-ins, and internal ones.
+They are allowed in the file, with a warning, and are not described; at run time they are refused. `PREFIXES` stand for
+families whose names are open-ended.
+
+What would be dangerous to ignore is not here: `authorizer.class.name` must stay empty, and a listener with another
+protocol than PLAINTEXT is refused (`rules`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range
+from broker.config.ignored_table import TABLE
+from broker.config.property import Property
+from broker.config.types import (
+    BOOLEAN,
+    CLASS,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    SHORT,
+    STRING,
+    InvalidValueError,
+    Type,
+)
+
+_OLD = "Kafka removed it in 4.0 or before"
+_TIERED = "tiered storage is not built"
+
+_REMOVED = {
+    "delegation tokens are not built yet": "delegation.token.master.key",
+    "access rules are not built yet, and no authorizer can be set": "allow.everyone.if.no.acl.found super.users",
+    "several brokers are not built yet": """
+        controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms leader.imbalance.per.broker.percentage""",
+    "every node is broker and controller, and metadata is kept in a store, not in a Raft log": """
+        metadata.log.segment.min.bytes unstable.api.versions.enable unstable.feature.versions.enable""",
+    "metrics are read over HTTP from metrics.port": "auto.include.jmx.reporter",
+    "share groups are not built": "group.share.enable",
+    _OLD: """
+        group.coordinator.new.enable offsets.commit.required.acks
+        advertised.host.name advertised.port broker.id.generation.enable control.plane.listener.name host.name
+        inter.broker.protocol.version log.message.downconversion.enable log.message.format.version
+        log.message.timestamp.difference.max.ms port reserved.broker.max.id zookeeper.clientCnxnSocket
+        zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
+        zookeeper.metadata.migration.enable zookeeper.session.timeout.ms zookeeper.set.acl""",
+}
+REMOVED: dict[str, str] = {name: reason for reason, names in _REMOVED.items() for name in names.split()}
+"""Reasons by name."""
+
+PREFIXES = {
+    "listener.name.": "properties of single listeners are not built yet",
+    "password.encoder.": _OLD,
+    "rlmm.config.": _TIERED,
+    "rsm.config.": _TIERED,
+    "zookeeper.ssl.": _OLD,
+}
+
+_TYPES: dict[str, Type[Any]] = {
+    kind.code.name: kind for kind in (BOOLEAN, CLASS, DOUBLE, INT, LIST, LONG, PASSWORD, SHORT, STRING)
+}
+_RANGE = re.compile(r"\[(-?\d+),\.\.\.(?:,(-?\d+))?\]\Z")
+_ANY_CASE = "(case insensitive) "
+_FLAGS = ("dynamic", "not here")
+
+
+class IgnoredProperty(Property[Any]):
+    """A property without effect. `reason` says why; `is_settable` whether it may be set at run time.
+
+    `dynamic` is what Kafka says of it in DescribeConfigs; there are dynamic ones that cannot be set here.
+    """
+
+    def __init__(
+        self, name: str, kind: Type[Any], default: Any, bound: Bound | None, reason: str, flag: str | None
+    ) -> None:
+        super().__init__(name, kind, default, bound, doc=f"It has no effect here: {reason}.", dynamic=flag is not None)
+        self.reason = reason
+        self.is_settable = flag == "dynamic"
+
+
+def reason_ignored(name: str) -> str | None:
+    """Return why a name that Kafka knows, or knew, has no effect here; None if it is not such a name."""
+    row = IGNORED_PROPERTIES.get(name)
+    if row is not None:
+        return row.reason
+    reason = REMOVED.get(name)
+    if reason is None:
+        reason = next((reason for prefix, reason in PREFIXES.items() if name.startswith(prefix)), None)
+    return reason
+
+
+def reasons_by_name() -> dict[str, str]:
+    """Return the reason of every single name, described or not; not those of the families in `PREFIXES`."""
+    return {**{row.name: row.reason for row in IGNORED_PROPERTIES.values()}, **REMOVED}
+
+
+def _row(line: str, reason: str) -> IgnoredProperty:
+    name, kind_name, default, *rest = re.split(r"\s{2,}", line.strip())
+    flag = rest.pop() if rest and rest[-1] in _FLAGS else None
+    kind = _TYPES[kind_name]
+    value = None if default == "null" else kind.parse("" if default == '""' else default)
+    return IgnoredProperty(name, kind, value, _bound(rest[0]) if rest else None, reason, flag)
+
+
+def _bound(notation: str) -> Bound:
+    """Return the bound that Kafka writes as `notation`."""
+    if notation.startswith("non-empty"):
+        return _not_empty
+    found = _RANGE.match(notation)
+    if found is not None:
+        low, high = found.groups()
+        return Range(int(low), None if high is None else int(high))
+    words = tuple(notation.removeprefix(_ANY_CASE)[1:-1].split(", "))
+    return OneOfAnyCase(words) if notation.startswith(_ANY_CASE) else OneOf(words)
+
+
+def _not_empty(value: str | list[str]) -> None:
+    if not value:
+        raise InvalidValueError("the value must not be empty")
+
+
+IGNORED_PROPERTIES: dict[str, IgnoredProperty] = {
+    row.name: row
+    for row in (_row(line, reason) for reason, lines in TABLE.items() for line in lines.strip().splitlines())
+}

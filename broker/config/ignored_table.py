@@ -1,0 +1,282 @@
+"""The table of Kafka's broker properties that have no effect here, by the reason; `ignored_properties` reads it.
+
+```
+name  type  default  valid values, in Kafka's notation  dynamic | not here
+```
+
+Columns are two spaces apart; `null` is no default, `""` the empty text or list. `dynamic`: it may be changed at run
+time, as in Kafka. `not here`: Kafka can change it at run time, but what it names (keys, certificates, classes) cannot
+be checked here, so that such a change is refused. A property leaves this table when another table takes it in.
+"""
+
+TABLE = {
+    "both protocols of groups are always served": """
+        group.coordinator.rebalance.protocols  LIST  classic,consumer,streams  [consumer, classic, share, streams]""",
+    "records of groups are appended at once": """
+        group.coordinator.append.linger.ms  INT  -1  [-1,...]
+        group.coordinator.cached.buffer.max.bytes  INT  1048588  [524288,...]  dynamic""",
+    "transactions are not built yet": """
+        add.partitions.to.txn.retry.backoff.max.ms  INT  100  [0,...]
+        add.partitions.to.txn.retry.backoff.ms  INT  20  [1,...]
+        transaction.abort.timed.out.transaction.cleanup.interval.ms  INT  10000  [1,...]
+        transaction.max.timeout.ms  INT  900000  [1,...]
+        transaction.partition.verification.enable  BOOLEAN  true  dynamic
+        transaction.remove.expired.transaction.cleanup.interval.ms  INT  3600000  [1,...]
+        transaction.state.log.load.buffer.size  INT  5242880  [1,...]
+        transaction.state.log.min.isr  INT  2  [1,...]
+        transaction.state.log.num.partitions  INT  50  [1,...]
+        transaction.state.log.replication.factor  SHORT  3  [1,...]
+        transaction.state.log.segment.bytes  INT  104857600  [1,...]
+        transaction.two.phase.commit.enable  BOOLEAN  false
+        transactional.id.expiration.ms  INT  604800000  [1,...]""",
+    "compaction reads and writes a megabyte at a time": """
+        log.cleaner.io.buffer.size  INT  524288  [0,...]  dynamic""",
+    "TLS is not built yet: a listener that asks for it is refused": """
+        ssl.allow.dn.changes  BOOLEAN  false
+        ssl.allow.san.changes  BOOLEAN  false
+        ssl.cipher.suites  LIST  ""  dynamic
+        ssl.client.auth  STRING  none  [required, requested, none]  dynamic
+        ssl.enabled.protocols  LIST  TLSv1.2,TLSv1.3  dynamic
+        ssl.endpoint.identification.algorithm  STRING  https  dynamic
+        ssl.engine.factory.class  CLASS  null  not here
+        ssl.key.password  PASSWORD  null  not here
+        ssl.keymanager.algorithm  STRING  SunX509  dynamic
+        ssl.keystore.certificate.chain  PASSWORD  null  not here
+        ssl.keystore.key  PASSWORD  null  not here
+        ssl.keystore.location  STRING  null  not here
+        ssl.keystore.password  PASSWORD  null  not here
+        ssl.keystore.type  STRING  JKS  not here
+        ssl.principal.mapping.rules  STRING  DEFAULT
+        ssl.protocol  STRING  TLSv1.3  dynamic
+        ssl.provider  STRING  null  dynamic
+        ssl.secure.random.implementation  STRING  null  dynamic
+        ssl.trustmanager.algorithm  STRING  PKIX  dynamic
+        ssl.truststore.certificates  PASSWORD  null  not here
+        ssl.truststore.location  STRING  null  not here
+        ssl.truststore.password  PASSWORD  null  not here
+        ssl.truststore.type  STRING  JKS  not here""",
+    "authentication is not built yet: a listener that asks for it is refused": """
+        connection.failed.authentication.delay.ms  INT  100  [0,...]
+        connections.max.reauth.ms  LONG  0
+        principal.builder.class  CLASS  org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder  not here
+        sasl.client.callback.handler.class  CLASS  null
+        sasl.enabled.mechanisms  LIST  GSSAPI  dynamic
+        sasl.jaas.config  PASSWORD  null  dynamic
+        sasl.kerberos.kinit.cmd  STRING  /usr/bin/kinit  dynamic
+        sasl.kerberos.min.time.before.relogin  LONG  60000  dynamic
+        sasl.kerberos.principal.to.local.rules  LIST  DEFAULT  dynamic
+        sasl.kerberos.service.name  STRING  null  dynamic
+        sasl.kerberos.ticket.renew.jitter  DOUBLE  0.05  dynamic
+        sasl.kerberos.ticket.renew.window.factor  DOUBLE  0.8  dynamic
+        sasl.login.callback.handler.class  CLASS  null
+        sasl.login.class  CLASS  null
+        sasl.login.connect.timeout.ms  INT  null
+        sasl.login.read.timeout.ms  INT  null
+        sasl.login.refresh.buffer.seconds  SHORT  300  dynamic
+        sasl.login.refresh.min.period.seconds  SHORT  60  dynamic
+        sasl.login.refresh.window.factor  DOUBLE  0.8  dynamic
+        sasl.login.refresh.window.jitter  DOUBLE  0.05  dynamic
+        sasl.login.retry.backoff.max.ms  LONG  10000
+        sasl.login.retry.backoff.ms  LONG  100
+        sasl.mechanism.controller.protocol  STRING  GSSAPI
+        sasl.mechanism.inter.broker.protocol  STRING  GSSAPI  dynamic
+        sasl.oauthbearer.assertion.algorithm  STRING  RS256  (case insensitive) [ES256, RS256]
+        sasl.oauthbearer.assertion.claim.aud  STRING  null
+        sasl.oauthbearer.assertion.claim.exp.seconds  INT  300  [0,...,86400]
+        sasl.oauthbearer.assertion.claim.iss  STRING  null
+        sasl.oauthbearer.assertion.claim.jti.include  BOOLEAN  false
+        sasl.oauthbearer.assertion.claim.nbf.seconds  INT  60  [0,...,3600]
+        sasl.oauthbearer.assertion.claim.sub  STRING  null
+        sasl.oauthbearer.assertion.file  STRING  null
+        sasl.oauthbearer.assertion.private.key.file  STRING  null
+        sasl.oauthbearer.assertion.private.key.passphrase  PASSWORD  null
+        sasl.oauthbearer.assertion.template.file  STRING  null
+        sasl.oauthbearer.client.credentials.client.id  STRING  null
+        sasl.oauthbearer.client.credentials.client.secret  PASSWORD  null
+        sasl.oauthbearer.clock.skew.seconds  INT  30
+        sasl.oauthbearer.expected.audience  LIST  ""
+        sasl.oauthbearer.expected.issuer  STRING  null
+        sasl.oauthbearer.jwks.endpoint.refresh.ms  LONG  3600000
+        sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms  LONG  10000
+        sasl.oauthbearer.jwks.endpoint.retry.backoff.ms  LONG  100
+        sasl.oauthbearer.jwks.endpoint.url  STRING  null
+        sasl.oauthbearer.jwt.retriever.class  CLASS  org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
+        sasl.oauthbearer.jwt.validator.class  CLASS  org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
+        sasl.oauthbearer.scope  STRING  null
+        sasl.oauthbearer.scope.claim.name  STRING  scope
+        sasl.oauthbearer.sub.claim.name  STRING  sub
+        sasl.oauthbearer.token.endpoint.url  STRING  null
+        sasl.server.callback.handler.class  CLASS  null
+        sasl.server.max.receive.size  INT  524288
+        security.providers  STRING  null""",  # noqa: E501 - a row is one line
+    "delegation tokens are not built yet": """
+        delegation.token.expiry.check.interval.ms  LONG  3600000  [1,...]
+        delegation.token.expiry.time.ms  LONG  86400000  [1,...]
+        delegation.token.max.lifetime.ms  LONG  604800000  [1,...]
+        delegation.token.secret.key  PASSWORD  null""",
+    "quotas are not built yet": """
+        alter.log.dirs.replication.quota.window.num  INT  11  [1,...]
+        alter.log.dirs.replication.quota.window.size.seconds  INT  1  [1,...]
+        client.quota.callback.class  CLASS  null
+        controller.quota.window.num  INT  11  [1,...]
+        controller.quota.window.size.seconds  INT  1  [1,...]
+        max.connection.creation.rate  INT  2147483647  [0,...]  dynamic
+        quota.window.num  INT  11  [1,...]
+        quota.window.size.seconds  INT  1  [1,...]
+        replication.quota.window.num  INT  11  [1,...]
+        replication.quota.window.size.seconds  INT  1  [1,...]""",
+    "several brokers are not built yet": """
+        auto.leader.rebalance.enable  BOOLEAN  true
+        broker.heartbeat.interval.ms  INT  2000
+        broker.session.timeout.ms  INT  9000
+        controlled.shutdown.enable  BOOLEAN  true
+        controller.socket.timeout.ms  INT  30000
+        initial.broker.registration.timeout.ms  INT  60000
+        inter.broker.listener.name  STRING  null
+        leader.imbalance.check.interval.seconds  LONG  300  [1,...]
+        num.replica.fetchers  INT  1  [1,...]  dynamic
+        replica.fetch.backoff.ms  INT  1000  [0,...]
+        replica.fetch.max.bytes  INT  1048576  [0,...]
+        replica.fetch.min.bytes  INT  1
+        replica.fetch.response.max.bytes  INT  10485760  [0,...]
+        replica.fetch.wait.max.ms  INT  500
+        replica.selector.class  STRING  null
+        replica.socket.receive.buffer.bytes  INT  65536
+        replica.socket.timeout.ms  INT  30000
+        request.timeout.ms  INT  30000
+        security.inter.broker.protocol  STRING  PLAINTEXT  [PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]
+        socket.connection.setup.timeout.max.ms  LONG  30000
+        socket.connection.setup.timeout.ms  LONG  10000""",
+    "every node is broker and controller, and metadata is kept in a store, not in a Raft log": """
+        controller.listener.names  LIST  null
+        controller.quorum.append.linger.ms  INT  25  [0,...]
+        controller.quorum.auto.join.enable  BOOLEAN  false
+        controller.quorum.bootstrap.servers  LIST  ""  non-empty list
+        controller.quorum.election.backoff.max.ms  INT  1000  [0,...]
+        controller.quorum.election.timeout.ms  INT  1000  [0,...]
+        controller.quorum.fetch.max.bytes  INT  1048576  [1,...]
+        controller.quorum.fetch.snapshot.max.bytes  INT  1048576  [1,...]
+        controller.quorum.fetch.timeout.ms  INT  2000  [0,...]
+        controller.quorum.request.timeout.ms  INT  2000  [0,...]
+        controller.quorum.retry.backoff.ms  INT  20  [0,...]
+        controller.quorum.voters  LIST  ""  non-empty list
+        early.start.listeners  LIST  null
+        metadata.log.dir  STRING  null
+        metadata.log.max.record.bytes.between.snapshots  LONG  20971520  [1,...]
+        metadata.log.max.snapshot.interval.ms  LONG  3600000  [0,...]
+        metadata.log.segment.bytes  INT  1073741824  [8388608,...]
+        metadata.log.segment.ms  LONG  604800000
+        metadata.max.idle.interval.ms  INT  500  [0,...]
+        metadata.max.retention.bytes  LONG  104857600
+        metadata.max.retention.ms  LONG  604800000
+        process.roles  LIST  null  [broker, controller]""",
+    "there is one log directory, and no moving between several": """
+        cordoned.log.dirs  LIST  ""  dynamic
+        log.dir.failure.timeout.ms  LONG  30000  [1,...]
+        num.replica.alter.log.dirs.threads  INT  null""",
+    "an event loop does the work of these threads": """
+        background.threads  INT  10  [1,...]  dynamic
+        group.coordinator.background.threads  INT  2  [1,...]
+        group.coordinator.threads  INT  4  [1,...]
+        num.io.threads  INT  8  [1,...]  dynamic
+        num.network.threads  INT  3  [1,...]  dynamic
+        share.coordinator.threads  INT  1  [1,...]""",
+    "a connection is not read while its answers wait, so there is no queue to bound": """
+        queued.max.request.bytes  LONG  -1
+        queued.max.requests  INT  500  [1,...]""",
+    "logs are recovered one after the other": """
+        num.recovery.threads.per.data.dir  INT  2  [1,...]  dynamic""",
+    "parked requests are removed when they are answered, so there is nothing to purge": """
+        delete.records.purgatory.purge.interval.requests  INT  1
+        fetch.purgatory.purge.interval.requests  INT  1000
+        producer.purgatory.purge.interval.requests  INT  1000
+        share.fetch.purgatory.purge.interval.requests  INT  1000""",
+    "metrics are read over HTTP from metrics.port": """
+        kafka.metrics.polling.interval.secs  INT  10  [1,...]
+        kafka.metrics.reporters  LIST  ""
+        metric.reporters  LIST  org.apache.kafka.common.metrics.JmxReporter  not here
+        metrics.num.samples  INT  2  [1,...]
+        metrics.recording.level  STRING  INFO
+        metrics.sample.window.ms  LONG  30000  [1,...]
+        telemetry.max.bytes  INT  1048576  [1,...]""",
+    "it names a Java class, or feeds one": """
+        alter.config.policy.class.name  CLASS  null
+        config.providers  LIST  ""  not here
+        create.topic.policy.class.name  CLASS  null""",
+    "share groups are not built": """
+        group.share.assignment.interval.ms  INT  1000  [0,...]  dynamic
+        group.share.assignors  LIST  simple
+        group.share.delivery.count.limit  INT  5  [2,...,10]
+        group.share.heartbeat.interval.ms  INT  5000  [1,...]
+        group.share.max.assignment.interval.ms  INT  15000  [0,...]
+        group.share.max.delivery.count.limit  INT  10  [5,...,25]
+        group.share.max.heartbeat.interval.ms  INT  15000  [1,...]
+        group.share.max.partition.max.record.locks  INT  4000  [2000,...,10000]
+        group.share.max.record.lock.duration.ms  INT  60000  [30000,...,3600000]
+        group.share.max.session.timeout.ms  INT  60000  [1,...]
+        group.share.max.share.sessions  INT  2000  [1,...]
+        group.share.max.size  INT  200  [1,...,1000]
+        group.share.min.assignment.interval.ms  INT  0  [0,...]
+        group.share.min.delivery.count.limit  INT  2  [2,...,5]
+        group.share.min.heartbeat.interval.ms  INT  5000  [1,...]
+        group.share.min.partition.max.record.locks  INT  100  [100,...,2000]
+        group.share.min.record.lock.duration.ms  INT  15000  [1000,...,30000]
+        group.share.min.session.timeout.ms  INT  45000  [1,...]
+        group.share.partition.max.record.locks  INT  2000  [100,...,10000]
+        group.share.record.lock.duration.ms  INT  30000  [1000,...,3600000]
+        group.share.session.timeout.ms  INT  45000  [1,...]
+        share.coordinator.append.linger.ms  INT  -1  [-1,...]
+        share.coordinator.cached.buffer.max.bytes  INT  1048588  [524288,...]  dynamic
+        share.coordinator.load.buffer.size  INT  5242880  [1,...]
+        share.coordinator.snapshot.update.records.per.snapshot  INT  500  [0,...,500]
+        share.coordinator.state.topic.compression.codec  INT  0
+        share.coordinator.state.topic.min.isr  SHORT  2  [1,...]
+        share.coordinator.state.topic.num.partitions  INT  50  [1,...]
+        share.coordinator.state.topic.replication.factor  SHORT  3  [1,...]
+        share.coordinator.state.topic.segment.bytes  INT  104857600  [1,...]
+        share.coordinator.write.timeout.ms  INT  5000  [1,...]""",
+    "streams groups are not built": """
+        group.streams.assignment.interval.ms  INT  1000  [0,...]  dynamic
+        group.streams.heartbeat.interval.ms  INT  5000  [1,...]
+        group.streams.initial.rebalance.delay.ms  INT  3000  [0,...]
+        group.streams.max.assignment.interval.ms  INT  15000  [0,...]
+        group.streams.max.heartbeat.interval.ms  INT  15000  [1,...]
+        group.streams.max.session.timeout.ms  INT  60000  [1,...]
+        group.streams.max.size  INT  2147483647  [1,...]
+        group.streams.max.standby.replicas  INT  2  [0,...]
+        group.streams.min.assignment.interval.ms  INT  0  [0,...]
+        group.streams.min.heartbeat.interval.ms  INT  5000  [1,...]
+        group.streams.min.session.timeout.ms  INT  45000  [1,...]
+        group.streams.num.standby.replicas  INT  0  [0,...]
+        group.streams.session.timeout.ms  INT  45000  [1,...]""",
+    "tiered storage is not built": """
+        follower.fetch.last.tiered.offset.enable  BOOLEAN  false  dynamic
+        log.local.retention.bytes  LONG  -2  [-2,...]  dynamic
+        log.local.retention.ms  LONG  -2  [-2,...]  dynamic
+        remote.fetch.max.wait.ms  INT  500  [1,...]  dynamic
+        remote.list.offsets.request.timeout.ms  LONG  30000  [1,...]  dynamic
+        remote.log.index.file.cache.total.size.bytes  LONG  1073741824  [1,...]  dynamic
+        remote.log.manager.copier.thread.pool.size  INT  10  [1,...]  dynamic
+        remote.log.manager.copy.max.bytes.per.second  LONG  9223372036854775807  [1,...]  dynamic
+        remote.log.manager.copy.quota.window.num  INT  11  [1,...]
+        remote.log.manager.copy.quota.window.size.seconds  INT  1  [1,...]
+        remote.log.manager.expiration.thread.pool.size  INT  10  [1,...]  dynamic
+        remote.log.manager.fetch.max.bytes.per.second  LONG  9223372036854775807  [1,...]  dynamic
+        remote.log.manager.fetch.quota.window.num  INT  11  [1,...]
+        remote.log.manager.fetch.quota.window.size.seconds  INT  1  [1,...]
+        remote.log.manager.follower.thread.pool.size  INT  2  [1,...]  dynamic
+        remote.log.manager.task.interval.ms  LONG  30000  [1,...]
+        remote.log.manager.thread.pool.size  INT  2  [1,...]
+        remote.log.metadata.custom.metadata.max.bytes  INT  128  [0,...]
+        remote.log.metadata.manager.class.name  STRING  org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager  non-empty string
+        remote.log.metadata.manager.class.path  STRING  null
+        remote.log.metadata.manager.impl.prefix  STRING  rlmm.config.  non-empty string
+        remote.log.metadata.manager.listener.name  STRING  null  non-empty string
+        remote.log.reader.max.pending.tasks  INT  100  [1,...]
+        remote.log.reader.threads  INT  10  [1,...]  dynamic
+        remote.log.storage.manager.class.name  STRING  null  non-empty string
+        remote.log.storage.manager.class.path  STRING  null
+        remote.log.storage.manager.impl.prefix  STRING  rsm.config.  non-empty string
+        remote.log.storage.system.enable  BOOLEAN  false""",  # noqa: E501 - a row is one line
+}
+"""Rows by the reason why they have no effect."""
