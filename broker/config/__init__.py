@@ -9,7 +9,7 @@
 | `broker_config`, `rules` | `BrokerConfig.load`: a file and overrides → checked, typed values |
 | `topic_config` | what a topic may override, and the `LogConfig` that comes of it |
 | `group_config` | what a group may override |
-| `describe` | the rows of DescribeConfigs |
+| `describe`, `describe_order` | the rows of DescribeConfigs, and their order |
 | `docs` | docs/configuration.md, config/*.properties, --help-config (`python -m broker.config` writes them) |
 """
 

@@ -9,8 +9,9 @@
 | group (32) | a group id | every group property, whether there is the group or not; an empty one is INVALID_REQUEST |
 | others | | INVALID_REQUEST: there is nothing of the kind here |
 
-An empty or null list of keys asks for all. Synonyms (KIP-226) and documentation (KIP-569) only where asked for. Each
-resource fails for itself. The value of a sensitive property is null.
+An empty or null list of keys asks for all. Rows stand in Kafka's order, whatever the order of the keys
+(`config.describe_order`). Synonyms (KIP-226) and documentation (KIP-569) only where asked for. Each resource fails for
+itself. The value of a sensitive property is null.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from broker.config.describe import (
     describe_broker_defaults,
     with_cluster_defaults,
 )
+from broker.config.describe_order import BROKER_PROPERTIES, GROUP_PROPERTIES, TOPIC_PROPERTIES, in_kafkas_order
 from broker.config.group_config import describe as describe_group
 from broker.config.topic_config import describe
 from broker.handlers.broker_loggers import describe_loggers
@@ -40,6 +42,8 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+
+_COUNTS = {TOPIC: TOPIC_PROPERTIES, BROKER: BROKER_PROPERTIES, GROUP: GROUP_PROPERTIES}
 
 
 def handle(services: Services, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -78,15 +82,25 @@ def _set_for_all(services: Services) -> Texts:
 def _describe(
     services: Services, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(ErrorCode.NONE, None, resource.resource_type, resource.resource_name)
+    result = DescribeConfigsResult(ErrorCode.NONE, "", resource.resource_type, resource.resource_name)
     try:
         rows = _rows(services, resource)
     except KafkaError as error:
-        result.error_code, result.error_message = error.code, error.detail
+        result.error_code = error.code
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # as in Kafka: the code says it all
+            result.error_message = error.detail
     else:
         keys = resource.configuration_keys
-        result.configs = [_config(row, request) for row in rows if not keys or row.name in keys]
+        asked = [row for row in rows if not keys or row.name in keys]
+        result.configs = [_config(row, request) for row in in_kafkas_order(asked, _count(resource, rows))]
     return result
+
+
+def _count(resource: DescribeConfigsResource, rows: list[ConfigRow]) -> int:
+    """How many rows Kafka's answer would have without a choice of names."""
+    if resource.resource_type == BROKER and not resource.resource_name:
+        return len(rows)
+    return _COUNTS.get(resource.resource_type, len(rows))
 
 
 def _rows(services: Services, resource: DescribeConfigsResource) -> list[ConfigRow]:

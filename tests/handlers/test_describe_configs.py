@@ -15,7 +15,7 @@ from protocol.messages.describe_configs import (
 from tests.handlers.requests import create
 from tests.wire import Wire
 
-TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
 DYNAMIC_TOPIC, DYNAMIC_DEFAULT_BROKER, STATIC_BROKER, DEFAULT = 1, 3, 4, 5
 
 
@@ -103,6 +103,31 @@ async def test_min_insync_replicas_is_set_for_all_brokers_in_a_new_cluster(wire:
         assert (row.name, row.value, row.config_source) == own
         assert [(synonym.name, synonym.value, synonym.source) for synonym in row.synonyms] == [own, *rest]
     assert (await rows(wire, BROKER, "")).keys() == {"min.insync.replicas"}
+
+
+async def test_rows_stand_in_kafkas_order_whatever_was_asked(wire: Wire) -> None:
+    await create(wire, "t")
+
+    for kind, name, names in (
+        (TOPIC, "t", ["cleanup.policy", "segment.bytes", "retention.ms"]),
+        (BROKER, "1", ["num.io.threads", "sasl.kerberos.min.time.before.relogin", "advertised.listeners"]),
+    ):
+        for asked in (names, names[::-1]):
+            assert [row.name for row in (await describe(wire, kind, name, asked)).configs] == names
+
+
+async def test_there_is_no_message_where_kafka_has_none(wire: Wire) -> None:
+    await create(wire, "t")
+
+    for kind, name in (
+        (TOPIC, "t"),
+        (TOPIC, "missing"),
+        (BROKER, "1"),
+        (BROKER, ""),
+        (BROKER_LOGGER, "1"),
+        (GROUP, "g"),
+    ):
+        assert (await describe(wire, kind, name)).error_message == ""
 
 
 @pytest.mark.parametrize(("kind", "name"), [(BROKER, "2"), (BROKER, "one"), (BROKER_LOGGER, "")])
