@@ -14,6 +14,9 @@ KILLS   ?= 10
 # How many processes run the tests: as many as there are processors, up to four, for each may start a Java machine.
 WORKERS ?= auto
 
+# The clients' own suites that `make peers` runs; all of them by default.
+SUITES ?=
+
 # What `make bench` measures (all of it) and `make compare` compares (raw work), the commit that it is compared with,
 # and more arguments for the benchmark, as in `make bench GROUPS=raw.fetch BENCH_ARGS='--rounds 1 --output /tmp/one'`.
 GROUPS     ?=
@@ -21,7 +24,7 @@ COMMIT     ?= HEAD~1
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo setup test lint format types contracts docs crash crash-streams fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
+.PHONY: help run demo setup test peers lint format types contracts docs crash crash-streams fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -54,6 +57,9 @@ setup: $(VENV)/.everything ## .venv with the broker, the client, the pipeline an
 
 test: $(VENV)/.everything ## The whole suite, real clients and Java tools included
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 $(PYTEST_ARGS)
+
+peers: $(VENV)/.everything ## The suites inside franz-go, sarama, kafka-go, kafka-python, against a fresh broker (needs Go; half an hour; SUITES=sarama)
+	$(BIN)/python -m tests.peers.suites $(SUITES)
 
 lint: $(VENV)/.everything ## ruff: rules and formatting
 	$(BIN)/ruff check .

@@ -220,3 +220,50 @@ def test_what_another_version_set_at_run_time_is_passed_over() -> None:
     assert altered.log_roll_ms == 9
     [warning] = altered.warnings
     assert "log.segment.bytes" in warning
+
+
+def test_a_property_without_effect_is_kept_with_a_warning() -> None:
+    config = BrokerConfig.load(None, {"num.io.threads": "16", "transaction.max.timeout.ms": "900000"})
+
+    assert config.declared == {"num.io.threads": "16", "transaction.max.timeout.ms": "900000"}
+    assert config.warnings == (
+        "num.io.threads (override) has no effect: an event loop does the work of these threads",
+        "transaction.max.timeout.ms (override) has no effect: transactions are not built yet",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num.io.threads", "many"),
+        ("num.io.threads", "0"),
+        ("process.roles", "observer"),
+        ("ssl.client.auth", "perhaps"),
+        ("sasl.oauthbearer.assertion.algorithm", "none"),
+        ("controller.quorum.voters", ""),
+    ],
+)
+def test_a_value_that_kafka_refuses_is_refused_without_effect_too(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        BrokerConfig.load(None, {name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("listeners", "SSL://127.0.0.1:9093"),
+        ("listeners", "SASL_PLAINTEXT://127.0.0.1:9093"),
+    ],
+)
+def test_nothing_that_would_protect_the_broker_is_ignored(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        BrokerConfig.load(None, {name: value})
+
+
+def test_a_value_without_effect_is_not_applied_at_run_time() -> None:
+    altered = BrokerConfig.load().altered({"num.io.threads": "16"})
+
+    assert altered.warnings == (
+        "num.io.threads (set at run time) has no effect: an event loop does the work of these threads",
+    )

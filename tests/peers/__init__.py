@@ -13,6 +13,7 @@
 | `group_member` | a member of a group, as a process of its own |
 | `topics`, `series` | a test's own topics; the metrics of a server |
 | `availability` | installing what is missing |
+| `suites` | the suites inside other clients' packages, for `make peers` |
 
 A peer that is missing is installed. Where that is impossible (no root, no network) the test is skipped at a desk and
 fails in CI, where a skip would hide that nothing was shown.
