@@ -7,8 +7,12 @@ connect to it:
 |---|---|
 | sends something else than HTTP, a head over 8 KiB, or a body | an error, and is closed |
 | sends its head slowly, or nothing | closed after 10 seconds |
-| does not read its answer | closed after 10 seconds; at most one answer is in memory |
+| does not read its answer | closed after 10 seconds; its next request is not looked at, and no more of them is read |
 | is one of more than 64 | closed at once |
+
+So a connection holds one answer at most, and what one read of its socket brings: 256 KiB. The seconds count from the
+connection's begin, from each answer, and from the moment when the system has taken all of an answer. No request begins
+them anew.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from broker.server.context import Address
 _LOG = EventLogger(__name__)
 
 _MAX_HEAD_BYTES = 8 * 1024
-_MAX_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 _PATIENCE_SECONDS = 10.0
 
 
@@ -73,7 +77,7 @@ class HttpServer:
 
 
 class _HttpConnection(asyncio.Protocol):
-    """One client. A request is answered before the next one of the connection is looked at."""
+    """One client. A request is answered, and its answer sent, before the next one of the connection is looked at."""
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
@@ -83,13 +87,15 @@ class _HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._patience: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
+        self._is_sending = False  # the system has not taken all of the last answer yet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is one, and no subclass of it
         self._server.open.add(self)
-        if len(self._server.open) > _MAX_CONNECTIONS:
+        if len(self._server.open) > MAX_CONNECTIONS:
             transport.abort()
             return
+        transport.set_write_buffer_limits(high=0)  # to be told of anything that is unsent
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
@@ -110,14 +116,26 @@ class _HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        if self._answering is None:
+        if self._answering is None and not self._is_sending:
             self._next_request()
+
+    def pause_writing(self) -> None:
+        """The system has not taken all of an answer; asyncio calls this from within the write."""
+        self._is_sending = True
+
+    def resume_writing(self) -> None:
+        """The system has taken all of it."""
+        self._is_sending = False
+        if self._answering is None:
+            self._go_on()
 
     def _next_request(self) -> None:
         end = self._received.find(b"\r\n\r\n")
+        if max(end, 0) > _MAX_HEAD_BYTES or (end < 0 and len(self._received) > _MAX_HEAD_BYTES):
+            self._received.clear()
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            return
         if end < 0:
-            if len(self._received) > _MAX_HEAD_BYTES:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
             return
         head = bytes(self._received[:end])
         del self._received[: end + 4]
@@ -155,6 +173,13 @@ class _HttpConnection(asyncio.Protocol):
 
     def _answered(self, _: asyncio.Task[None]) -> None:
         self._answering = None
+        if self._is_sending:
+            self._wait()
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """The last answer is sent: look at the next request."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.resume_reading()

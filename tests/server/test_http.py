@@ -199,3 +199,52 @@ async def test_stopping_ends_answers_that_are_under_way(connect: Connect) -> Non
     await server.stop()
     assert cancelled.is_set()
     assert await is_closed(connected)
+
+
+class Counting:
+    """A page of a megabyte that counts how often it was made."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    async def __call__(self, request: Request) -> Response:
+        self.made += 1
+        return Response(b"x" * (1 << 20))
+
+
+async def test_of_pipelined_requests_no_answer_is_made_while_another_is_unsent(connect: Connect) -> None:
+    page = Counting()
+    connected = await connect(HttpServer({"/page": page}))
+    await send(connected, b"GET /page HTTP/1.1\r\n\r\n" * 40)
+    async with asyncio.timeout(20):
+        while not page.made:  # noqa: ASYNC110 - until the first request is there
+            await asyncio.sleep(0)
+    for _ in range(2_000):
+        await asyncio.sleep(0)
+    assert page.made < 20  # what the system's buffers took, and one more
+    assert [len((await receive(connected))[2]) for _ in range(40)] == [1 << 20] * 40
+    assert page.made == 40
+
+
+async def test_requests_of_a_client_that_does_not_read_do_not_give_it_more_time(connect: Connect) -> None:
+    server = HttpServer({"/page": Counting()}, patience_seconds=0.2)
+    connected = await connect(server)
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + 10
+    try:
+        while loop.time() < give_up_at:
+            try:
+                connected.send(b"GET /page HTTP/1.1\r\n\r\n")
+            except BlockingIOError:  # it is not read, which is right
+                pass
+            await asyncio.sleep(0)
+    except ConnectionError:
+        return
+    raise AssertionError("the connection is still open")
+
+
+async def test_a_head_that_is_too_large_is_refused_also_when_it_comes_at_once(connect: Connect) -> None:
+    connected = await connect()
+    await send(connected, b"GET /hello HTTP/1.1\r\nX: " + b"y" * 20_000 + b"\r\n\r\n")
+    assert (await receive(connected))[0] == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+    assert await is_closed(connected)
