@@ -18,7 +18,8 @@ class ObservabilityProperties(Table):
         doc="The port of /metrics, /healthz and /readyz over HTTP; 0: any free one, -1: none.",
     )
     metrics_host = Property(
-        "metrics.host", STRING, "127.0.0.1", own=True, doc="The address that metrics.port is opened on."
+        "metrics.host", STRING, "127.0.0.1", own=True,
+        doc="The address that metrics.port is opened on. On loopback, requests whose Host is another name get 403.",
     )
     metrics_dialects = Property(
         "metrics.dialects", LIST, ["strimzi", "exporter"], one_of("strimzi", "exporter"), own=True,

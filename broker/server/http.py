@@ -9,6 +9,7 @@ connect to it:
 | sends its head slowly, or nothing | closed after 10 seconds |
 | does not read its answer | closed after 10 seconds; its next request is not looked at, and no more of them is read |
 | is one of more than 64 | closed at once |
+| names a host that a server of the loopback interface cannot have | 403: see `http_host` |
 
 So a connection holds one answer at most, and what one read of its socket brings: 256 KiB. The seconds count from the
 connection's begin, from each answer, and from the moment when the system has taken all of an answer. No request begins
@@ -24,6 +25,7 @@ from typing import NamedTuple, cast
 
 from broker.event_log import EventLogger
 from broker.server.context import Address
+from broker.server.http_host import is_local_host, is_loopback
 
 _LOG = EventLogger(__name__)
 
@@ -58,12 +60,19 @@ class HttpServer:
         self.patience_seconds = patience_seconds
         self.open: set[_HttpConnection] = set()
         self._server: asyncio.Server | None = None
+        self._own_name: str | None = None  # while only this machine is served
+
+    def serves_host(self, host: str | None) -> bool:
+        """Whether a request with this Host header, or None, is to be answered."""
+        return self._own_name is None or is_local_host(host, self._own_name)
 
     async def start(self, host: str, port: int) -> Address:
         """Listen, and return the address. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _HttpConnection(self), host, port)
-        bound_host, bound_port = self._server.sockets[0].getsockname()[:2]
+        bound = [listening.getsockname() for listening in self._server.sockets]
+        self._own_name = host if all(is_loopback(address[0]) for address in bound) else None
+        bound_host, bound_port = bound[0][:2]
         return bound_host, bound_port
 
     async def stop(self) -> None:
@@ -158,7 +167,9 @@ class _HttpConnection(asyncio.Protocol):
             return
         path = target.partition("?")[0]
         page = self._server.pages.get(path)
-        if method not in ("GET", "HEAD"):
+        if not self._server.serves_host(headers.get("host")):
+            response = _error(HTTPStatus.FORBIDDEN, "Host must be an address, localhost or metrics.host.\n")
+        elif method not in ("GET", "HEAD"):
             response = _error(HTTPStatus.METHOD_NOT_ALLOWED)
         elif page is None:
             response = _error(HTTPStatus.NOT_FOUND, "There are " + ", ".join(self._server.pages) + ".\n")

@@ -8,6 +8,7 @@ from http import HTTPStatus
 import pytest
 
 from broker.server.http import HttpServer, Request, Response
+from broker.server.http_host import is_local_host
 
 
 async def hello(request: Request) -> Response:
@@ -78,7 +79,7 @@ async def is_closed(connected: socket.socket) -> bool:
 async def test_a_page_is_served_and_the_connection_kept(connect: Connect) -> None:
     connected = await connect()
     for name in ("one", "two"):
-        await send(connected, f"GET /hello?query HTTP/1.1\r\nHost: x\r\nX-Name: {name}\r\n\r\n".encode())
+        await send(connected, f"GET /hello?query HTTP/1.1\r\nHost: localhost\r\nX-Name: {name}\r\n\r\n".encode())
         status, headers, body = await receive(connected)
         assert (status, body) == (200, f"hello {name}\n".encode())
         assert headers["Connection"] == "keep-alive"
@@ -248,3 +249,36 @@ async def test_a_head_that_is_too_large_is_refused_also_when_it_comes_at_once(co
     await send(connected, b"GET /hello HTTP/1.1\r\nX: " + b"y" * 20_000 + b"\r\n\r\n")
     assert (await receive(connected))[0] == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
     assert await is_closed(connected)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9404", "[::1]:9404", "LOCALHOST:9404", "broker.localhost", "10.0.0.7"])
+async def test_addresses_and_local_names_are_served_on_loopback(connect: Connect, host: str) -> None:
+    connected = await connect()
+    await send(connected, f"GET /hello HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    assert (await receive(connected))[0] == HTTPStatus.OK
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:9404", "127.0.0.1.evil.example", "notlocalhost", "["])
+async def test_a_foreign_name_is_refused_on_loopback(connect: Connect, host: str) -> None:
+    connected = await connect()
+    for path in ("/hello", "/nothing"):
+        await send(connected, f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        status, _, body = await receive(connected)
+        assert (status, b"hello" in body) == (HTTPStatus.FORBIDDEN, False)
+
+
+async def test_any_name_is_served_where_the_network_is_listened_to() -> None:
+    server = HttpServer(PAGES)
+    _, port = await server.start("0.0.0.0", 0)  # every interface, so that names that nobody can foresee lead here
+    try:
+        with socket.create_connection(("127.0.0.1", port)) as connected:
+            connected.setblocking(False)
+            await send(connected, b"GET /hello HTTP/1.1\r\nHost: kafka.default.svc:9404\r\n\r\n")
+            assert (await receive(connected))[0] == HTTPStatus.OK
+    finally:
+        await server.stop()
+
+
+def test_the_name_that_is_listened_on_is_served() -> None:
+    assert is_local_host("Broker-1:9404", "broker-1")
+    assert not is_local_host("broker-2:9404", "broker-1")
