@@ -43,6 +43,7 @@ _LOG: Final = EventLogger(__name__)
 _REQUEST_LOG: Final = EventLogger("broker.request")
 _pack_size_into: Final = SIZE_PREFIX.pack_into
 _EXPECTED: Final = (KafkaError, RemoteProtocolError, CloseConnection)
+_LONGEST_LABEL: Final = 256  # characters of what a client says of its software: it is kept, and a label of a series
 _UNKNOWN_VERSION: Final = -1  # one label for all versions that a peer may make up
 
 
@@ -132,8 +133,8 @@ class Dispatcher:
 
     def _note_software(self, connection: ConnectionContext, request: Any, response: Any) -> None:
         if request.client_software_name and not connection.client_software_name and not response.error_code:
-            connection.client_software_name = request.client_software_name
-            connection.client_software_version = request.client_software_version
+            connection.client_software_name = request.client_software_name[:_LONGEST_LABEL]
+            connection.client_software_version = request.client_software_version[:_LONGEST_LABEL]
             self._metrics.listener(connection.listener_name).software_opened(
                 connection.client_software_name, connection.client_software_version
             )

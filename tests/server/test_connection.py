@@ -324,6 +324,15 @@ async def test_the_context_tells_who_asks_and_where(serve: Serve) -> None:
     assert (context.client_software_name, context.client_software_version) == ("some-client", "1.2")
 
 
+async def test_what_a_client_says_of_its_software_is_cut(serve: Serve) -> None:
+    serving = await serve()
+    client = await serving.connect()
+    await client.ask("ApiVersions", 3, ApiVersionsRequest("n" * 30_000, "1" * 30_000))
+    assert dict(serving.metrics.listener("PLAINTEXT").software) == {("n" * 256, "1" * 256): 1}
+    client.close()
+    await serving.until(lambda: not serving.metrics.listener("PLAINTEXT").software)
+
+
 async def test_a_frame_of_size_zero_is_no_request(serve: Serve) -> None:
     client = await (await serve()).connect()
     await client.send(struct.pack(">i", 0))
