@@ -2,7 +2,8 @@
 
 A segment or a partition leaves the log at once, by a rename to `.deleted` or `-delete`; its files stay for
 `file.delete.delay.ms`, so that whoever still reads by path finds them, and their removal (which may take a file system
-long) is not part of any request. What is left of them when the broker stops is removed when the directory is next
+long) is not part of any request. The delay is measured by the monotonic clock: a wall clock that is set neither removes
+files early nor keeps them. What is left of them when the broker stops is removed when the directory is next
 opened. A disk that refuses takes the directory offline, as any other error of it does.
 """
 
@@ -17,9 +18,9 @@ from broker.storage.files import Files
 
 
 class DeletionJob(NamedTuple):
-    """Files, and whole directories, to remove once the clock says `due_ms`."""
+    """Files, and whole directories, to remove once the monotonic clock says `due`, in seconds."""
 
-    due_ms: int
+    due: float
     files: tuple[str, ...]
     directories: tuple[str, ...]
 
@@ -37,15 +38,15 @@ class Deletions:
         return len(self._jobs)
 
     def add(self, delay_ms: int, files: Iterable[str] = (), directories: Iterable[str] = ()) -> DeletionJob:
-        job = DeletionJob(self._clock.time_ms() + delay_ms, tuple(files), tuple(directories))
+        job = DeletionJob(self._clock.monotonic() + delay_ms / 1000, tuple(files), tuple(directories))
         self._jobs.append(job)
         return job
 
     def run_due(self) -> int:
         """Remove what is due and return how many jobs were done; raises KAFKA_STORAGE_ERROR if the disk fails."""
         self._failure.check()
-        now_ms = self._clock.time_ms()
-        due = [job for job in self._jobs if job.due_ms <= now_ms]
+        now = self._clock.monotonic()
+        due = [job for job in self._jobs if job.due <= now]
         for job in due:
             self._jobs.remove(job)
             self._run(job)

@@ -218,6 +218,19 @@ def test_deletions_happen_when_due(tmp_path: Path) -> None:
     assert (deletions.run_due(), directory.exists(), len(deletions)) == (1, False, 0)
 
 
+def test_the_wall_clock_neither_hastens_nor_delays_deletions(tmp_path: Path) -> None:
+    clock = ManualClock(1000)
+    deletions = Deletions(OsFiles(), clock, DiskFailure(str(tmp_path)))
+    file = tmp_path / "file"
+    file.write_text("x")
+    deletions.add(60_000, files=[str(file)])
+    clock.set_time_ms(10**13)
+    assert (deletions.run_due(), file.exists()) == (0, True)
+    clock.set_time_ms(0)
+    clock.advance(60_000)
+    assert (deletions.run_due(), file.exists()) == (1, False)
+
+
 def test_a_deletion_that_fails_takes_the_directory_offline(tmp_path: Path) -> None:
     failure = DiskFailure(str(tmp_path))
     deletions = Deletions(OsFiles(), ManualClock(1000), failure)
