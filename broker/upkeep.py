@@ -28,6 +28,7 @@ from broker.replication.partitions import Partitions
 from broker.retention_check import RetentionCheck
 from broker.storage.log_dirs import LogDirs
 from broker.tasks import BackgroundTasks
+from protocol.errors import ErrorCode, KafkaError
 
 _FLUSH_CHECK_MS = 1_000
 _DELETION_CHECK_MS = 1_000
@@ -87,17 +88,22 @@ class Upkeep:
         tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.forget_producers)
 
     async def flush_due(self) -> None:
-        """Flush the logs that should be by now; raises what a flush does.
+        """Flush the logs that should be by now; those of a log directory that is offline are passed over.
+
+        A disk that fails under a flush has been logged by then. Raises what else a flush does.
 
         Looking at thousands of partitions takes milliseconds, so requests have their turns between slices of them.
         """
         flushes = []
         for number, partition in enumerate(tuple(self._partitions), 1):
-            if (flush := partition.flush_if_due()) is not None:
+            if not partition.offline and (flush := partition.flush_if_due()) is not None:
                 flushes.append(asyncio.shield(flush))  # a flush ends, whoever waits
             if not number % _SLICE:
                 await asyncio.sleep(0)
-        await asyncio.gather(*flushes)
+        for result in await asyncio.gather(*flushes, return_exceptions=True):
+            is_logged = isinstance(result, KafkaError) and result.code is ErrorCode.KAFKA_STORAGE_ERROR
+            if isinstance(result, BaseException) and not is_logged:
+                raise result
 
     async def flush_all(self) -> None:
         """Flush everything; raises KafkaError if the disk fails."""

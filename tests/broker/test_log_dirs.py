@@ -69,6 +69,22 @@ async def test_a_directory_that_fails_takes_its_partitions_and_nothing_else(tmp_
             assert (await produce(wire, "t", batch(b"again"), partition)).base_offset == 1
 
 
+async def test_flushes_pass_over_a_directory_that_is_offline(tmp_path: Path) -> None:
+    async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t", partitions=2, flush_ms="0")
+        for partition in range(2):
+            await produce(wire, "t", batch(b"a"), partition)
+        (kept,) = broker.log_dirs.first.logs.values()
+
+        broker.log_dirs.directories[1].failure.fail("testing", FAILURE)
+        await broker.upkeep.flush_due()  # raises nothing, before the partitions are offline
+        assert kept.recovery_point == 1
+        for partition in range(2):
+            await produce(wire, "t", batch(b"b"), partition)
+        await broker.upkeep.flush_due()  # nor afterwards
+        assert kept.recovery_point == 2
+
+
 async def test_what_may_be_in_a_directory_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t", partitions=2)
