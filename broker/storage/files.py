@@ -114,7 +114,10 @@ class Files(Protocol):
         ...
 
     def remove_directory(self, path: str) -> None:
-        """Remove a directory and all in it; one that is not there is no error."""
+        """Remove a directory and all in it; one that is not there is no error.
+
+        Of a symbolic link only the link is removed, and links inside are not followed.
+        """
         ...
 
     def lock(self, path: str) -> int:
@@ -231,7 +234,10 @@ class OsFiles:
 
     def remove_directory(self, path: str) -> None:
         try:
-            shutil.rmtree(path)
+            if os.path.islink(path):  # which rmtree refuses
+                os.unlink(path)
+            else:
+                shutil.rmtree(path)
         except FileNotFoundError:
             pass
 

@@ -5,7 +5,7 @@ segments that they replace `.deleted`, and renames `.swap` to the final names. S
 
 | left behind                           | means                                 | what is done                      |
 |---------------------------------------|---------------------------------------|-----------------------------------|
-| `.deleted`                            | not of the log any more               | removed                           |
+| `.deleted`                            | not of the log any more               | removed; if it cannot be: warning |
 | `.cleaned`                            | the new segments were not all written | removed, the old ones stay        |
 | `.swap` from the lowest `.cleaned` on | not all new segments were renamed     | removed, the old ones stay        |
 | `.swap` otherwise                     | the new segments are complete         | they replace those that they cover |
@@ -46,7 +46,12 @@ def settle_leftovers(descriptors: DescriptorCache, directory: str, sizes: dict[s
     removed += cleaned  # last: while one is there, the swap files above it are known to be unfinished
     for name in removed:
         _LOG.info("removing %s/%s, left behind by an unclean stop", directory, name)
-        files.remove(f"{directory}/{name}")
+        try:
+            files.remove(f"{directory}/{name}")
+        except OSError as error:
+            if not name.endswith(DELETED_SUFFIX):  # the others say something as long as they are there
+                raise
+            _LOG.warning("%s/%s, which the log does not need, cannot be removed: %s", directory, name, error)
     swapped = sorted(name for name in offsets if name.endswith(SWAP_SUFFIX) and name not in removed)
     if swapped:
         for name in _covered(descriptors, directory, sizes, offsets, swapped):

@@ -24,7 +24,7 @@ from broker.clock import Clock
 from broker.randomness import Randomness
 from broker.storage.checkpoints import OffsetCheckpoint, Partition
 from broker.storage.clean_shutdown import take_clean_shutdown, write_clean_shutdown
-from broker.storage.deletions import DeletionJob, Deletions
+from broker.storage.deletions import DeletionJob, Deletions, remove_partition
 from broker.storage.descriptors import DEFAULT_CAPACITY, DescriptorCache
 from broker.storage.disk_failure import DiskFailure
 from broker.storage.files import Files, OsFiles, Volume, make_directories
@@ -155,8 +155,7 @@ class LogDir:
             directory = f"{self._path}/{entry.name}"
             key = parse_partition_directory(entry.name)
             if is_deleted_directory(entry.name):
-                _LOG.info("removing %s, a deleted partition", directory)
-                self._files.remove_directory(directory)
+                self._remove_deleted(directory)
             elif key is None or key[0] == RAFT_METADATA:
                 _LOG.warning("leaving %s alone, it is no partition's directory", directory)
             else:
@@ -179,6 +178,13 @@ class LogDir:
                 recovery.add(opener.recovery)
         if recovery.logs:
             _LOG.info("%s was not closed cleanly, %s", self._path, recovery)
+
+    def _remove_deleted(self, directory: str) -> None:
+        _LOG.info("removing %s, a deleted partition", directory)
+        try:
+            remove_partition(self._files, directory)
+        except OSError as error:
+            _LOG.warning("%s, a deleted partition, cannot be removed: %s", directory, error)
 
     def kraft_topics(self) -> KraftTopics | None:
         """What Kafka's controller, if it kept its log in this directory, knew of the topics."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -265,6 +266,112 @@ def test_half_deleted_partitions_are_removed_at_the_start(tmp_path: Path) -> Non
     (directory / "00000000000000000000.log").write_bytes(b"x")
     open_log_dir(tmp_path).close()
     assert not directory.exists()
+
+
+class StubbornFiles(OsFiles):
+    """A file system where some names cannot be removed."""
+
+    def __init__(self, code: int, *paths: Path) -> None:
+        self.code = code
+        self.paths = {str(path) for path in paths}
+
+    def _refuse(self, path: str) -> None:
+        if path in self.paths:
+            raise OSError(self.code, os.strerror(self.code), path)
+
+    def remove(self, path: str) -> None:
+        self._refuse(path)
+        super().remove(path)
+
+    def remove_directory(self, path: str) -> None:
+        self._refuse(path)
+        super().remove_directory(path)
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EBUSY, errno.EPERM, errno.EIO])
+def test_a_deleted_partition_that_cannot_be_removed_at_the_start_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    directory, other = [tmp_path / f"t-{index}.0123456789abcdef0123456789abcdef-delete" for index in range(2)]
+    directory.mkdir()
+    other.mkdir()
+    log_dir = open_log_dir(tmp_path, files=StubbornFiles(code, directory))
+    assert any(str(directory) in record.message for record in caplog.records if record.levelname == "WARNING")
+    assert not other.exists()
+    log_dir.close()
+
+
+def test_a_deleted_segment_that_cannot_be_removed_at_the_start_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log_dir = open_log_dir(tmp_path)
+    append(log_dir.create_log("t", 0, TOPIC_ID, LogConfig()), b"a")
+    log_dir.close()
+    left = tmp_path / "t-0" / "00000000000000000000.log.deleted"
+    left.write_bytes(b"x")
+    log_dir = open_log_dir(tmp_path, files=StubbornFiles(errno.EPERM, left))
+    assert values_of(log_dir.logs["t", 0]) == [b"a"]
+    assert any(str(left) in record.message for record in caplog.records if record.levelname == "WARNING")
+    log_dir.close()
+
+
+def test_a_deleted_partition_that_cannot_be_removed_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = StubbornFiles(errno.EBUSY)
+    log_dir = open_log_dir(tmp_path, files=files)
+    log_dir.create_log("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    files.paths = set(log_dir.delete_log("t", 0).directories)
+    log_dir.deletions.run_due()
+    assert (log_dir.failure.error, len(log_dir.deletions)) == (None, 0)
+    assert any(str(*files.paths) in record.message for record in caplog.records if record.levelname == "WARNING")
+    log_dir.close()
+
+
+def test_a_removal_for_which_there_is_no_descriptor_is_tried_again(tmp_path: Path) -> None:
+    clock, files = ManualClock(NOW), StubbornFiles(errno.EMFILE)
+    log_dir = open_log_dir(tmp_path, files=files, clock=clock)
+    log_dir.create_log("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    files.paths = set(log_dir.delete_log("t", 0).directories)
+    log_dir.deletions.run_due()
+    assert (log_dir.failure.error, len(log_dir.deletions)) == (None, 1)
+    files.paths.clear()
+    clock.advance(10_000)
+    assert log_dir.deletions.run_due() == 1
+    assert not list(tmp_path.glob("t-0*"))
+    log_dir.close()
+
+
+def linked(log_dir: Path, elsewhere: Path) -> None:
+    """Make a log and move it, with a file of somebody else's, to where a symbolic link leads."""
+    opened = open_log_dir(log_dir)
+    append(opened.create_log("t", 0, TOPIC_ID, LogConfig()), b"a")
+    opened.close()
+    (log_dir / "t-0").rename(elsewhere)
+    (elsewhere / "of-somebody-else").write_text("x")
+    (log_dir / "t-0").symlink_to(elsewhere)
+
+
+def test_of_a_partition_behind_a_symbolic_link_the_log_and_the_link_are_removed(tmp_path: Path) -> None:
+    linked(tmp_path / "log", tmp_path / "elsewhere")
+    log_dir = open_log_dir(tmp_path / "log", LogConfig(file_delete_delay_ms=0))
+    assert values_of(log_dir.logs["t", 0]) == [b"a"]
+    log_dir.delete_log("t", 0)
+    log_dir.deletions.run_due()
+    assert log_dir.failure.error is None
+    assert not [name for name in names_in(tmp_path / "log") if name.startswith("t-0")]
+    assert names_in(tmp_path / "elsewhere") == ["of-somebody-else"]
+    log_dir.close()
+
+
+def test_a_link_whose_removal_a_stop_interrupted_is_removed_at_the_start(tmp_path: Path) -> None:
+    linked(tmp_path / "log", tmp_path / "elsewhere")
+    log_dir = open_log_dir(tmp_path / "log")
+    log_dir.delete_log("t", 0)
+    log_dir.close()
+    open_log_dir(tmp_path / "log").close()
+    assert not [name for name in names_in(tmp_path / "log") if name.startswith("t-0")]
+    assert names_in(tmp_path / "elsewhere") == ["of-somebody-else"]
 
 
 def test_a_closed_directory_can_be_closed_again(tmp_path: Path) -> None:
