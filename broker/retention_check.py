@@ -76,9 +76,8 @@ class RetentionCheck:
         taken = [partition for partition in partitions if partition.log.cleaning.begin()]
         try:
             started = [each for each in _expired(taken) if not each.includes_active and _start_behind(each)]
-            if not started:
-                return 0
-            self._log_dirs.checkpoint_log_start_offsets()
+            if not started or not self._log_dirs.checkpoint_log_start_offsets():
+                return 0  # the next round goes on from here
             return sum(len(each.segments) for each in started if _delete_segments(each))
         finally:
             for partition in taken:

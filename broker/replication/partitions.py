@@ -9,7 +9,7 @@ image change ─► steps ─┬─ topic gone, or no replica here any more: ref
 
 The deletions of one image are a group of steps, its other changes the next; `steps` does a group when the one before it
 has ended. So when a topic is deleted and created again under the same name, its old log is gone before the new one is
-made.
+made. A log that cannot be made for now, for want of descriptors or memory, is tried again every second.
 
 Used on the event loop only. The part of Kafka's `ReplicaManager` that applies metadata is the model.
 """
@@ -29,6 +29,7 @@ from broker.purgatory import Purgatory
 from broker.replication.disk_threads import DiskThreads
 from broker.replication.partition import Partition
 from broker.replication.steps import PartitionSteps, Step
+from broker.storage.disk_errors import TransientDiskError
 from broker.storage.files import Volume
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
@@ -39,6 +40,8 @@ from broker.tasks import BackgroundTasks
 from protocol.errors import ErrorCode, KafkaError
 
 _LOG = EventLogger(__name__)
+
+_RETRY_SECONDS = 1.0
 
 
 class Partitions:
@@ -66,6 +69,7 @@ class Partitions:
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._steps = PartitionSteps(tasks, clock)
+        self._tasks = tasks
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_id.values():
@@ -199,8 +203,23 @@ class Partitions:
             _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
             await self._threads.run(self._log_dirs.delete_log, topic.name, index)
         config = self._log_config_of(self._image, topic)
-        log = await self._threads.run(self._log_dirs.create_log, topic.name, index, topic.topic_id, config)
+        try:
+            log = await self._threads.run(self._log_dirs.create_log, topic.name, index, topic.topic_id, config)
+        except TransientDiskError:
+            self._tasks.start("partition creation", self._create_later(topic.topic_id, index))
+            raise
         self._add(topic, index, image, log)
+
+    async def _create_later(self, topic_id: bytes, index: int) -> None:
+        await asyncio.sleep(_RETRY_SECONDS)
+        self._steps.run([partial(self._create_again, topic_id, index)])
+
+    def _create_again(self, topic_id: bytes, index: int) -> Coroutine[Any, Any, None] | None:
+        topic = self._image.topics_by_id.get(topic_id)
+        image = None if topic is None else topic.partition(index)
+        if topic is None or image is None or self._node_id not in image.replicas:
+            return None
+        return self._update(topic, index, image, is_first=False)
 
     def _add(self, topic: TopicImage, index: int, image: PartitionImage, log: Log) -> None:
         partition = Partition(

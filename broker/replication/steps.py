@@ -102,7 +102,7 @@ def _check(results: Iterable[BaseException | None]) -> None:
     """Log what the disk refused, and raise anything else."""
     for result in results:
         if isinstance(result, KafkaError):
-            # The disk failed under it, which takes all partitions offline; the others must not be held up.
+            # The disk failed under it, which takes its partitions offline; the others must not be held up.
             _LOG.error("partition not changed", error=str(result))
         elif result is not None:
             raise result

@@ -14,7 +14,8 @@
 | `batch_scan`, `log_slice`, `known_positions`, `timestamp_lookup` | finding and reading batches |
 | `durability`, `recovery`, `leftovers` | syncing; what is done after an unclean stop |
 | `retention`, `compaction`, `cleaning_state`, `deletions` | what goes, in turns, and when its files go |
-| `files`, `descriptors`, `disk_failure` | the seam to the disk; open files; a disk that fails |
+| `files`, `descriptors`, `retrying_files` | the seam to the disk; open files, which make room for others |
+| `disk_failure`, `disk_errors` | a disk that fails; errors that are not the disk's |
 | `names`, `log_config`, `resources` | file names; a topic's properties; what logs share |
 | `stored_log_dir`, `stored_partition`, `committed_offsets`, `kraft_topics`, `read_only_files` | without a broker |
 

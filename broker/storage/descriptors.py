@@ -5,6 +5,9 @@ matching `unpin`; unpinned files stay open until more than `capacity` are, and t
 closed. `forget` drops a file that was renamed or removed: it is closed once nobody has it pinned, so a slice that is
 being sent survives the removal of its segment (POSIX keeps the bytes of an open file).
 
+Where no descriptor is left, whoever holds them, unpinned files are closed, and it is tried again. `retrying_files`,
+which open, scan and sync all else of the log directory, do the same; `files` are that file system without it.
+
 Safe for several threads: the loop reads while a writer thread appends and another syncs. A descriptor may be used only
 while pinned; its number belongs to another file the moment it is closed.
 """
@@ -17,9 +20,12 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
+from broker.storage.disk_errors import is_exhausted
 from broker.storage.files import Files
+from broker.storage.retrying_files import RetryingFiles
 
 DEFAULT_CAPACITY: Final = 500  # half of the usual soft limit of 1,024 descriptors; sockets get the other half
+_ROOM: Final = 32  # files closed at a time where no descriptor is left: some for others than who asks
 
 
 class Block(NamedTuple):
@@ -52,6 +58,7 @@ class DescriptorCache:
 
     def __init__(self, files: Files, capacity: int = DEFAULT_CAPACITY) -> None:
         self.files = files
+        self.retrying_files: Files = RetryingFiles(files, self.make_room)
         self._capacity = capacity
         self._open: OrderedDict[str, Descriptor] = OrderedDict()
         self._lock = Lock()
@@ -103,7 +110,7 @@ class DescriptorCache:
 
     def create(self, path: str) -> None:
         """Make an empty file, which must not exist, and keep it open as if it had been used."""
-        number = self.files.open(path, create=True)
+        number = self.retrying_files.open(path, create=True)
         with self._lock:
             replaced = self._open.pop(path, None)
             if replaced is not None:  # a reader opened the file that was there before, just as it was removed
@@ -127,6 +134,11 @@ class DescriptorCache:
         self.files.rename(source, target)
         self._forget_both(source, target)  # somebody may have opened what was there before
 
+    def make_room(self) -> bool:
+        """Close some files that are not pinned; False if there are none."""
+        with self._lock:
+            return self._evict(_ROOM) > 0
+
     def close(self) -> None:
         """Close every file that is not pinned; pinned ones close as they are unpinned."""
         with self._lock:
@@ -136,8 +148,16 @@ class DescriptorCache:
 
     def _open_file(self, path: str) -> Descriptor:
         self._evict(len(self._open) + 1 - self._capacity)
-        descriptor = self._open[path] = Descriptor(self.files.open(path), path)
+        descriptor = self._open[path] = Descriptor(self._open_number(path), path)
         return descriptor
+
+    def _open_number(self, path: str) -> int:
+        while True:
+            try:
+                return self.files.open(path)  # with the lock held, which `make_room` takes
+            except OSError as error:
+                if not is_exhausted(error) or not self._evict(_ROOM):
+                    raise
 
     def _forget_both(self, source: str, target: str) -> None:
         self.forget(source)
@@ -149,8 +169,8 @@ class DescriptorCache:
         else:
             self.files.close(descriptor.number)
 
-    def _evict(self, excess: int) -> None:
-        """Close `excess` unpinned files, least recently used first, or as many as there are."""
+    def _evict(self, excess: int) -> int:
+        """Close `excess` unpinned files, least recently used first, or as many as there are; return how many."""
         victims = []
         for path, descriptor in self._open.items():
             if excess <= 0:
@@ -160,3 +180,4 @@ class DescriptorCache:
                 excess -= 1
         for path in victims:
             self.files.close(self._open.pop(path).number)
+        return len(victims)

@@ -15,16 +15,22 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE})
-_TRANSIENT: Final = EXHAUSTED | {errno.ENOMEM, errno.EAGAIN, errno.EINTR, errno.EEXIST}
+from protocol.errors import KafkaError
+
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE})
+_TRANSIENT: Final = _EXHAUSTED | {errno.ENOMEM, errno.EAGAIN, errno.EINTR, errno.EEXIST}
 _IN_THE_WAY: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP, errno.EXDEV}
 )
 
 
+class TransientDiskError(KafkaError):
+    """KAFKA_STORAGE_ERROR, which clients try again, of a log directory that works."""
+
+
 def is_exhausted(error: OSError) -> bool:
     """Whether a file could not be opened because too many are open."""
-    return error.errno in EXHAUSTED
+    return error.errno in _EXHAUSTED
 
 
 def is_transient(error: OSError) -> bool:

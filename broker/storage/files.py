@@ -13,11 +13,14 @@ Durability, as POSIX has it and as the callers count on it:
 | a whole small file, old or new and nothing between | `replace_file` |
 
 A failed `fsync` says nothing about which bytes are on the disk and clears the error, so a second call may succeed
-without having written them: whoever sees one must stop trusting the file and never call it again.
+without having written them: whoever sees one must stop trusting the file and never call it again. So `fsync` and
+`fsync_directory` report every failure of the sync itself as EIO, also one for want of memory, which is transient
+elsewhere (`disk_errors`).
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -167,7 +170,10 @@ class OsFiles:
         os.utime(descriptor, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
     def fsync(self, descriptor: int) -> None:
-        os.fsync(descriptor)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise OSError(errno.EIO, f"cannot sync: {error.strerror}") from error
 
     def drop_cached(self, descriptor: int, position: int, length: int) -> None:
         if sys.platform == "linux":
@@ -176,7 +182,7 @@ class OsFiles:
     def fsync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            self.fsync(descriptor)
         finally:
             os.close(descriptor)
 

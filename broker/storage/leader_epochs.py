@@ -120,12 +120,16 @@ class LeaderEpochs:
         """Make what was written survive a power cut; may be called beside the writer."""
         if not self._is_synced:
             self._is_synced = True  # first: what is written from here on is for the next time
-            sync_file(self._files, self._path)
+            try:
+                sync_file(self._files, self._path)
+            except OSError:
+                self._is_synced = False
+                raise
 
     def _replace(self, entries: list[EpochStart]) -> None:
-        self._take(entries)
         rows = [f"{epoch} {start_offset}" for epoch, start_offset in entries]
         replace_file(self._files, self._path, encode_rows(0, rows), synced=False)
+        self._take(entries)  # when they are written: what failed is tried again with the next append
         self._is_synced = False
 
     def _take(self, entries: list[EpochStart]) -> None:

@@ -33,7 +33,7 @@ def has_leftovers(names: Iterable[str]) -> bool:
 
 def settle_leftovers(descriptors: DescriptorCache, directory: str, sizes: dict[str, int]) -> None:
     """Finish or undo what was under way in `directory`; `sizes` are its files, in bytes by name."""
-    files = descriptors.files
+    files = descriptors.retrying_files
     offsets = {name: parsed[0] for name in sizes if (parsed := parse_file_name(name)) is not None}
     cleaned = [name for name in offsets if name.endswith(CLEANED_SUFFIX)]
     first_unfinished = min((offsets[name] for name in cleaned), default=None)

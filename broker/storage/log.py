@@ -19,7 +19,8 @@ whom `log_end_offset` moves after everything below it can be read; beside both `
 (`update_log_start_offset`, `delete_segments`, `swap_in`), one at a time as `cleaning` says (`cleaning_state`).
 
 Errors: `KafkaError` for what a client or follower is to be told. An `OSError` takes the log directory offline: it and
-everything later is KAFKA_STORAGE_ERROR (`disk_failure`). A failed append leaves at most bytes behind the end of the
+everything later is KAFKA_STORAGE_ERROR (`disk_failure`); a transient one is the same error once, and the log is as
+before. A failed append leaves at most bytes behind the end of the
 segment, which the log does not count, and which recovery cuts off.
 
 `append_as_leader` and `read` are the broker's hot paths: 6 µs for a small batch, 7 with idempotence, 3 for a read at
@@ -89,6 +90,7 @@ class Log(LogReader):
             tail_is_checked=tail_is_checked,
         )
         self._validator = validator_for(segmented.config)
+        segmented.before_roll = producers.snapshot_at
         self._durability = Durability(
             segmented, leader_epochs, producers, resources, identity_is_synced=identity_is_synced
         )
@@ -139,10 +141,7 @@ class Log(LogReader):
         try:
             if leader_epoch != self._leader_epochs.latest and leader_epoch >= 0:
                 self._leader_epochs.assign(leader_epoch, base_offset)
-            active = self._segmented.segments.active
             segment = self._segmented.append(data, base_offset, last_offset, header.max_timestamp, now_ms)
-            if segment is not active:
-                self._producers.snapshot_at(segment.base_offset)
             if header.producer_id >= 0:
                 self._producers.note(header, marker, base_offset, segment)
             self.log_end_offset = last_offset + 1
@@ -176,10 +175,7 @@ class Log(LogReader):
             for _, header in headers:
                 if header.partition_leader_epoch != self._leader_epochs.latest and header.partition_leader_epoch >= 0:
                     self._leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
-            active = self.active_segment
             segment = self._segmented.append_batches(data, headers, self._resources.clock.time_ms())
-            if segment is not active:
-                self._producers.snapshot_at(segment.base_offset)
             for position, header in headers:
                 self._producers.follow(header, data[position : position + header.size], segment)
             self.log_end_offset = last.next_offset
@@ -221,8 +217,8 @@ class Log(LogReader):
         with self._bounds_lock, self._disk("advancing the start of"):
             if offset <= self.log_start_offset or self._is_closed:
                 return False
-            self.log_start_offset = offset
             self._leader_epochs.truncate_from_start(offset)
+            self.log_start_offset = offset
         self._producers.replicated_up_to(offset)
         return True
 
@@ -357,7 +353,7 @@ class Log(LogReader):
             self._check_tail()
         if self.active_segment.size:
             with self._disk("rolling"):
-                self._producers.snapshot_at(self._segmented.roll(self.log_end_offset).base_offset)
+                self._segmented.roll(self.log_end_offset)
 
     def may_roll(self, records: WritableBatch, largest: int) -> bool:
         """Whether appending `records` may begin a new segment; they take `largest` bytes at most in the log."""

@@ -9,8 +9,9 @@ LogDir(...)          nothing happens
   .close()           every log closed, checkpoints, then the clean-shutdown marker, unlock
 ```
 
-One process at a time: the lock is held by the process, so it goes with a killed one. Any `OSError` after the opening
-takes the directory offline for good (`disk_failure`); then `close` writes nothing, and the next opening recovers.
+One process at a time: the lock is held by the process, so it goes with a killed one. An `OSError` after the opening
+takes the directory offline for good (`disk_failure`); then `close` writes nothing, and the next opening recovers. One
+that says nothing against the disk (`disk_errors`) fails what was asked for, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from broker.storage.checkpoints import OffsetCheckpoint, Partition
 from broker.storage.clean_shutdown import take_clean_shutdown, write_clean_shutdown
 from broker.storage.deletions import DeletionJob, Deletions, remove_partition
 from broker.storage.descriptors import DEFAULT_CAPACITY, DescriptorCache
+from broker.storage.disk_errors import TransientDiskError, is_in_the_way, is_transient
 from broker.storage.disk_failure import DiskFailure
 from broker.storage.files import Files, OsFiles, Volume, make_directories
 from broker.storage.kraft_topics import KraftTopics, read_kraft_topics
@@ -83,10 +85,10 @@ class LogDir:
         self.was_clean = False
         self.last_broker_epoch: int | None = None  # of the clean stop before, None after an unclean one
         self._path = str(path)
-        self._files = OsFiles() if files is None else files
-        self.failure = DiskFailure(self._path, on_failure)
+        self._descriptors = DescriptorCache(OsFiles() if files is None else files, max_open_files)
+        self._files = self._descriptors.retrying_files
+        self.failure = DiskFailure(self._path, on_failure, clock)
         self.deletions = Deletions(self._files, clock, self.failure)
-        self._descriptors = DescriptorCache(self._files, max_open_files)
         self._resources = LogResources(self._descriptors, clock, randomness, self.deletions, self.failure, on_flush)
         self._lock: int | None = None
         self._recovery_points = OffsetCheckpoint(self._files, self._path, RECOVERY_POINTS)
@@ -217,7 +219,10 @@ class LogDir:
 
     def _check_for_others(self, directory: str) -> None:
         """Raise KAFKA_STORAGE_ERROR if a directory, left by a crash or by somebody, holds what no log is made of."""
-        entries = self._files.scan(directory) if self._files.exists(directory) else []
+        try:
+            entries = self._files.scan(directory) if self._files.exists(directory) else []
+        except NotADirectoryError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} is not a directory") from error
         others = [entry.name for entry in entries if entry.is_directory or not is_file_of_log(entry.name)]
         if others:
             _LOG.error("%s cannot be a partition, it holds other files: %s", directory, ", ".join(sorted(others)[:3]))
@@ -226,7 +231,8 @@ class LogDir:
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
         """Take a partition's log out, at once; its files go by `deletions.run_due` after `file.delete.delay.ms`.
 
-        Raises UNKNOWN_TOPIC_OR_PARTITION if there is no such log.
+        Raises UNKNOWN_TOPIC_OR_PARTITION if there is no such log, KAFKA_STORAGE_ERROR if its directory cannot be
+        renamed. Where that is not the disk's fault (a mount point, say) the log stays, closed, to be deleted again.
         """
         self.failure.check()
         log = self.logs.pop((topic, partition), None)
@@ -237,12 +243,27 @@ class LogDir:
         try:
             log.release()
             self._files.rename(source, target)
+        except OSError as error:
+            if is_transient(error) or is_in_the_way(error):
+                self.logs[topic, partition] = log
+            if is_in_the_way(error):
+                _LOG.error("%s cannot be deleted: %s", source, error)
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{source} cannot be renamed: {error}") from error
+            raise self.failure.fail(f"deleting {log}", error) from error
+        job = self.deletions.add(log.config.file_delete_delay_ms, directories=(target,))
+        try:
+            self._after_deletion(log)
+        except TransientDiskError:
+            pass  # it is deleted; what a power cut now brings back is deleted again
+        return job
+
+    def _after_deletion(self, log: Log) -> None:
+        try:
             self._files.fsync_directory(self._path)
         except OSError as error:
             raise self.failure.fail(f"deleting {log}", error) from error
         if log.cleaned_offset is not None:
             self.checkpoint_cleaned_offsets()  # a new topic of that name must not inherit it
-        return self.deletions.add(log.config.file_delete_delay_ms, directories=(target,))
 
     def volume(self) -> Volume:
         """The file system that the directory is on. Blocks. Raises KAFKA_STORAGE_ERROR."""

@@ -20,6 +20,7 @@ from threading import Lock
 
 from broker.storage.checkpoints import Partition
 from broker.storage.deletions import DeletionJob
+from broker.storage.disk_errors import TransientDiskError, is_transient
 from broker.storage.kraft_topics import KraftTopics
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
@@ -64,15 +65,15 @@ class LogDirs:
     ) -> None:
         """Open all; see `LogDir.open`. One that is new gets the cluster id of the first.
 
-        Raises as that does, but `OSError` for the first only, and `LogDirRefusedError` for a partition that is in two.
-        None of them is held then.
+        Raises as that does, but `OSError` for the first only, or where it says nothing against the disk; and
+        `LogDirRefusedError` for a partition that is in two. None of them is held then.
         """
         try:
             for directory in self.directories:
                 try:
                     directory.open(config_for, node_id=node_id, cluster_id=cluster_id, progress=progress)
                 except OSError as error:
-                    if directory is self.first:
+                    if directory is self.first or is_transient(error):
                         raise
                     directory.failure.fail("opening it", error)
                 else:
@@ -143,8 +144,9 @@ class LogDirs:
     def checkpoint_recovery_points(self) -> None:
         self._each(LogDir.checkpoint_recovery_points)
 
-    def checkpoint_log_start_offsets(self) -> None:
-        self._each(LogDir.checkpoint_log_start_offsets)
+    def checkpoint_log_start_offsets(self) -> bool:
+        """Write them; False if that is to be tried again, somewhere."""
+        return self._each(LogDir.checkpoint_log_start_offsets)
 
     def checkpoint_high_watermarks(self) -> None:
         self._each(LogDir.checkpoint_high_watermarks)
@@ -166,14 +168,19 @@ class LogDirs:
             if log.recovery_point < log.log_end_offset
         ]
 
-    def _each(self, work: Callable[[LogDir], object]) -> None:
+    def _each(self, work: Callable[[LogDir], object]) -> bool:
+        """Do work where the disk works; False if it ran into a transient error, of which a warning was logged."""
+        is_done = True
         for directory in self.online:
             try:
                 work(directory)
+            except TransientDiskError:
+                is_done = False
             except KafkaError:
                 if directory.failure.error is None:
                     raise
                 # The disk failed under it, which has been said, and told to the broker; the others are to go on.
+        return is_done
 
     def set_broker_epoch(self, broker_epoch: int) -> None:
         """Tell the directories what their clean-shutdown markers are to say."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from broker.storage.batch_scan import StoredBatch, find_batch, read_whole_batches, scan_batches, scan_headers
 from broker.storage.descriptors import DescriptorCache
+from broker.storage.disk_errors import is_transient
 from broker.storage.files import BytesLike
 from broker.storage.known_positions import KnownPositions
 from broker.storage.log_slice import LogSlice
@@ -48,6 +49,10 @@ class LogFile:
         descriptor = self.descriptors.pin(self.path)
         try:
             self.descriptors.files.pwrite(descriptor.number, data, position)
+        except OSError as error:
+            if is_transient(error):  # the log goes on; a recovery must not take what was written for a part of it
+                self.descriptors.files.truncate(descriptor.number, position)
+            raise
         finally:
             self.descriptors.unpin(descriptor)
         return position

@@ -26,7 +26,7 @@ class ProducerSnapshots:
 
     def __init__(self, directory: str, descriptors: DescriptorCache, offsets: Iterable[int] = ()) -> None:
         self._directory = directory
-        self._files = descriptors.files
+        self._files = descriptors.retrying_files
         self.offsets = sorted(offsets)
         self._unsynced: list[int] = []
 
@@ -99,13 +99,21 @@ class ProducerSnapshots:
     def flush(self) -> None:
         """Sync the snapshots written since the last time."""
         unsynced, self._unsynced = self._unsynced, []
-        for offset in unsynced:
-            if offset in self.offsets:
-                descriptor = self._files.open(self.path(offset))
-                try:
-                    self._files.fsync(descriptor)
-                finally:
-                    self._files.close(descriptor)
+        while unsynced:
+            try:
+                self._sync(unsynced[-1])
+            except OSError:
+                self._unsynced += unsynced
+                raise
+            unsynced.pop()
+
+    def _sync(self, offset: int) -> None:
+        if offset in self.offsets:
+            descriptor = self._files.open(self.path(offset))
+            try:
+                self._files.fsync(descriptor)
+            finally:
+                self._files.close(descriptor)
 
 
 def _is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:

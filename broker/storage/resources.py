@@ -32,4 +32,4 @@ class LogResources(NamedTuple):
 
     @property
     def files(self) -> Files:
-        return self.descriptors.files
+        return self.descriptors.retrying_files

@@ -9,6 +9,9 @@ batches.
 
 The appender changes the indexes; a reader may find them wrong at the same time and make them again: `lock` is held for
 either, and while the segment is cut.
+
+An index may lack entries: a search then begins further in front. So an entry that cannot be written because of a
+transient error is left to the next batch, and does not fail an append whose bytes are in the log already.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import logging
 from threading import RLock
 
 from broker.storage.batch_scan import CorruptBatchError
+from broker.storage.disk_errors import is_transient
 from broker.storage.index_file import CorruptIndexError
 from broker.storage.log_config import LogConfig
 from broker.storage.log_file import LogFile
@@ -35,7 +39,15 @@ class SegmentIndexes:
     """
 
     __slots__ = (
-        "_bytes_since_entry", "_interval", "_is_checked", "_largest", "_log_file", "_offsets", "_times", "is_full",
+        "_bytes_since_entry",
+        "_interval",
+        "_is_checked",
+        "_log_file",
+        "_must_rebuild",
+        "_offsets",
+        "_times",
+        "is_full",
+        "largest",
         "lock",
     )  # fmt: skip
 
@@ -54,8 +66,9 @@ class SegmentIndexes:
         self.is_full = False
         self._interval = config.index_interval_bytes
         self._is_checked = False
+        self._must_rebuild = False  # it was begun, and failed
         self._bytes_since_entry = 0
-        self._largest: TimestampOffset | None = None  # None until needed: it is the time index's last entry
+        self.largest: TimestampOffset | None = None  # None until needed: it is the time index's last entry
 
     @property
     def files(self) -> tuple[OffsetIndex, TimeIndex]:
@@ -88,18 +101,25 @@ class SegmentIndexes:
 
     def note(self, last_offset: int, max_timestamp: int, position: int, size: int) -> None:
         """Take in the batch of `size` bytes that was written at `position`, the end of the log."""
-        largest = self._largest
+        largest = self.largest
         if largest is None:
             largest = self.largest_timestamp()
         if max_timestamp > largest.timestamp:
-            self._largest = largest = TimestampOffset(max_timestamp, last_offset)
+            self.largest = largest = TimestampOffset(max_timestamp, last_offset)
         if self._bytes_since_entry > self._interval:
-            with self.lock:
-                self.offsets.append(last_offset, position)
-                self.times.maybe_append(*largest)
-                self._bytes_since_entry = 0
-                self.is_full = self._offsets.is_full or self._times.is_full
+            try:
+                self._add_entries(last_offset, position, largest)
+            except OSError as error:
+                if not is_transient(error):
+                    raise
         self._bytes_since_entry += size
+
+    def _add_entries(self, last_offset: int, position: int, largest: TimestampOffset) -> None:
+        with self.lock:
+            self.offsets.append(last_offset, position)
+            self.times.maybe_append(*largest)
+            self._bytes_since_entry = 0
+            self.is_full = self._offsets.is_full or self._times.is_full
 
     def finish(self) -> None:
         """No batch will follow: note the largest timestamp, and cut the files to their entries."""
@@ -121,7 +141,7 @@ class SegmentIndexes:
         for batch in self._log_file.batches(self.offsets.lookup(largest.offset).position):
             if batch.max_timestamp > largest.timestamp:
                 largest = TimestampOffset(batch.max_timestamp, batch.last_offset)
-        self._largest = largest
+        self.largest = largest
 
     def flush(self) -> None:
         if self._offsets.exists:
@@ -133,9 +153,9 @@ class SegmentIndexes:
 
     def largest_timestamp(self) -> TimestampOffset:
         """The largest timestamp, and the last offset of the first batch with it; `(-1, base offset)` without one."""
-        if self._largest is None:
-            self._largest = self.times.last()
-        return self._largest
+        if self.largest is None:
+            self.largest = self.times.last()
+        return self.largest
 
     def locate(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch whose last offset is at least `offset`; None if there is none."""
@@ -178,14 +198,18 @@ class SegmentIndexes:
         self._offsets.reset()
         self._times.reset()
         self._is_checked = True
+        self._must_rebuild = False
         self._bytes_since_entry = 0
         self.is_full = False
-        self._largest = TimestampOffset(NO_TIMESTAMP, self._log_file.base_offset)
+        self.largest = TimestampOffset(NO_TIMESTAMP, self._log_file.base_offset)
 
     def _check(self) -> None:
         """See whether the indexes can be of this log; make them again if not."""
         with self.lock:
             if self._is_checked:
+                return
+            if self._must_rebuild:
+                self._rebuild()
                 return
             try:
                 self._offsets.check(self._log_file.size)
@@ -219,7 +243,13 @@ class SegmentIndexes:
         self._rebuild()
 
     def _rebuild(self) -> None:
-        self.reset()
-        for batch in self._log_file.batches():
-            self.note(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
-        self.finish()  # the next entry of an active segment makes room again
+        try:
+            self.reset()
+            for batch in self._log_file.batches():
+                self.note(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
+            self.finish()  # the next entry of an active segment makes room again
+        except OSError:  # half an index looks like a whole one: it says where batches are, and not what is missing
+            self._must_rebuild = True
+            self._is_checked = False
+            self.largest = None
+            raise

@@ -48,7 +48,10 @@ class LogEnd(msgspec.Struct, frozen=True):
 class SegmentedLog:
     """The segments of one partition's directory. One appender at a time; readers and one `flush` beside it.
 
-    Raises `OSError` where the disk fails and `CorruptBatchError` where what was written is not there any more.
+    Raises `OSError` where the disk fails and `CorruptBatchError` where what was written is not there any more. What
+    fails with a transient error (`disk_errors`) has changed nothing, but for `truncate_to` and `start_over`.
+
+    `before_roll` is called with the base offset of each new segment at the end, before that is made.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class SegmentedLog:
         self.end = LogEnd(end_offset, segments.active, segments.active.size)
         self._synced_up_to = recovery_point
         self._log_only_synced: Segment | None = None  # of the last flush: the segment whose indexes were left out
+        self.before_roll: Callable[[int], None] = _nothing
         self.changed = False  # since it was opened: a log that was only read needs no closing work
         self._resources = resources
         self._flush_lock = Lock()
@@ -98,6 +102,8 @@ class SegmentedLog:
         segment = self.segments.active
         if segment.should_roll(size, max_timestamp, last_offset, self._segment_bytes, self._segment_ms, now_ms):
             segment = self.roll(base_offset)
+        if segment.indexes.largest is None:
+            segment.indexes.largest_timestamp()  # may read: now, because a batch that is written must be noted
         self.changed = True
         position = segment.log.write(data)
         segment.note_batch(base_offset, last_offset, max_timestamp, position, size)
@@ -113,6 +119,8 @@ class SegmentedLog:
             len(data), max_timestamp, last.last_offset, self._segment_bytes, self._segment_ms, now_ms
         ):
             segment = self.roll(first.base_offset)
+        if segment.indexes.largest is None:
+            segment.indexes.largest_timestamp()
         self.changed = True
         start = segment.log.write(data)
         for position, header in headers:
@@ -125,6 +133,7 @@ class SegmentedLog:
     def roll(self, base_offset: int) -> Segment:
         """Finish the active segment and make a new one, for `base_offset` and what follows."""
         active = self.segments.active
+        self.before_roll(base_offset)
         active.finish()
         # An empty active segment is rolled only when its indexes have room for nothing, and makes place for its like.
         segment = self._replace([active] if active.base_offset == base_offset else [], base_offset)
@@ -305,13 +314,21 @@ class SegmentedLog:
 
     def _replace(self, removed: list[Segment], base_offset: int) -> Segment:
         self.changed = True
-        self._delete_files(removed)
-        segment = create_segment(self.directory, base_offset, self.config, self._resources)
+        paths = [path for segment in removed for path in segment.mark_deleted()]
+        try:
+            segment = create_segment(self.directory, base_offset, self.config, self._resources)
+        except OSError:
+            for each in removed:
+                each.rename("")
+            raise
         self.segments.replace(removed, [segment])
+        self._delete_later(paths)
         return segment
 
     def _delete_files(self, removed: list[Segment]) -> None:
-        paths = [path for segment in removed for path in segment.mark_deleted()]
+        self._delete_later([path for segment in removed for path in segment.mark_deleted()])
+
+    def _delete_later(self, paths: list[str]) -> None:
         if paths:
             self._resources.deletions.add(self.config.file_delete_delay_ms, files=paths)
 
@@ -363,7 +380,10 @@ class SegmentedLog:
 
 
 def create_segment(directory: str, base_offset: int, config: LogConfig, resources: LogResources) -> Segment:
-    """Make an empty segment, over files of that name if there are any left from before a crash."""
+    """Make an empty segment, over files of that name if there are any left from before a crash.
+
+    Raises `OSError`; none of its files is there then, unless they cannot be removed either.
+    """
     jitter_ms = int(resources.randomness.random() * min(config.segment_jitter_ms, config.segment_ms))
     segment = Segment(
         directory,
@@ -376,5 +396,16 @@ def create_segment(directory: str, base_offset: int, config: LogConfig, resource
     )
     for path in segment.paths:
         resources.files.remove(path)
-    segment.create(config.segment_bytes if config.preallocate else 0)
+    try:
+        segment.create(config.segment_bytes if config.preallocate else 0)
+    except OSError:
+        # A file without batches would stand in the middle of the log, once more is appended to the segment before.
+        segment.release()
+        for path in segment.paths:
+            resources.files.remove(path)
+        raise
     return segment
+
+
+def _nothing(_: int) -> None:
+    """Do nothing before a roll."""

@@ -12,15 +12,20 @@ Entries ascend by last offset. The file exists only in segments with aborted tra
 whole. Readers under `read_committed` are told the aborted transactions that overlap what they fetch, and skip them by
 producer id from the first offset to the marker. A search that starts in one segment goes on in the next ones until an
 entry's last stable offset reaches the end of the range: no later entry can have begun before that.
+
+An entry is added when its marker is in the log already, so an error that is transient does not fail the append: the
+entry stays in memory, and is written with the next one or by `flush`, before the marker counts as synced.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from threading import Lock
 from typing import NamedTuple
 
 from broker.storage.descriptors import DescriptorCache
+from broker.storage.disk_errors import is_transient
 from broker.storage.index_file import CorruptIndexError
 from protocol.plural import pluralize
 
@@ -45,12 +50,14 @@ class TransactionIndex:
         self.base_offset = base_offset
         self.exists = file_size is not None
         self._size = file_size or 0
+        self._unwritten: list[AbortedTransaction] = []
         self._descriptors = descriptors
+        self._lock = Lock()  # the appender and a flush may both write what is unwritten
 
     @property
     def size(self) -> int:
-        """The bytes that hold entries."""
-        return self._size
+        """The bytes that hold entries, or will."""
+        return self._size + len(self._unwritten) * _ENTRY.size
 
     def check(self) -> None:
         """Raise `CorruptIndexError` if an entry cannot be of this segment."""
@@ -64,8 +71,12 @@ class TransactionIndex:
 
     def entries(self) -> Iterator[AbortedTransaction]:
         """All entries; `CorruptIndexError` at one of an unknown version."""
-        if not self._size:
-            return
+        unwritten = tuple(self._unwritten)  # before the others: what is written meanwhile comes twice, and not never
+        if self._size:
+            yield from self._stored_entries()
+        yield from unwritten
+
+    def _stored_entries(self) -> Iterator[AbortedTransaction]:
         with self._descriptors.pinned(self.path) as number:
             data = self._descriptors.files.pread(number, self._size, 0)
         for version, *fields in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
@@ -75,12 +86,27 @@ class TransactionIndex:
 
     def append(self, aborted: AbortedTransaction) -> None:
         """Add a transaction whose marker is beyond those of all entries."""
-        if not self.exists:
-            self._descriptors.create(self.path)
-            self.exists = True
-        with self._descriptors.pinned(self.path) as number:
-            self._descriptors.files.pwrite(number, _ENTRY.pack(_VERSION, *aborted), self._size)
-        self._size += _ENTRY.size
+        self._unwritten.append(aborted)
+        try:
+            self._write()
+        except OSError as error:
+            if not is_transient(error):
+                raise
+
+    def _write(self) -> None:
+        with self._lock:
+            if not self._unwritten:
+                return
+            if not self.exists:
+                self._descriptors.files.remove(self.path)  # one that is there is none of ours
+                self._descriptors.create(self.path)
+                self.exists = True
+            with self._descriptors.pinned(self.path) as number:
+                while self._unwritten:
+                    entry = _ENTRY.pack(_VERSION, *self._unwritten[0])
+                    self._descriptors.files.pwrite(number, entry, self._size)
+                    self._size += _ENTRY.size
+                    del self._unwritten[0]
 
     def overlapping(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """The transactions with offsets in [start_offset, end_offset), and whether later segments can hold no more."""
@@ -94,15 +120,20 @@ class TransactionIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries whose markers are at `offset` or beyond."""
-        kept = sum(1 for entry in self.entries() if entry.last_offset < offset) * _ENTRY.size
+        self._unwritten = [entry for entry in self._unwritten if entry.last_offset < offset]
+        kept = (
+            sum(1 for entry in self._stored_entries() if entry.last_offset < offset) * _ENTRY.size if self._size else 0
+        )
         if kept < self._size:
             self._truncate(kept)
 
     def reset(self) -> None:
+        self._unwritten = []
         if self._size:
             self._truncate(0)
 
     def flush(self) -> None:
+        self._write()
         if self.exists:
             with self._descriptors.pinned(self.path) as number:
                 self._descriptors.files.fsync(number)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from broker.broker import Broker
+from broker.replication import partitions
+from broker.storage.files import OsFiles
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.handlers.requests import batch, create, produce, values_in
@@ -13,6 +18,19 @@ from tests.handlers.requests import fetch as fetch_row
 from tests.wire import Wire
 
 FAILURE = OSError(5, "Input/output error")
+
+
+class FewFiles(OsFiles):
+    """A disk on which the next so many new logs cannot be made, for want of memory."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        if create and self.failures and path.endswith(".timeindex"):
+            self.failures -= 1
+            raise OSError(12, "Cannot allocate memory")
+        return super().open(path, create=create)
 
 
 def properties(path: Path) -> dict[str, str]:
@@ -27,8 +45,6 @@ async def scraped(broker: Broker) -> str:
     def scrape() -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{broker.metrics_port}/metrics") as response:
             return str(response.read().decode())
-
-    import asyncio
 
     return await asyncio.to_thread(scrape)
 
@@ -67,6 +83,23 @@ async def test_a_directory_that_fails_takes_its_partitions_and_nothing_else(tmp_
             row = await fetch_row(wire, "t", partition=partition)
             assert values_in(row) == [b"%d" % partition], "what was acknowledged is found again"
             assert (await produce(wire, "t", batch(b"again"), partition)).base_offset == 1
+
+
+async def test_a_partition_whose_log_cannot_be_made_for_now_is_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "_RETRY_SECONDS", 0.01)
+    files = FewFiles()
+    monkeypatch.setattr("broker.opening.OsFiles", lambda: files)
+    async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
+        files.failures = 3
+        await create(wire, "t")
+        async with asyncio.timeout(20):
+            while (await produce(wire, "t", batch(b"a"))).error_code != ErrorCode.NONE:
+                pass
+        assert files.failures == 0
+        assert not broker.failed.is_set()
+        assert broker.log_dir.failure.error is None
 
 
 async def test_flushes_pass_over_a_directory_that_is_offline(tmp_path: Path) -> None:

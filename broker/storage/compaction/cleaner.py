@@ -16,7 +16,8 @@ earlier one may have left behind, because `.cleaned` files tell `leftovers` that
 A log that cannot be compacted, because a batch in it is damaged or nobody knows what is wrong, is left alone from then
 on and counted as uncleanable, as in Kafka; the others go on. So is a log at which the worker has died `_DEATHS` times
 in a row: a single death may come from a system that is short of memory, and says nothing about the log. Nor does a file
-that is missing, because somebody else removed it: such a log is tried again after all others.
+that is missing, because somebody else removed it: such a log is tried again after all others. Where no worker can be
+started, or an error is transient (`disk_errors`), the log is tried again in a later round.
 
 Several threads may run rounds side by side. Kafka's `LogCleaner` and `LogCleanerManager`.
 """
@@ -26,7 +27,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from threading import Lock
 from typing import NamedTuple
 
@@ -38,6 +39,7 @@ from broker.storage.cleaning_state import CleaningState
 from broker.storage.compaction.cleanable import Cleanable
 from broker.storage.compaction.cleaner_report import CleanerReport, progress_line
 from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
+from broker.storage.disk_errors import TransientDiskError
 from broker.storage.log import Log
 from broker.storage.log_dir import LogDir
 from broker.storage.segment import Segment
@@ -61,6 +63,10 @@ class UncleanableLogError(Exception):
     """The worker could not make sense of a log."""
 
 
+class CleanerNotStartedError(Exception):
+    """The system could start no worker."""
+
+
 class CleanerDiedError(Exception):
     """The worker ended by itself, or was killed by a stranger."""
 
@@ -74,7 +80,7 @@ Clean = Callable[[CleaningJob, CleaningState], Answers]
 """Compacts a log: yields groups, and the report at the end. The state tells when to stop before.
 
 When it has ended, or was closed, nothing is written any more.
-Raises `OSError`, `UncleanableLogError`, `CleanerDiedError` and `CleaningStoppedError`.
+Raises `OSError`, `UncleanableLogError`, `CleanerNotStartedError`, `CleanerDiedError` and `CleaningStoppedError`.
 """
 
 
@@ -111,6 +117,10 @@ class Cleaner:
             if part is None or not part.is_due(log.config) or not log.config.is_compacted:
                 return False
             return self._compact(log_dir, log, part, clean, settings)
+        except (TransientDiskError, CleanerNotStartedError) as error:
+            _LOG.warning("%s was not compacted and will be tried again: %s", log, error)
+            with suppress(TransientDiskError):
+                log.discard_cleaned()
         except KafkaError as error:  # the directory has failed, or was found to have: its logs are offline
             _LOG.error("%s was not compacted: %s", log, error)
         except FileNotFoundError as error:

@@ -15,7 +15,13 @@ import sys
 from threading import Lock
 
 from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleaner import Answers, CleanerDiedError, CleaningStoppedError, UncleanableLogError
+from broker.storage.compaction.cleaner import (
+    Answers,
+    CleanerDiedError,
+    CleanerNotStartedError,
+    CleaningStoppedError,
+    UncleanableLogError,
+)
 from broker.storage.compaction.cleaning_job import (
     Answer,
     CleaningDone,
@@ -98,12 +104,13 @@ class CleanerProcess:
             if self._process is None:
                 paths = os.pathsep.join(path for path in sys.path if path)
                 command = [sys.executable, "-P", "-m", "broker.storage.compaction.cleaner_worker", str(os.getpid())]
-                self._process = subprocess.Popen(  # noqa: S603 - our own command
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    env={**os.environ, "PYTHONPATH": paths},
-                )
+                environment = {**os.environ, "PYTHONPATH": paths}
+                try:
+                    self._process = subprocess.Popen(  # noqa: S603 - our own command
+                        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+                    )
+                except OSError as error:  # says nothing about the log, nor about its disk
+                    raise CleanerNotStartedError(f"its process cannot be started: {error}") from error
                 self._gives_way = gives_way
                 if gives_way:
                     _give_way(self._process.pid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleaner import Answers, Clean, CleanerSettings, UncleanableLogError
+from broker.storage.compaction.cleaner import (
+    Answers,
+    Clean,
+    CleanerNotStartedError,
+    CleanerSettings,
+    UncleanableLogError,
+)
 from broker.storage.compaction.cleaning_job import CleaningJob
 from broker.storage.log_config import LogConfig
 from protocol.records import BatchBuilder, Codec, TimestampType
@@ -442,6 +449,22 @@ def test_a_disk_that_fails_under_compaction_takes_the_directory_offline(compacte
 
     assert not compacted.compact(clean)
     assert compacted.log_dir.failure.error is not None
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOMEM, "no memory"), CleanerNotStartedError("no process")])
+def test_a_shortage_under_compaction_is_for_a_later_round(compacted: Compacted, error: Exception) -> None:
+    fill(compacted)
+
+    def clean(_: CleaningJob, __: CleaningState) -> Answers:
+        (compacted.log.directory / "00000000000000000000.log.cleaned").write_bytes(b"")
+        raise error
+
+    for _ in range(4):
+        assert not compacted.compact(clean)
+    assert compacted.log_dir.failure.error is None
+    assert compacted.cleaner.uncleanable(compacted.log_dir)[0] == 0
+    assert not list(compacted.log.directory.glob("*.cleaned"))
+    assert compacted.compact()
 
 
 def test_the_dirtiest_log_goes_first(compacted: Compacted) -> None:

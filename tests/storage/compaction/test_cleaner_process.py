@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -38,6 +39,22 @@ def test_a_process_of_its_own_does_the_same(compacted: Compacted, worker: Cleane
     assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
     compacted.put(b"k0", b"new")
     compacted.roll()
+    assert compacted.compact(worker.clean)
+
+
+@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENOENT])
+def test_a_process_that_cannot_be_started_is_started_in_a_later_round(
+    compacted: Compacted, worker: CleanerProcess, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    fill(compacted)
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", refuse)
+        for _ in range(4):
+            assert not compacted.compact(worker.clean)
+    assert compacted.log_dir.failure.error is None
     assert compacted.compact(worker.clean)
 
 
