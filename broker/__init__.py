@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `broker`, `opening` | builds every part, and starts and stops them; opens the log directories |
+| `descriptor_budget` | how many files and connections may be open |
 | `server`, `handlers` | requests: from and to bytes; what each API does |
 | `replication`, `coordinator` | the partitions on this broker; consumer groups |
 | `metadata` | what the cluster has agreed on |

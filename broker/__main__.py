@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 from broker import build
 from broker.broker import READ_ONLY, Broker
 from broker.config import BrokerConfig, ConfigError
+from broker.descriptor_budget import raise_limit
 from broker.event_log import EventLogger, configure
 from broker.inspection.text import error_text
 from broker.metadata.store import StoreError
@@ -59,6 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
     for warning in config.warnings:
         _LOG.warning("property without effect", property=warning)
     _LOG.info("starting", **_first_line(options.config, config))
+    before, limit = raise_limit()
+    if limit > before:
+        _LOG.info("limit of descriptors raised", before=before, limit=limit)
     try:
         return _runner()(serve(config, read_only=options.read_only))
     except _STARTING_FAILS_WITH as error:

@@ -28,6 +28,7 @@ from broker.config import BrokerConfig
 from broker.config.topic_config import log_config
 from broker.coordinator.group_types import group_factories
 from broker.coordinator.groups import Groups
+from broker.descriptor_budget import current_budget
 from broker.event_log import EventLogger
 from broker.handlers.read_only import ReadOnlyTable
 from broker.handlers.services import Services
@@ -100,6 +101,7 @@ class Broker:
             config = self._embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
         self.config = config
         self._read_only = read_only
+        self._budget = current_budget(len(config.log_dirs))
         self.metrics = Metrics()
         self.failed = asyncio.Event()
         self.metrics_port = -1
@@ -227,7 +229,15 @@ class Broker:
         self.group_lag = GroupLag(groups, partitions, threads, self._clock, config.metrics_partition_limit)
         self._gauges.attach(self.services, self.log_dirs, self.upkeep.compaction.cleaner, self.group_lag)
         handlers = ReadOnlyTable() if self._read_only else HandlerTable()
-        self._server = Server(config, handlers, self.services, self.metrics, self._clock, threads.run)
+        self._server = Server(
+            config,
+            handlers,
+            self.services,
+            self.metrics,
+            self._clock,
+            threads.run,
+            most_connections=self._budget.connections,
+        )
         metadata.on_change(lambda _, image: partitions.apply(image))
         metadata.on_change(groups.image_changed)
         metadata.on_change(self._configure_server)
@@ -304,6 +314,7 @@ class Broker:
         log_dirs = make_log_dirs(
             self.config,
             read_only=self._read_only,
+            max_open_files=self._budget.files_per_log_dir,
             clock=self._clock,
             randomness=self._randomness,
             metrics=self.metrics,

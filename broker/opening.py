@@ -34,6 +34,7 @@ def make_log_dirs(
     config: BrokerConfig,
     *,
     read_only: bool,
+    max_open_files: int,
     clock: Clock,
     randomness: Randomness,
     metrics: Metrics,
@@ -41,8 +42,8 @@ def make_log_dirs(
 ) -> LogDirs:
     """Make what log.dirs names; nothing is opened yet.
 
-    When one fails later, `on_failure` gets its index, on the event loop. Raises OSError if one that is to be read only
-    is not there.
+    Each keeps up to `max_open_files` files open that nobody uses. When one fails later, `on_failure` gets its index, on
+    the event loop. Raises OSError if one that is to be read only is not there.
     """
     loop = asyncio.get_running_loop()
 
@@ -60,6 +61,7 @@ def make_log_dirs(
                 clock=clock,
                 randomness=randomness,
                 files=files,
+                max_open_files=max_open_files,
                 on_failure=partial(failed, index),
                 on_flush=metrics.log_flush.note,
             )

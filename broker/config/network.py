@@ -54,7 +54,7 @@ class NetworkProperties(Table):
     )
     max_connections = Property(
         "max.connections", INT, _NO_LIMIT, at_least(0), dynamic=True,
-        doc="How many connections the broker keeps open; further ones wait."
+        doc="How many connections the broker keeps open, if it has descriptors for them; further ones wait.",
     )
     max_connections_per_ip = Property(
         "max.connections.per.ip", INT, _NO_LIMIT, at_least(0), dynamic=True,

@@ -2,7 +2,7 @@
 
 | limit | a connection over it |
 |---|---|
-| `max.connections` | waits: nothing is accepted until another one is closed |
+| `max.connections`, or what descriptors allow | waits: nothing is accepted until another one is closed |
 | `max.connections.per.ip`, with `max.connections.per.ip.overrides` | is closed at once |
 | `connections.max.idle.ms` | one that got nothing done for so long is closed; a parked request is not idleness |
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from broker.clock import Clock
 from broker.config.broker_config import BrokerConfig
@@ -31,6 +32,7 @@ from protocol.framing import ReceiveArena
 _LOG = EventLogger(__name__)
 
 
+NO_LIMIT: Final = 0x7FFF_FFFF  # of max.connections: Java's Integer.MAX_VALUE
 HOLDING_CONNECTIONS = 4
 """With so many open or fewer, answers are sent at once: to wait for others would cost more than it saves."""
 MOST_HELD = 16
@@ -38,7 +40,7 @@ MOST_HELD = 16
 
 
 class Connections:
-    """The open connections. `on_room` is called when one of them was closed.
+    """The open connections, `most` at most. `on_room` is called when one of them was closed.
 
     `holds` says whether there are enough of them for `hold`.
     """
@@ -51,7 +53,9 @@ class Connections:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         run_in_thread: RunInThread,
+        most: int = NO_LIMIT,
     ) -> None:
+        self.most = most  # whatever max.connections says
         self.configure(config)
         self.dispatcher = dispatcher
         self.clock = clock
@@ -69,6 +73,7 @@ class Connections:
     def configure(self, config: BrokerConfig) -> None:
         """Let the limits of `config` hold from now on; connections that are open already stay."""
         self.config = config
+        self._limit = min(config.max_connections, self.most)
         # Differs from Kafka: host names are not resolved, only addresses count, because resolving would block the loop.
         self._limits = {
             host.strip("[]"): limit
@@ -83,7 +88,12 @@ class Connections:
 
     @property
     def is_full(self) -> bool:
-        return len(self._connections) >= self.config.max_connections
+        return len(self._connections) >= self._limit
+
+    @property
+    def limited_by(self) -> str:
+        """What sets the limit at which they are full."""
+        return "max.connections" if self.config.max_connections <= self.most else "limit of descriptors"
 
     def allows(self, host: str) -> bool:
         """Whether one more connection from `host` is within its limit."""

@@ -2,10 +2,13 @@
 
 | trouble | what happens |
 |---|---|
-| `max.connections` are open | accepting pauses until one is closed; clients wait in the backlog |
-| no descriptors are left (EMFILE and the like) | one log line; accepting pauses for a moment or until one is closed |
+| as many as may be are open (`Connections`) | accepting pauses until one is closed; clients wait in the backlog |
+| no descriptors are left (EMFILE and the like) | accepting pauses for a moment, or until one is closed |
 | one address has too many | its new connection is closed at once |
 | the client went before it was accepted | nothing |
+
+One line is logged when accepting pauses, and one when it has gone on for a second: at the limit it pauses with every
+connection that takes the place of another, and while there are no descriptors with every attempt.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ _LOG = EventLogger(__name__)
 
 _ACCEPTS_A_TURN = 32
 _BACK_OFF_SECONDS = 0.5
+_SETTLING_SECONDS = 1.0
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -42,7 +46,8 @@ class Listener:
         self._socket: socket.socket | None = None
         self._bound: Address = (endpoint.host, endpoint.port)
         self._accepting = False
-        self._full = False
+        self._told_of_pause = False
+        self._settling: asyncio.TimerHandle | None = None
         self._back_off: asyncio.TimerHandle | None = None
 
     @property
@@ -81,8 +86,9 @@ class Listener:
         self._accept(on=False)
         if self._resume in self._connections.on_room:
             self._connections.on_room.remove(self._resume)
-        if self._back_off is not None:
-            self._back_off.cancel()
+        for timer in (self._back_off, self._settling):
+            if timer is not None:
+                timer.cancel()
         self._socket.close()
         self._socket = None
 
@@ -122,22 +128,34 @@ class Listener:
 
     def _pause_while_full(self) -> None:
         self._accept(on=False)
-        if not self._full:
-            self._full = True
-            _LOG.warning("accepting paused", listener=self.name, reason="max.connections")
+        self._tell_of_pause(self._connections.limited_by)
 
     def _pause(self, error: OSError) -> None:
         self._accept(on=False)
-        _LOG.error("accepting paused", listener=self.name, reason=error)
+        self._tell_of_pause(error)
         self._back_off = self._loop.call_later(_BACK_OFF_SECONDS, self._resume)
+
+    def _tell_of_pause(self, reason: object) -> None:
+        if self._settling is not None:
+            self._settling.cancel()
+            self._settling = None
+        if not self._told_of_pause:
+            self._told_of_pause = True
+            _LOG.warning("accepting paused", listener=self.name, reason=reason, connections=len(self._connections))
+
+    def _tell_of_going_on(self) -> None:
+        self._settling = None
+        self._told_of_pause = False
+        _LOG.info("accepting goes on", listener=self.name, connections=len(self._connections))
 
     def _resume(self) -> None:
         if self._socket is None or self._accepting or self._connections.is_full:
             return
-        self._full = False
         if self._back_off is not None:
             self._back_off.cancel()
             self._back_off = None
+        if self._told_of_pause:
+            self._settling = self._loop.call_later(_SETTLING_SECONDS, self._tell_of_going_on)
         self._accept(on=True)
 
     def _accept(self, *, on: bool) -> None:

@@ -16,7 +16,7 @@ from broker.clock import Clock
 from broker.config.broker_config import BrokerConfig
 from broker.event_log import EventLogger
 from broker.metrics.metrics import Metrics
-from broker.server.connections import Connections
+from broker.server.connections import NO_LIMIT, Connections
 from broker.server.context import Address
 from broker.server.dispatch import Dispatcher
 from broker.server.flow_control import RunInThread
@@ -33,7 +33,7 @@ class Server:
     """The listeners and connections of one broker. Create it on the running loop.
 
     `services` is handed to every handler. `run_in_thread` runs a function that waits for a disk and returns a future
-    of its end.
+    of its end. There are `most_connections` at most, whatever the configuration says.
     """
 
     def __init__(
@@ -44,12 +44,14 @@ class Server:
         metrics: Metrics,
         clock: Clock,
         run_in_thread: RunInThread,
+        *,
+        most_connections: int = NO_LIMIT,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
         self._clock = clock
         dispatcher = Dispatcher(handlers, services, metrics, clock)
-        self.connections = Connections(config, dispatcher, metrics, clock, self._loop, run_in_thread)
+        self.connections = Connections(config, dispatcher, metrics, clock, self._loop, run_in_thread, most_connections)
         self.listeners = [Listener(endpoint, self.connections, metrics) for endpoint in config.listeners]
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_at = clock.monotonic()

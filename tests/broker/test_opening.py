@@ -42,6 +42,7 @@ async def test_recovery_says_once_a_second_how_far_it_is(tmp_path: Path, caplog:
     log_dirs = make_log_dirs(
         config,
         read_only=False,
+        max_open_files=100,
         clock=clock,
         randomness=SeededRandomness(1),
         metrics=Metrics(),

@@ -13,6 +13,7 @@ import uvloop
 
 from broker.config.broker_config import BrokerConfig
 from broker.metrics.metrics import Metrics
+from broker.server.connections import NO_LIMIT
 from broker.server.server import Server
 from broker.testing.clock import ManualClock
 from tests.server.serving import Handlers, Serve, Serving, default_handlers
@@ -30,7 +31,9 @@ async def serve() -> AsyncIterator[Serve]:
     loop = asyncio.get_running_loop()
     running: list[Serving] = []
 
-    async def open_server(handlers: Handlers | None = None, *, start: bool = True, **overrides: str) -> Serving:
+    async def open_server(
+        handlers: Handlers | None = None, *, start: bool = True, most_connections: int = NO_LIMIT, **overrides: str
+    ) -> Serving:
         config = BrokerConfig.load(
             None, {"listeners": "PLAINTEXT://127.0.0.1:0", **{k.replace("_", "."): v for k, v in overrides.items()}}
         )
@@ -42,6 +45,7 @@ async def serve() -> AsyncIterator[Serve]:
             metrics,
             clock,
             lambda function: loop.run_in_executor(None, function),
+            most_connections=most_connections,
         )
         if start:
             await server.start()

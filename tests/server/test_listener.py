@@ -7,6 +7,8 @@ import socket
 
 import pytest
 
+from broker.config.broker_config import BrokerConfig
+from broker.server import listener
 from protocol.messages.metadata import MetadataRequest
 from tests.server.serving import METADATA_VERSION, Serve
 
@@ -21,6 +23,51 @@ async def test_connections_over_the_limit_wait_until_one_is_closed(serve: Serve)
     first.close()
     await third.receive_frame()
     assert len(serving.connections) == 2
+
+
+async def test_descriptors_limit_the_connections_whatever_the_property_says(serve: Serve) -> None:
+    serving = await serve(most_connections=2)
+    first, second, third = [await serving.connect() for _ in range(3)]
+    await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    await second.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    await third.send_request("Metadata", METADATA_VERSION, MetadataRequest())
+    serving.server.configure(BrokerConfig.load(None, {"max.connections": "100"}))  # as AlterConfigs does
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(serving.connections) == 2
+    first.close()
+    await third.receive_frame()
+    assert len(serving.connections) == 2
+
+
+async def test_a_limit_that_is_raised_lets_those_in_who_wait(serve: Serve) -> None:
+    serving = await serve(max_connections="1")
+    first, second = [await serving.connect() for _ in range(2)]
+    await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    await second.send_request("Metadata", METADATA_VERSION, MetadataRequest())
+    serving.server.configure(BrokerConfig.load(None, {"max.connections": "2"}))
+    await second.receive_frame()
+
+
+async def test_one_line_is_logged_when_accepting_pauses_and_one_when_it_goes_on(
+    serve: Serve, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines() -> list[str]:
+        return [
+            record.getMessage().partition(" listener")[0] for record in caplog.records if "accept" in record.msg.name
+        ]
+
+    caplog.set_level("INFO")
+    monkeypatch.setattr(listener, "_SETTLING_SECONDS", 0.05)
+    serving = await serve(max_connections="2")
+    clients = [await serving.connect() for _ in range(8)]
+    for client in clients[:6]:  # each makes room for another one
+        await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+        client.close()
+    await serving.until(lambda: serving.metrics.listener("PLAINTEXT").created == 8)
+    assert lines() == ["accepting paused"]
+    clients[6].close()
+    await serving.until(lambda: lines() == ["accepting paused", "accepting goes on"])
 
 
 async def test_one_address_may_have_so_many_connections_and_no_more(serve: Serve) -> None:

@@ -1,0 +1,73 @@
+"""How many descriptors the broker may have open, and for what.
+
+```
+limit (RLIMIT_NOFILE)
+├─ files of logs         500 for each log directory, half of the limit at most: `storage.descriptors`, which gives way
+├─ reserve               192, a quarter of the limit at most
+│    128                 HTTP: 64 connections, and as many that are accepted to be closed
+│     64                 listening sockets, metadata, locks, checkpoints and syncs on 18 threads, the cleaner's pipes
+├─ what is open already  when the broker is made: an embedded one shares the process with others
+└─ the rest              connections of clients; more of them wait in the backlog, whatever max.connections says
+```
+
+`python -m broker` raises the soft limit to the hard one, as Java does for Kafka. A broker that is embedded in another
+program leaves the limits of that program alone, and does with what there is. Where others take what it counted on, an
+operation that finds no descriptor fails for now (`storage.disk_errors`), and accepting pauses (`server.listener`).
+"""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.storage.descriptors import DEFAULT_CAPACITY
+
+_RESERVE = 192
+_UNLIMITED = 1 << 30
+_LEAST = 8  # files of a log directory: a segment's four, of two logs
+# Where the hard limit is unlimited, the system may have another one that it does not tell of (macOS).
+_STEPS = (1 << 20, 1 << 16, 10_240)
+
+
+class DescriptorBudget(NamedTuple):
+    """The most files that each log directory keeps open while nobody uses them, and the most connections."""
+
+    files_per_log_dir: int
+    connections: int
+
+
+def descriptor_budget(log_dirs: int, limit: int, open_already: int) -> DescriptorBudget:
+    """Divide `limit` descriptors, of which some are open already, between log directories and connections."""
+    files = max(_LEAST, min(DEFAULT_CAPACITY, limit // 2 // log_dirs))
+    reserve = min(_RESERVE, limit // 4)
+    return DescriptorBudget(files, max(1, limit - files * log_dirs - reserve - open_already))
+
+
+def current_budget(log_dirs: int) -> DescriptorBudget:
+    """The budget of a broker that is made now, in this process."""
+    return descriptor_budget(log_dirs, _number(resource.getrlimit(resource.RLIMIT_NOFILE)[0]), _open_descriptors())
+
+
+def raise_limit() -> tuple[int, int]:
+    """Raise the soft limit of descriptors of this process to the hard one, or as near as the system allows.
+
+    Returns the soft limit before and after.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for wanted in (hard, *_STEPS):
+        if _number(soft) < _number(wanted) <= _number(hard):
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+                break
+            except (OSError, ValueError):
+                continue
+    return _number(soft), _number(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _number(limit: int) -> int:
+    return _UNLIMITED if limit == resource.RLIM_INFINITY else limit
+
+
+def _open_descriptors() -> int:
+    return sum(1 for _ in Path("/dev/fd").iterdir())
