@@ -4,8 +4,9 @@
 limit (RLIMIT_NOFILE)
 ├─ files of logs         500 for each log directory, half of the limit at most: `storage.descriptors`, which gives way
 ├─ reserve               192, a quarter of the limit at most
-│    128                 HTTP: 64 connections, and as many that are accepted to be closed
-│     64                 listening sockets, metadata, locks, checkpoints and syncs on 18 threads, the cleaner's pipes
+│     64                 connections for metrics (`server.http`)
+│    128                 listening sockets, metadata, locks, checkpoints and syncs on 18 threads, the cleaner's pipes,
+│                        files that answers are being sent from, beyond those above
 ├─ what is open already  when the broker is made: an embedded one shares the process with others
 └─ the rest              connections of clients; more of them wait in the backlog, whatever max.connections says
 ```

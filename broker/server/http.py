@@ -19,6 +19,7 @@ them anew.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple, cast
@@ -26,6 +27,7 @@ from typing import NamedTuple, cast
 from broker.event_log import EventLogger
 from broker.server.context import Address
 from broker.server.http_host import is_local_host, is_loopback
+from broker.server.http_sockets import HttpSockets
 
 _LOG = EventLogger(__name__)
 
@@ -59,7 +61,9 @@ class HttpServer:
         self.pages = pages
         self.patience_seconds = patience_seconds
         self.open: set[_HttpConnection] = set()
-        self._server: asyncio.Server | None = None
+        self._sockets: HttpSockets | None = None
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._pending = 0  # connections that are accepted, and not in `open` yet
         self._own_name: str | None = None  # while only this machine is served
 
     def serves_host(self, host: str | None) -> bool:
@@ -68,21 +72,40 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> Address:
         """Listen, and return the address. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _HttpConnection(self), host, port)
-        bound = [listening.getsockname() for listening in self._server.sockets]
-        self._own_name = host if all(is_loopback(address[0]) for address in bound) else None
-        bound_host, bound_port = bound[0][:2]
-        return bound_host, bound_port
+        self._sockets = HttpSockets(self._accepted)
+        addresses = await self._sockets.start(host, port)
+        self._own_name = host if all(is_loopback(address) for address, _ in addresses) else None
+        return addresses[0]
+
+    def _accepted(self, connected: socket.socket) -> None:
+        if len(self.open) + self._pending >= MAX_CONNECTIONS:
+            connected.close()
+            return
+        self._pending += 1
+        connecting = asyncio.get_running_loop().create_task(self._connect(connected))
+        self._connecting.add(connecting)
+        connecting.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, connected: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: _HttpConnection(self), connected)
+        except OSError:  # it has gone already
+            self._pending -= 1
+            connected.close()
+
+    def opened(self, connection: _HttpConnection) -> None:
+        """A connection can be served now."""
+        self._pending -= 1
+        self.open.add(connection)
 
     async def stop(self) -> None:
         """Close everything now: whoever asks how a broker is sees that it is gone."""
-        if self._server is None:
+        if self._sockets is None:
             return
-        self._server.close()
+        self._sockets.close()
+        self._sockets = None
+        await asyncio.gather(*self._connecting)
         await asyncio.gather(*(connection.close() for connection in tuple(self.open)))
-        await self._server.wait_closed()
-        self._server = None
 
 
 class _HttpConnection(asyncio.Protocol):
@@ -100,10 +123,7 @@ class _HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is one, and no subclass of it
-        self._server.open.add(self)
-        if len(self._server.open) > MAX_CONNECTIONS:
-            transport.abort()
-            return
+        self._server.opened(self)
         transport.set_write_buffer_limits(high=0)  # to be told of anything that is unsent
         self._wait()
 

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 
 import pytest
 
+from broker.server import http_sockets
 from broker.server.http import HttpServer, Request, Response
 from broker.server.http_host import is_local_host
 
@@ -282,3 +285,37 @@ async def test_any_name_is_served_where_the_network_is_listened_to() -> None:
 def test_the_name_that_is_listened_on_is_served() -> None:
     assert is_local_host("Broker-1:9404", "broker-1")
     assert not is_local_host("broker-2:9404", "broker-1")
+
+
+async def test_without_descriptors_clients_wait_and_two_lines_say_so(
+    connect: Connect, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines() -> list[str]:
+        return [record.getMessage().partition(" listener")[0] for record in caplog.records if record.name != "asyncio"]
+
+    caplog.set_level("INFO")
+    monkeypatch.setattr(http_sockets, "_BACK_OFF_SECONDS", 0.01)
+    waiting = socket.socket()
+    waiting.setblocking(False)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    loop = asyncio.get_running_loop()
+    address = (await connect()).getpeername()
+    spare = os.dup(0)
+    os.close(spare)  # the lowest free descriptor: nothing may be opened from here on
+    resource.setrlimit(resource.RLIMIT_NOFILE, (spare, hard))
+    try:
+        await loop.sock_connect(waiting, address)
+        async with asyncio.timeout(20):
+            while lines() != ["accepting paused"]:  # noqa: ASYNC110 - until it has noticed
+                await asyncio.sleep(0)
+            tries_until = loop.time() + 0.1
+            while loop.time() < tries_until:  # noqa: ASYNC110 - ten attempts
+                await asyncio.sleep(0)
+        assert lines() == ["accepting paused"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    await send(waiting, b"GET /hello HTTP/1.1\r\n\r\n")
+    assert (await receive(waiting))[0] == HTTPStatus.OK
+    waiting.close()
+    assert lines() == ["accepting paused", "accepting goes on"]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
