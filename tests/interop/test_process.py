@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.peers import odradek
 from tests.peers.clients import Outgoing
@@ -46,6 +50,55 @@ def test_a_restart_keeps_topics_records_and_their_ids(start_server: Start) -> No
     server.start()
     assert len(Confluent().consume(server.bootstrap, "kept", count=10)) == 10
     assert (server.log_dir / "kept-0" / "partition.metadata").read_bytes() == metadata
+
+
+@pytest.fixture
+def with_few_descriptors(tmp_path: Path) -> Iterator[Server]:
+    server = odradek.prepare(tmp_path / "few", {"num.partitions": "40"})
+    server.command = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", *server.command]
+    yield server.start()
+    server.kill()
+
+
+def page(server: Server, path: str) -> bytes:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.metrics_port}{path}", timeout=30) as response:
+        return bytes(response.read())
+
+
+def wait_for(server: Server, line: str) -> None:
+    deadline = time.monotonic() + 30
+    while line not in server.printed():
+        assert time.monotonic() < deadline, server.printed()
+
+
+def test_more_idle_connections_than_descriptors_harm_nobody_who_is_served(with_few_descriptors: Server) -> None:
+    server = with_few_descriptors
+    failed: list[object] = []
+    producer = Producer({"bootstrap.servers": server.bootstrap})
+
+    def produce(count: int) -> None:
+        for number in range(count):
+            producer.produce(
+                "t", b"%d" % number, partition=number % 40, on_delivery=lambda error, _: error and failed.append(error)
+            )
+        assert producer.flush(30) == 0
+
+    Confluent().produce(server.bootstrap, "t", [Outgoing(None, b"makes the topic")])
+    produce(40)
+    with ExitStack() as stack:
+        for _ in range(600):
+            idle = stack.enter_context(socket.socket())
+            idle.setblocking(False)
+            idle.connect_ex(("127.0.0.1", server.port))
+        wait_for(server, "accepting paused")
+        produce(2_000)
+        assert page(server, "/healthz") == b"ok\n"
+        assert b"kafka_server" in page(server, "/metrics")
+    wait_for(server, "accepting goes on")
+    Confluent().produce(server.bootstrap, "t", [Outgoing(None, b"after")])
+    assert (failed, server.printed().count("accepting paused")) == ([], 1)
+    assert server.stop() == 0
+    assert (server.log_dir / ".kafka_cleanshutdown").exists()
 
 
 def refusal(directory: Path, properties: dict[str, str]) -> str:
