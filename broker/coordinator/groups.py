@@ -5,6 +5,7 @@ metadata image ─► partition led in a new epoch ─► loading (on a thread) 
                ─► led no more ────────────────────────────────────────────► unloaded: NOT_COORDINATOR
 a group that is asked for:   not led here: NOT_COORDINATOR     loading: COORDINATOR_LOAD_IN_PROGRESS
                              could not be loaded: NOT_COORDINATOR, until it is led in another epoch
+                             could not be loaded for now: COORDINATOR_LOAD_IN_PROGRESS, until it is
 ```
 
 This module only follows who leads which partition, loads them, and finds the one that a group is in. What a group does
@@ -32,6 +33,7 @@ from broker.metadata.image import MetadataImage, TopicImage
 from broker.metadata.metadata import Metadata
 from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.purgatory import Purgatory
+from broker.storage.disk_errors import TransientDiskError
 from broker.tasks import BackgroundTasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import Structure
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from broker.replication.partitions import Partitions
 
 _LOG = EventLogger(__name__)
+_LOAD_RETRY_SECONDS = 1.0  # where a load ran into an error that is not of the disk
 _GROUPS_A_TURN = 100
 """Groups that are looked through for expired offsets before others get their turn on the loop."""
 
@@ -75,6 +78,7 @@ class Groups:
         self._loop = asyncio.get_running_loop()
         self._creations = 0  # of the topic, under way
         self._is_stopped = False
+        partitions.on_late_creation.append(lambda: self._start(self._load_led()))
 
     # --------------------------------------------------------------------------------------------- for handlers
 
@@ -201,6 +205,10 @@ class Groups:
             records = await self._threads.run(
                 load, partition.log, state, self._config.offsets_load_buffer_size, self._clock.time_ms()
             )
+        except TransientDiskError as error:
+            _LOG.warning("groups not loaded yet", partition=partition.index, error=str(error))
+            self._start(self._load_again(partition, log.leader_epoch))
+            return
         except Exception as error:  # noqa: BLE001 - a partition that cannot be loaded must not take the others along
             _LOG.exception("groups not loaded", error, partition=partition.index)
             if self._loading.get(partition.index) == log.leader_epoch:
@@ -217,6 +225,11 @@ class Groups:
             seconds = round(self._clock.monotonic() - started, 3)
             fields = {"groups": len(state.groups), "offsets": state.offsets.count, "records": records}
             _LOG.info("groups loaded", partition=partition.index, seconds=seconds, **fields)
+
+    async def _load_again(self, partition: Partition, leader_epoch: int) -> None:
+        await asyncio.sleep(_LOAD_RETRY_SECONDS)
+        if self._loading.get(partition.index) == leader_epoch:
+            await self._load(partition)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._tasks.start("group loading", work)

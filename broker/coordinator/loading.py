@@ -44,8 +44,7 @@ def load(log: Log, state: PartitionState, buffer_bytes: int, now_ms: int) -> int
     replayed = 0
     offset, end_offset = log.log_start_offset, log.log_end_offset
     while offset < end_offset:
-        with log.read(offset, buffer_bytes, end_offset) as data:
-            chunk = data.read()
+        chunk = log.bytes_of(log.read(offset, buffer_bytes, end_offset))
         before = offset
         for batch in _batches(chunk):
             replayed += _replay(log, state, batch, offset, now_ms)

@@ -70,6 +70,7 @@ class Partitions:
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._steps = PartitionSteps(tasks, clock)
         self._tasks = tasks
+        self.on_late_creation: list[Callable[[], None]] = []  # called when a partition was made after its image
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_id.values():
@@ -219,7 +220,13 @@ class Partitions:
         image = None if topic is None else topic.partition(index)
         if topic is None or image is None or self._node_id not in image.replicas:
             return None
-        return self._update(topic, index, image, is_first=False)
+        creating = self._update(topic, index, image, is_first=False)
+        return None if creating is None else self._tell_when_created(creating)
+
+    async def _tell_when_created(self, creating: Coroutine[Any, Any, None]) -> None:
+        await creating
+        for tell in self.on_late_creation:
+            tell()
 
     def _add(self, topic: TopicImage, index: int, image: PartitionImage, log: Log) -> None:
         partition = Partition(

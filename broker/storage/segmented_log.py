@@ -24,7 +24,7 @@ from broker.storage.index_file import CorruptIndexError
 from broker.storage.leader_epochs import LeaderEpochs
 from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import EMPTY_SLICE, LogSlice
-from broker.storage.names import SWAP_SUFFIX
+from broker.storage.names import CLEANED_SUFFIX, SWAP_SUFFIX
 from broker.storage.producer_state import ProducerState
 from broker.storage.recovery import recover_segment
 from broker.storage.resources import LogResources
@@ -275,7 +275,11 @@ class SegmentedLog:
             if not cleaned.is_complete():
                 _LOG.warning("%s is not what compaction wrote, and takes no segment's place", cleaned)
                 return False
-            cleaned.rename(SWAP_SUFFIX)
+            try:
+                cleaned.rename(SWAP_SUFFIX)
+            except OSError:
+                cleaned.rename(CLEANED_SUFFIX)  # a start must not take for complete what is half renamed
+                raise
             self.segments.replace(replaced, [cleaned])
             self._delete_files(replaced)
             self._changes += 2  # a path that somebody has looked up in `replaced` is another file's from here on

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from broker.broker import Broker
+from broker.coordinator import groups
 from broker.replication import partitions
 from broker.storage.files import OsFiles
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.handlers.group_members import GroupMember, find_coordinator
 from tests.handlers.requests import batch, create, produce, values_in
 from tests.handlers.requests import fetch as fetch_row
 from tests.wire import Wire
@@ -25,10 +27,14 @@ class FewFiles(OsFiles):
 
     def __init__(self) -> None:
         self.failures = 0
+        self.unreadable = 0  # how often the log of groups cannot be opened
 
     def open(self, path: str, *, create: bool = False) -> int:
         if create and self.failures and path.endswith(".timeindex"):
             self.failures -= 1
+            raise OSError(12, "Cannot allocate memory")
+        if not create and self.unreadable and path.endswith("__consumer_offsets-0/00000000000000000000.log"):
+            self.unreadable -= 1
             raise OSError(12, "Cannot allocate memory")
         return super().open(path, create=create)
 
@@ -100,6 +106,27 @@ async def test_a_partition_whose_log_cannot_be_made_for_now_is_made_later(
         assert files.failures == 0
         assert not broker.failed.is_set()
         assert broker.log_dir.failure.error is None
+
+
+async def test_groups_whose_log_cannot_be_made_or_read_for_now_are_loaded_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(groups, "_LOAD_RETRY_SECONDS", 0.01)
+    files = FewFiles()
+    monkeypatch.setattr("broker.opening.OsFiles", lambda: files)
+    settings = {"log.dirs": str(tmp_path), "offsets.topic.num.partitions": "1"}
+    async with Broker(settings) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        files.failures = 3
+        await find_coordinator(wire, "g")
+        assert await GroupMember(wire, "g").commit("t", 7) == ErrorCode.NONE
+        assert files.failures == 0
+    files.unreadable = 3
+    async with Broker(settings) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await find_coordinator(wire, "g")
+        assert await GroupMember(wire, "g").committed("t") == 7
+        assert files.unreadable == 0
 
 
 async def test_flushes_pass_over_a_directory_that_is_offline(tmp_path: Path) -> None:
