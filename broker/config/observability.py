@@ -19,7 +19,7 @@ class ObservabilityProperties(Table):
     )
     metrics_host = Property(
         "metrics.host", STRING, "127.0.0.1", own=True,
-        doc="The address that metrics.port is opened on. On loopback, requests whose Host is another name get 403.",
+        doc="The address that metrics.port is opened on. On loopback, a Host that is another name with a dot gets 403.",
     )
     metrics_dialects = Property(
         "metrics.dialects", LIST, ["strimzi", "exporter"], one_of("strimzi", "exporter"), own=True,

@@ -188,7 +188,7 @@ class _HttpConnection(asyncio.Protocol):
         path = target.partition("?")[0]
         page = self._server.pages.get(path)
         if not self._server.serves_host(headers.get("host")):
-            response = _error(HTTPStatus.FORBIDDEN, "Host must be an address, localhost or metrics.host.\n")
+            response = _error(HTTPStatus.FORBIDDEN, "Host must be an address, a name without a dot, or metrics.host.\n")
         elif method not in ("GET", "HEAD"):
             response = _error(HTTPStatus.METHOD_NOT_ALLOWED)
         elif page is None:

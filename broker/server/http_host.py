@@ -7,8 +7,10 @@ programs should reach, refuses names that cannot be its own:
 
 | Host | |
 |---|---|
-| none, an IP address, `localhost`, a name under `.localhost`, the name in `metrics.host`; with any port | served |
+| none, an IP address, a name without a dot or under `.localhost`, the name in `metrics.host`; any port | served |
 | any other | 403 |
+
+A name without a dot is `localhost`, or one that this machine or its network gives: nobody owns one in the public DNS.
 
 A server that listens elsewhere serves every name: it was opened to a network, where it has names that it cannot know
 (of a container, of a service in Kubernetes), and whoever reaches that network needs no browser of another's.
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-LOCAL_NAME = "localhost"
+_LOCAL_DOMAIN = ".localhost"
 
 
 def is_loopback(address: str) -> bool:
@@ -37,8 +39,8 @@ def is_local_host(host: str | None, own_name: str) -> bool:
         name, bracket, _ = host[1:].partition("]")
         return bool(bracket) and _is_address(name)
     name = host.partition(":")[0].rstrip(".").lower()
-    local = name == LOCAL_NAME or name.endswith(f".{LOCAL_NAME}")
-    return local or name == own_name.rstrip(".").lower() or _is_address(name)
+    is_local = "." not in name or name.endswith(_LOCAL_DOMAIN)
+    return is_local or name == own_name.rstrip(".").lower() or _is_address(name)
 
 
 def _is_address(name: str) -> bool:
