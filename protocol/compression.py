@@ -9,9 +9,13 @@
 | 4 | zstd   | one or more Zstandard frames (RFC 8878; KIP-110) | `compression_zstd` |
 
 A few kilobytes can stand for a gigabyte of zeros, and lengths in a header can lie: decompression here goes in pieces,
-or after a length was proved possible, and gives up with RemoteProtocolError as soon as the output passes `max_size`. At
-no time does it hold more than that, one piece, and (when it succeeds) the joined result. Every malformed input raises
-RemoteProtocolError. All functions may be called from several threads at once.
+or after a length was proved possible, and gives up with DecompressionLimitError as soon as the output is known to pass
+`max_size`; where the data state their size, nothing is allocated before. At no time does it hold more than that, one
+piece, and (when it succeeds) the joined result. Every malformed input raises RemoteProtocolError. All functions may be
+called from several threads at once.
+
+The limit is `max_decompressed_size` of the compressed size for every reader of records: the broker, its compaction, the
+client, the pipeline. Kafka has none, because its readers decompress records one by one.
 
 The libraries of lz4, snappy and zstd take 1, 2 and 1 MB of memory; each is imported when the first batch needs it.
 """
@@ -22,13 +26,17 @@ import zlib
 from enum import IntEnum
 from typing import Final
 
-from protocol.errors import RemoteProtocolError
+from protocol.errors import DecompressionLimitError, RemoteProtocolError
 from protocol.primitives import Buffer
 
-DEFAULT_MAX_DECOMPRESSED: Final = 128 << 20  # 128 times the default largest batch; JSON shrinks 5 to 20 times
+_MAX_DECOMPRESSED: Final = 128 << 20  # 128 times the default largest batch; JSON shrinks 5 to 20 times
+_ALLOWED_RATIO: Final = 10  # for batches over 13 MB, which only topics with a large max.message.bytes have
 _PIECE: Final = 1 << 20  # of gzip output; a typical batch is done after one
 _MOST_MEMBERS: Final = 1000  # Kafka's clients write one
 _GZIP_WINDOW: Final = 31  # zlib's way to ask for a 32 KiB window and a gzip header
+# The most that one byte can stand for: of gzip four times a copy of 258 bytes, which takes two bits; of lz4 a byte of
+# 255 in the length of a copy; of snappy a third of a copy of 64 bytes.
+_LARGEST_RATIOS: Final = {1: 4 * 258, 2: 22, 3: 255}
 
 
 class Codec(IntEnum):
@@ -64,11 +72,28 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     return bytes(data)
 
 
-def decompress(codec: Codec, data: Buffer, max_size: int = DEFAULT_MAX_DECOMPRESSED, magic: int = 2) -> bytes:
+def max_decompressed_size(compressed_size: int) -> int:
+    """The most bytes that so many compressed ones may expand to: 128 MiB, or ten times their size if that is more."""
+    return max(_MAX_DECOMPRESSED, _ALLOWED_RATIO * compressed_size)
+
+
+def largest_decompressed_size(codec: Codec, data: Buffer) -> int:
+    """An upper bound on what `data` can expand to, found without decompressing; 0 for some malformed data."""
+    if codec == Codec.ZSTD:
+        from protocol import compression_zstd
+
+        return compression_zstd.largest_size(data)
+    return len(data) * _LARGEST_RATIOS.get(codec, 1)
+
+
+def decompress(codec: Codec, data: Buffer, max_size: int | None = None, magic: int = 2) -> bytes:
     """Decompress the whole of `data`; `magic` is that of the records around it (LZ4 was framed wrongly in magic 0).
 
-    Raises RemoteProtocolError when `data` is malformed or truncated or stands for more than `max_size` bytes.
+    `max_size` None means `max_decompressed_size`. Raises DecompressionLimitError when `data` stands for more than
+    `max_size` bytes, other RemoteProtocolErrors when it is malformed or truncated.
     """
+    if max_size is None:
+        max_size = max_decompressed_size(len(data))
     if codec == Codec.GZIP:
         return _gunzip(data, max_size)
     if codec == Codec.SNAPPY:
@@ -84,7 +109,7 @@ def decompress(codec: Codec, data: Buffer, max_size: int = DEFAULT_MAX_DECOMPRES
 
         return compression_zstd.decompress(data, max_size)
     if len(data) > max_size:
-        raise RemoteProtocolError(f"{len(data)} bytes of records are more than the {max_size} allowed")
+        raise DecompressionLimitError("uncompressed", max_size)
     return bytes(data)
 
 
@@ -100,13 +125,14 @@ def _gunzip(data: Buffer, max_size: int) -> bytes:
     member = zlib.decompressobj(_GZIP_WINDOW)
     try:
         while True:
-            piece = member.decompress(rest, _PIECE)
+            room = min(_PIECE, max_size - size + 1)
+            piece = member.decompress(rest, room)
             size += len(piece)
             if size > max_size:
-                raise RemoteProtocolError(f"gzip data expand to more than {max_size} bytes")
+                raise DecompressionLimitError("gzip", max_size)
             pieces.append(piece)
             if not member.eof:
-                if not member.unconsumed_tail and len(piece) < _PIECE:
+                if not member.unconsumed_tail and len(piece) < room:
                     raise RemoteProtocolError("gzip data are truncated")
                 rest = member.unconsumed_tail
             elif member.unused_data[:2] == b"\x1f\x8b":

@@ -18,7 +18,7 @@ from typing import Final
 
 from lz4 import frame
 
-from protocol.errors import RemoteProtocolError
+from protocol.errors import DecompressionLimitError, RemoteProtocolError
 from protocol.primitives import Buffer
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
@@ -29,6 +29,8 @@ _INDEPENDENT: Final = 0b0010_0000
 _BLOCK_CHECKSUMS: Final = 0b0001_0000
 _CONTENT_SIZE: Final = 0b0000_1000
 _CONTENT_CHECKSUM: Final = 0b0000_0100
+_CONTENT_SIZE_POSITION: Final = 6
+_CONTENT_SIZE_END: Final = 14
 _RESERVED_IN_BD: Final = 0b1000_1111
 _SMALLEST_PIECE: Final = 64 * 1024
 _LARGEST_PIECE: Final = 1 << 20
@@ -53,23 +55,26 @@ def compress(data: Buffer, level: int | None) -> bytes:
 
 
 def decompress(data: Buffer, max_size: int, *, checked_header: bool = True) -> bytes:
-    """Decompress a frame of at most `max_size` bytes; RemoteProtocolError when it is more, or malformed.
+    """Decompress a frame of at most `max_size` bytes.
 
-    With `checked_header` false the checksum of the header is not looked at.
+    With `checked_header` false the checksum of the header is not looked at. Raises DecompressionLimitError when it is
+    more than `max_size`, RemoteProtocolError when it is malformed.
     """
     _check_descriptor(data)
+    if data[4] & _CONTENT_SIZE and int.from_bytes(data[_CONTENT_SIZE_POSITION:_CONTENT_SIZE_END], "little") > max_size:
+        raise DecompressionLimitError("lz4", max_size)
     rest = memoryview(data if checked_header else _rewrite_descriptor(data))
     pieces: list[bytes] = []
     size = 0
     # The library allocates the length asked for at once, so ask for little where little can come.
-    piece_size = min(max(4 * len(rest), _SMALLEST_PIECE), _LARGEST_PIECE)
+    piece_size = min(max(4 * len(rest), _SMALLEST_PIECE), _LARGEST_PIECE, max_size + 1)
     context = frame.create_decompression_context()
     try:
         while True:
             piece, consumed, is_complete = frame.decompress_chunk(context, rest, max_length=piece_size)
             size += len(piece)
             if size > max_size:
-                raise RemoteProtocolError(f"lz4 data expand to more than {max_size} bytes")
+                raise DecompressionLimitError("lz4", max_size)
             pieces.append(piece)
             if is_complete:
                 return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -21,7 +21,7 @@ from snappy import UncompressError
 from snappy import compress as compress_raw
 from snappy import uncompress as decompress_raw
 
-from protocol.errors import RemoteProtocolError
+from protocol.errors import DecompressionLimitError, RemoteProtocolError
 from protocol.primitives import Buffer, uvarint_rest
 
 _MAGIC: Final = b"\x82SNAPPY\x00"
@@ -43,12 +43,16 @@ def compress(data: Buffer) -> bytes:
 
 
 def decompress(data: Buffer, max_size: int) -> bytes:
-    """Decompress raw or framed snappy of at most `max_size` bytes; RemoteProtocolError if it is more, or malformed."""
+    """Decompress raw or framed snappy of at most `max_size` bytes.
+
+    Raises DecompressionLimitError if it is more, RemoteProtocolError if it is malformed.
+    """
     view = memoryview(data)
     if bytes(view[: len(_MAGIC)]) != _MAGIC:
-        return _decompress_block(view, max_size)
+        return _decompress_block(view, max_size, max_size)
     blocks = []
     position = 0
+    left = max_size
     while len(view) - position >= _LENGTH.size:
         if bytes(view[position : position + len(_MAGIC)]) == _MAGIC:
             position += len(_HEADER)
@@ -58,20 +62,23 @@ def decompress(data: Buffer, max_size: int) -> bytes:
         if not 0 <= length <= len(view) - start:
             raise RemoteProtocolError(f"a snappy block of {length} bytes where {len(view) - start} remain")
         position = start + length
-        block = _decompress_block(view[start:position], max_size)
-        max_size -= len(block)
+        block = _decompress_block(view[start:position], left, max_size)
+        left -= len(block)
         blocks.append(block)
     return b"".join(blocks)
 
 
-def _decompress_block(block: memoryview, max_size: int) -> bytes:
-    """Decompress raw snappy, after proving that the length it claims is possible and allowed: it will be allocated."""
+def _decompress_block(block: memoryview, left: int, max_size: int) -> bytes:
+    """Decompress raw snappy, after proving that the length it claims is possible and allowed: it will be allocated.
+
+    `left` is what the blocks before have left of `max_size`.
+    """
     try:
         claimed, _ = uvarint_rest(block, 1, block[0]) if block[0] > 127 else (block[0], 1)
-        if claimed > max_size:
-            raise RemoteProtocolError(f"snappy data claim {claimed} bytes, of which {max_size} are allowed")
         if claimed > len(block) * _LARGEST_RATIO:
             raise RemoteProtocolError(f"{len(block)} bytes of snappy cannot stand for {claimed}")
+        if claimed > left:
+            raise DecompressionLimitError("snappy", max_size)
         return decompress_raw(block)  # type: ignore[no-any-return]
     except (UncompressError, IndexError):
         raise RemoteProtocolError("malformed snappy data") from None

@@ -8,16 +8,18 @@ block       3 bytes: size (21 bits) | raw 0, RLE 1, compressed 2 (2 bits) | last
 skippable   magic 50 … 5F 2A 4D 18 | size, 4 bytes | that many bytes, ignored
 ```
 All integers little-endian. A compressed block stands for at most 128 KiB, so a walk over the block headers (a few per
-batch) proves how much a frame can expand to before anything is allocated, and that it is complete. Source: RFC 8878.
+batch) proves how much a frame can expand to before anything is allocated, and that it is complete. The library
+allocates the content size that a frame states, whatever limit it is given, and else its window: both are looked at
+first. Source: RFC 8878.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
-from protocol.errors import RemoteProtocolError
+from protocol.errors import DecompressionLimitError, RemoteProtocolError
 from protocol.primitives import Buffer
 
 _MAGIC: Final = 0xFD2FB528
@@ -25,6 +27,10 @@ _SKIPPABLE: Final = 0x184D2A50
 _LARGEST_BLOCK: Final = 128 * 1024
 _DICTIONARY_ID_SIZES: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_SIZES: Final = (0, 2, 4, 8)
+_WINDOW_POSITION: Final = 5
+_SMALLEST_WINDOW_LOG: Final = 10
+_USUAL_WINDOW: Final = 8 << 20  # up to level 19, and what RFC 8878 asks of every decoder
+_LARGEST_WINDOW: Final = 128 << 20  # what the library allows by default, for Kafka as well
 _DEFAULT_LEVEL: Final = 3
 
 # Contexts are costly to make and must not be used by two threads at once: each use takes one out of these pools, which
@@ -46,51 +52,103 @@ def compress(data: Buffer, level: int | None) -> bytes:
 
 
 def decompress(data: Buffer, max_size: int) -> bytes:
-    """Decompress frames of at most `max_size` bytes together; RemoteProtocolError when they are more, or malformed."""
+    """Decompress frames of at most `max_size` bytes together.
+
+    Raises DecompressionLimitError when they are more, RemoteProtocolError when they are malformed.
+    """
     view = memoryview(data)
-    frames: list[bytes] = []
+    contents: list[bytes] = []
     position = 0
+    left = max_size
     try:
-        while position < len(view) or not frames:
-            end, largest = _walk_frame(view, position)
-            frame = _decompress_frame(view[position:end], largest, max_size)
-            max_size -= len(frame)
-            frames.append(frame)
-            position = end
+        while position < len(view) or not contents:
+            frame = _walk_frame(view, position)
+            if frame.states_size and frame.largest > left:
+                raise DecompressionLimitError("zstd", max_size)
+            content = _decompress_frame(view[position : frame.end], frame, left) if frame.largest else b""
+            left -= len(content)
+            if left < 0:
+                raise DecompressionLimitError("zstd", max_size)
+            contents.append(content)
+            position = frame.end
     except IndexError:
         raise RemoteProtocolError("zstd data are truncated") from None
-    return frames[0] if len(frames) == 1 else b"".join(frames)
+    return contents[0] if len(contents) == 1 else b"".join(contents)
 
 
-def _decompress_frame(frame: memoryview, largest: int, max_size: int) -> bytes:
-    if largest == 0:
-        return b""
+def largest_size(data: Buffer) -> int:
+    """The most bytes that the frames of `data` can stand for; 0 when they are malformed or truncated."""
+    view = memoryview(data)
+    size = position = 0
+    try:
+        while position < len(view):
+            frame = _walk_frame(view, position)
+            size += frame.largest
+            position = frame.end
+    except (IndexError, RemoteProtocolError):
+        return 0
+    return size
+
+
+class _Frame(NamedTuple):
+    """A complete frame: where it ends, the most bytes it stands for, exactly those if it states its size."""
+
+    end: int
+    largest: int
+    states_size: bool
+    window: int  # bytes that a decoder which does not keep all of the output must keep; 0 if that is all
+
+
+def _decompress_frame(data: Buffer, frame: _Frame, left: int) -> bytes:
+    """Decompress `data`, one frame; more than `left` bytes of it may be cut off anywhere beyond `left` + 1."""
+    needed = min(frame.largest, left + _LARGEST_BLOCK)  # no further back does any copy reach
+    window = frame.window
+    if window > _USUAL_WINDOW:
+        data, window = _with_smaller_window(data, window, needed)
     try:
         decompressor = _decompressors.pop()
     except IndexError:
         decompressor = ZstdDecompressor()
     try:
-        content = decompressor.decompress(frame, max_output_size=min(largest, max_size + 1))
+        if frame.largest <= max(left, _LARGEST_BLOCK):
+            content = decompressor.decompress(data, max_output_size=frame.largest)
+        else:
+            content = decompressor.stream_reader(data).read(left + 1)
     except ZstdError as error:
-        raise RemoteProtocolError(f"zstd data are malformed or expand to more than {max_size} bytes: {error}") from None
-    _decompressors.append(decompressor)
-    if len(content) > max_size:
-        raise RemoteProtocolError(f"zstd data expand to more than {max_size} bytes")
+        if "not enough memory" in str(error):
+            raise MemoryError(str(error)) from None
+        raise RemoteProtocolError(f"malformed zstd data: {error}") from None
+    if window <= _USUAL_WINDOW:  # else it keeps the memory of the window
+        _decompressors.append(decompressor)
     return content
 
 
-def _walk_frame(view: memoryview, position: int) -> tuple[int, int]:
-    """Return the position after the frame at `position`, and the most bytes that it can stand for.
+def _with_smaller_window(data: Buffer, window: int, needed: int) -> tuple[Buffer, int]:
+    """The frame with a window of not much more than the `needed` bytes, and that window.
 
-    Raises IndexError when it is truncated.
+    A frame states its window before it says how long it is, and the library allocates it: compressors at levels 20 to
+    22 ask for up to 128 MiB whatever they compress.
     """
+    if window > _LARGEST_WINDOW:
+        raise RemoteProtocolError(f"a zstd window of {window} bytes, where {_LARGEST_WINDOW} are the most")
+    exponent = (max(needed, _LARGEST_BLOCK) - 1).bit_length()
+    if 1 << exponent >= window:
+        return data, window
+    changed = bytearray(data)
+    changed[_WINDOW_POSITION] = exponent - _SMALLEST_WINDOW_LOG << 3
+    return changed, 1 << exponent
+
+
+def _walk_frame(view: memoryview, position: int) -> _Frame:
+    """Walk over the headers of the blocks of the frame at `position`. Raises IndexError when it is truncated."""
     magic = _little_endian(view, position, 4)
     if magic & ~0xF == _SKIPPABLE:
-        return _checked_end(view, position + 8 + _little_endian(view, position + 4, 4)), 0
+        return _Frame(_checked_end(view, position + 8 + _little_endian(view, position + 4, 4)), 0, True, 0)
     if magic != _MAGIC:
         raise RemoteProtocolError("zstd data do not begin with a frame")
     descriptor = view[position + 4]
     is_single_segment = descriptor >> 5 & 1
+    window = 0 if is_single_segment else _window(view[position + _WINDOW_POSITION])
     content_size_size = _CONTENT_SIZE_SIZES[descriptor >> 6] or is_single_segment
     position += 5 + (not is_single_segment) + _DICTIONARY_ID_SIZES[descriptor & 3]
     content_size = _little_endian(view, position, content_size_size) + (256 if content_size_size == 2 else 0)
@@ -100,11 +158,17 @@ def _walk_frame(view: memoryview, position: int) -> tuple[int, int]:
     while not is_last:
         block = _little_endian(view, position, 3)
         is_last, kind, size = block & 1, block >> 1 & 3, block >> 3
-        largest += size if kind < 2 else _LARGEST_BLOCK
+        largest += min(size, _LARGEST_BLOCK) if kind < 2 else _LARGEST_BLOCK
         position = position + 3 + (1 if kind == 1 else size)
     if content_size > largest:
         raise RemoteProtocolError(f"a zstd frame claims {content_size} bytes and cannot stand for more than {largest}")
-    return _checked_end(view, position + (descriptor & 4)), content_size if content_size_size else largest
+    end = _checked_end(view, position + (descriptor & 4))
+    return _Frame(end, content_size if content_size_size else largest, bool(content_size_size), window)
+
+
+def _window(stated: int) -> int:
+    base = 1 << _SMALLEST_WINDOW_LOG + (stated >> 3)
+    return base + (base >> 3) * (stated & 7)
 
 
 def _little_endian(view: memoryview, position: int, size: int) -> int:

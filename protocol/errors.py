@@ -238,5 +238,13 @@ class RemoteProtocolError(ProtocolError):
     """The peer sent bytes that are not what the protocol says: the connection must be closed."""
 
 
+class DecompressionLimitError(RemoteProtocolError):
+    """Compressed data expand to more than the `limit` bytes that are allowed; they may be well-formed."""
+
+    def __init__(self, codec: str, limit: int) -> None:
+        super().__init__(f"{codec} data expand to more than {limit} bytes, which is the limit")
+        self.limit = limit
+
+
 class LocalProtocolError(ProtocolError):
     """We tried to write a message that the chosen version cannot carry: a mistake of the caller."""

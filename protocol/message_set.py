@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 from protocol.batch_builder import BatchBuilder
 from protocol.batch_header import CODEC_BITS, LOG_OVERHEAD, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, TimestampType
 from protocol.checksum import crc32
-from protocol.compression import DEFAULT_MAX_DECOMPRESSED, Codec, decompress
+from protocol.compression import Codec, decompress
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.plural import pluralize
 from protocol.primitives import Buffer
@@ -122,7 +122,7 @@ def message_headers(buffer: Buffer) -> Iterator[tuple[int, MessageHeader]]:
         position = next_position
 
 
-def iter_messages(buffer: Buffer, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> Iterator[Record]:
+def iter_messages(buffer: Buffer, max_decompressed: int | None = None) -> Iterator[Record]:
     """Yield the records of a message set, those in wrappers too, with absolute offsets; none has headers.
 
     A message cut off at the end ends the iteration. Raises RemoteProtocolError at the first message that is malformed,
@@ -141,7 +141,7 @@ def convert_to_v2(
     buffer: Buffer,
     codec: Codec | None = None,
     level: int | None = None,
-    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+    max_decompressed: int | None = None,
 ) -> bytearray:
     """Return one batch of magic 2 with the records of a message set that a producer sent, numbered from 0.
 
@@ -169,7 +169,7 @@ def convert_to_v2(
         raise RemoteProtocolError(f"a message set that does not fit into a batch: {error}") from None
 
 
-def _unwrap(wrapper: MessageHeader, value: bytes | None, max_decompressed: int) -> Iterator[Record]:
+def _unwrap(wrapper: MessageHeader, value: bytes | None, max_decompressed: int | None) -> Iterator[Record]:
     if value is None:
         raise RemoteProtocolError("a compressed message without a value")
     view = memoryview(decompress(wrapper.codec, value, max_decompressed, wrapper.magic))

@@ -13,7 +13,7 @@ from protocol.batch_header import (
     BatchHeader,
     write_crc,
 )
-from protocol.compression import DEFAULT_MAX_DECOMPRESSED, Codec, compress
+from protocol.compression import Codec, compress
 from protocol.primitives import Buffer
 from protocol.record_iterator import records_section
 
@@ -24,7 +24,7 @@ def recompress(
     header: BatchHeader,
     codec: Codec,
     level: int | None = None,
-    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+    max_decompressed: int | None = None,
 ) -> bytearray:
     """Return a copy of the batch at `position` with its records compressed by `codec`, length and CRC to match.
 

@@ -30,7 +30,7 @@ from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, cast
 
 from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, BatchHeader
-from protocol.compression import DEFAULT_MAX_DECOMPRESSED, decompress
+from protocol.compression import decompress
 from protocol.errors import RemoteProtocolError
 from protocol.plural import pluralize
 from protocol.primitives import Buffer
@@ -75,9 +75,7 @@ class _Lists(NamedTuple):
     headers: list[tuple[Header, ...]]
 
 
-def records_section(
-    buffer: Buffer, position: int, header: BatchHeader, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
-) -> bytes:
+def records_section(buffer: Buffer, position: int, header: BatchHeader, max_decompressed: int | None = None) -> bytes:
     """Return the records of the batch at `position`, decompressed but encoded.
 
     Raises RemoteProtocolError if the buffer cuts the batch off, the codec is unknown, the data are malformed or stand
@@ -92,7 +90,7 @@ def records_section(
 
 
 def iter_records(
-    buffer: Buffer, position: int, header: BatchHeader, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
+    buffer: Buffer, position: int, header: BatchHeader, max_decompressed: int | None = None
 ) -> Iterator[Record]:
     """Yield the records of the batch at `position`, which is decompressed at once; keys and values are copies.
 
@@ -111,7 +109,7 @@ def iter_columns(
     buffer: Buffer,
     position: int,
     header: BatchHeader,
-    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+    max_decompressed: int | None = None,
     shapes: Shapes | None = None,
 ) -> Iterator[RecordColumns]:
     """Yield the records of a batch as `iter_records` does, some hundred at a time.

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from protocol.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, BatchHeader
-from protocol.compression import DEFAULT_MAX_DECOMPRESSED
 from protocol.errors import RemoteProtocolError
 from protocol.plural import pluralize
 from protocol.primitives import Buffer
@@ -47,7 +46,7 @@ def validate_records(
     header: BatchHeader,
     *,
     require_keys: bool = False,
-    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+    max_decompressed: int | None = None,
 ) -> RecordTimestamps:
     """Check that the batch at `position` holds as many records as its header says, with offset deltas 0, 1, 2 and on.
 

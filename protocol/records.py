@@ -27,7 +27,7 @@ from protocol.batch_header import (
     stamp_log_append_time,
     write_crc,
 )
-from protocol.compression import DEFAULT_MAX_DECOMPRESSED, Codec
+from protocol.compression import Codec
 from protocol.recompression import recompress
 from protocol.record_headers import Header
 from protocol.record_iterator import Record, iter_records
@@ -35,7 +35,6 @@ from protocol.record_validation import KeylessRecordsError, RecordTimestamps, va
 
 __all__ = [
     "BATCH_HEADER_SIZE",
-    "DEFAULT_MAX_DECOMPRESSED",
     "LOG_OVERHEAD",
     "BatchBuilder",
     "BatchHeader",

@@ -14,8 +14,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.compression import Codec, compress, decompress
-from protocol.errors import RemoteProtocolError
+from protocol.compression import Codec, compress, decompress, largest_decompressed_size, max_decompressed_size
+from protocol.errors import DecompressionLimitError, RemoteProtocolError
 
 TEXT = b"a line of text that repeats itself, and repeats itself, and repeats itself\n" * 3000
 NOISE = random.Random(7).randbytes(70_000)
@@ -62,7 +62,7 @@ def test_the_slow_compressors_are_not_the_default_ones() -> None:
 def test_the_bound_is_exact(codec: Codec) -> None:
     compressed = compress(codec, TEXT)
     assert decompress(codec, compressed, len(TEXT)) == TEXT
-    with pytest.raises(RemoteProtocolError):
+    with pytest.raises(DecompressionLimitError):
         decompress(codec, compressed, len(TEXT) - 1)
 
 
@@ -236,9 +236,9 @@ import resource, struct, sys, zlib
 from pathlib import Path
 import lz4.frame, snappy, zstandard
 from protocol.compression import Codec, compress, decompress
-from protocol.errors import RemoteProtocolError
+from protocol.errors import DecompressionLimitError
 
-codec, piece = Codec[sys.argv[1]], bytes(1 << 20)
+codec, kind, piece = Codec[sys.argv[1]], sys.argv[2], bytes(1 << 20)
 if codec is Codec.GZIP:
     compressor = zlib.compressobj(wbits=31)
     bomb = b"".join([compressor.compress(piece) for _ in range(128)] + [compressor.flush()]) * 8
@@ -249,25 +249,82 @@ elif codec is Codec.LZ4:
     with lz4.frame.LZ4FrameCompressor(block_linked=False) as compressor:
         bomb = compressor.begin() + b"".join(compressor.compress(piece) for _ in range(1024)) + compressor.flush()
 else:
-    compressor = zstandard.ZstdCompressor().compressobj()
+    window_log = 27 if kind == "window" else 0
+    parameters = zstandard.ZstdCompressionParameters(compression_level=3, window_log=window_log)
+    size = 1 << 30 if kind == "size" else -1
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj(size)
     bomb = b"".join([compressor.compress(piece) for _ in range(1024)] + [compressor.flush()])
+    if kind == "frames":
+        bomb = zstandard.compress(piece) * 1024
 size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size + int(sys.argv[2]), -1))
+resource.setrlimit(resource.RLIMIT_AS, (size + int(sys.argv[3]), -1))
 try:
-    decompress(codec, bomb, int(sys.argv[3]))
-except RemoteProtocolError:
+    decompress(codec, bomb, int(sys.argv[4]))
+except DecompressionLimitError:
     print("refused")
 except MemoryError:
     print("out of memory")
 """
 
 
+def outcome_of_bomb(codec: Codec, kind: str, memory: int, max_size: int) -> str:
+    command = [sys.executable, "-c", BOMB, codec.name, kind, str(memory), str(max_size)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="measures the process by /proc")
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_a_gigabyte_of_zeros_takes_no_more_memory_than_the_bound(codec: Codec) -> None:
-    def outcome(memory: int, max_size: int) -> str:
-        command = [sys.executable, "-c", BOMB, codec.name, str(memory), str(max_size)]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert outcome_of_bomb(codec, "plain", memory=24 << 20, max_size=16 << 20) == "refused\n"
+    # so the limit does measure
+    assert outcome_of_bomb(codec, "plain", memory=24 << 20, max_size=64 << 20) == "out of memory\n"
 
-    assert outcome(memory=24 << 20, max_size=16 << 20) == "refused\n"
-    assert outcome(memory=24 << 20, max_size=64 << 20) != "refused\n"  # so the limit does measure
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures the process by /proc")
+@pytest.mark.parametrize(("kind", "memory"), [("size", 1 << 20), ("frames", 24 << 20), ("window", 60 << 20)])
+def test_neither_the_size_nor_the_window_that_a_zstd_frame_states_is_allocated(kind: str, memory: int) -> None:
+    assert outcome_of_bomb(Codec.ZSTD, kind, memory, max_size=16 << 20) == "refused\n"
+
+
+def test_a_frame_with_a_window_much_larger_than_its_content_is_read() -> None:
+    parameters = zstandard.ZstdCompressionParameters(compression_level=3, window_log=27)
+    for data in (TEXT, NOISE * 3, bytes(9_000_000) + NOISE + bytes(9_000_000) + NOISE):
+        stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+        compressed = stream.compress(data) + stream.flush()
+        assert zstandard.get_frame_parameters(compressed).window_size == 128 << 20
+        assert decompress(Codec.ZSTD, compressed) == data
+        assert decompress(Codec.ZSTD, compressed, len(data)) == data
+        with pytest.raises(DecompressionLimitError):
+            decompress(Codec.ZSTD, compressed, len(data) - 1)
+
+
+def test_a_zstd_window_that_kafka_refuses_is_refused() -> None:
+    stream = zstandard.ZstdCompressor().compressobj()
+    frame = bytearray(stream.compress(TEXT) + stream.flush())
+    frame[5] = 18 << 3  # 256 MiB
+    with pytest.raises(RemoteProtocolError, match="window"):
+        decompress(Codec.ZSTD, frame)
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_megabyte_of_equal_bytes_is_within_the_limit(codec: Codec) -> None:
+    data = bytes(1 << 20)
+    assert decompress(codec, compress(codec, data)) == data
+
+
+def test_the_limit_is_128_mib_or_ten_times_the_compressed_size() -> None:
+    assert max_decompressed_size(1_000) == max_decompressed_size(1 << 20) == 128 << 20
+    assert max_decompressed_size(50 << 20) == 500 << 20
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@pytest.mark.parametrize("data", [b"", b"x", TEXT, NOISE, bytes(3_000_000)])
+def test_the_largest_size_that_data_can_have_is_known_before_they_are_decompressed(codec: Codec, data: bytes) -> None:
+    compressed = compress(codec, data)
+    assert len(data) <= largest_decompressed_size(codec, compressed)
+
+
+def test_a_size_that_an_lz4_frame_states_is_refused_before_anything_is_decompressed() -> None:
+    compressed = lz4.frame.compress(TEXT, block_linked=False, store_size=True)
+    with pytest.raises(DecompressionLimitError):
+        decompress(Codec.LZ4, compressed[:-20], len(TEXT) - 1)  # what is cut off would be another error
