@@ -78,7 +78,10 @@ def max_decompressed_size(compressed_size: int) -> int:
 
 
 def largest_decompressed_size(codec: Codec, data: Buffer) -> int:
-    """An upper bound on what `data` can expand to, found without decompressing; 0 for some malformed data."""
+    """An upper bound on what `data` can expand to, found without decompressing.
+
+    Raises RemoteProtocolError where that shows that they are malformed.
+    """
     if codec == Codec.ZSTD:
         from protocol import compression_zstd
 

@@ -77,7 +77,7 @@ def decompress(data: Buffer, max_size: int) -> bytes:
 
 
 def largest_size(data: Buffer) -> int:
-    """The most bytes that the frames of `data` can stand for; 0 when they are malformed or truncated."""
+    """The most bytes that the frames of `data` can stand for. Raises RemoteProtocolError when they are malformed."""
     view = memoryview(data)
     size = position = 0
     try:
@@ -85,8 +85,8 @@ def largest_size(data: Buffer) -> int:
             frame = _walk_frame(view, position)
             size += frame.largest
             position = frame.end
-    except (IndexError, RemoteProtocolError):
-        return 0
+    except IndexError:
+        raise RemoteProtocolError("zstd data are truncated") from None
     return size
 
 

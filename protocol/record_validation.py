@@ -10,7 +10,7 @@ Nothing is decoded that is not compared: no record, key or value is built. The l
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, BatchHeader
 from protocol.errors import RemoteProtocolError
@@ -19,6 +19,11 @@ from protocol.primitives import Buffer
 from protocol.record_headers import skip_headers
 from protocol.record_iterator import records_section
 from protocol.varint import INT64_MAX, INT64_MIN, read_varint, read_varlong
+
+SMALLEST_RECORD: Final = 7
+"""Bytes of the smallest record: its length, attributes, two deltas, two lengths and the number of headers, one each."""
+MOST_BLAMED: Final = 100
+"""Records that an error names at most: 4 KB of zstd can hold 19 million, and to name them would take gigabytes."""
 
 
 class RecordTimestamps(NamedTuple):
@@ -33,10 +38,11 @@ class RecordTimestamps(NamedTuple):
 
 
 class KeylessRecordsError(RemoteProtocolError):
-    """Records without a key where each must have one; `indexes` tells which of the batch, in order."""
+    """`count` records without a key where each must have one; `indexes` are those of the first `MOST_BLAMED`."""
 
-    def __init__(self, indexes: list[int]) -> None:
-        super().__init__(f"{pluralize(len(indexes), 'record')} without a key, the first at index {indexes[0]}")
+    def __init__(self, count: int, indexes: list[int]) -> None:
+        super().__init__(f"{pluralize(count, 'record')} without a key, the first at index {indexes[0]}")
+        self.count = count
         self.indexes = indexes
 
 
@@ -59,13 +65,15 @@ def validate_records(
     if count < 0:
         raise RemoteProtocolError(f"a batch of {pluralize(count, 'record')}")
     try:
-        end, largest, largest_index, smallest, keyless = _walk(data, count, NO_TIMESTAMP - header.base_timestamp)
+        end, largest, largest_index, smallest, keyless_count, keyless = _walk(
+            data, count, NO_TIMESTAMP - header.base_timestamp
+        )
     except IndexError:
         raise RemoteProtocolError("a batch ends inside a record") from None
     if end != len(data):
         raise RemoteProtocolError(f"{len(data) - end} bytes follow the last record of a batch")
-    if require_keys and keyless:
-        raise KeylessRecordsError(keyless)
+    if require_keys and keyless_count:
+        raise KeylessRecordsError(keyless_count, keyless)
     base = header.base_timestamp
     if base + largest > INT64_MAX or base + smallest < INT64_MIN:
         raise RemoteProtocolError("a timestamp is wider than 64 bits")
@@ -76,16 +84,20 @@ def validate_records(
 
 # One frame, varints decoded in place, as in record_iterator: 0.55 µs a record, where building the records takes 0.85
 # (`benchmarks/records.py`).
-def _walk(data: bytes, count: int, no_timestamp: int) -> tuple[int, int, int, int, list[int]]:  # noqa: C901, PLR0912, PLR0915
-    """Return the end of the last record, the largest timestamp delta, its index, the smallest one, the keyless indexes.
+def _walk(  # noqa: C901, PLR0912, PLR0915
+    data: bytes, count: int, no_timestamp: int
+) -> tuple[int, int, int, int, int, list[int]]:
+    """Return the end of the last record, the largest timestamp delta, its index, the smallest one, keyless records.
 
-    A delta of `no_timestamp` does not count as the smallest unless there is no other.
+    Of the latter the number, and the first indexes. A delta of `no_timestamp` does not count as the smallest unless
+    there is no other.
     """
     size = len(data)
     at = 0
     largest = smallest = no_timestamp
     largest_index = 0
     is_first = True
+    keyless_count = 0
     keyless: list[int] = []
     # Offsets are compared as they are encoded: the zigzag form of index n is 2n.
     for zigzag_index in range(0, 2 * count, 2):
@@ -147,7 +159,9 @@ def _walk(data: bytes, count: int, no_timestamp: int) -> tuple[int, int, int, in
         else:
             length, at = read_varint(data, at)
         if length < 0:
-            keyless.append(zigzag_index >> 1)
+            keyless_count += 1
+            if keyless_count <= MOST_BLAMED:
+                keyless.append(zigzag_index >> 1)
         else:
             at += length
         # value
@@ -166,4 +180,4 @@ def _walk(data: bytes, count: int, no_timestamp: int) -> tuple[int, int, int, in
         at = skip_headers(data, at, end) if data[at] else at + 1
         if at != end:
             raise RemoteProtocolError(f"a record ends {at - end} bytes after the place that its length says")
-    return at, largest, largest_index, smallest, keyless
+    return at, largest, largest_index, smallest, keyless_count, keyless

@@ -5,6 +5,8 @@ append ─┬─ small, nothing queued ──► on the loop ──────�
         └─ ≥ 64 KiB, or behind one ► on a writer thread ──┴─ flush due ──► disk thread ──┘
            or may roll a log of many producers
 ```
+A small batch whose records the topic makes the log decode, and that expand to more than 64 KiB, is large: decompression
+on the loop stops there, and begins again on a writer thread.
 
 Small appends are a page-cache write of microseconds and run at once; a big one would hold up every other client, so
 it goes to a writer thread, and later appends to the same log queue behind it whatever their size. So does one that may
@@ -28,6 +30,7 @@ from broker.replication.writer_thread import OnEnd, end_future
 from broker.storage.append_info import AppendInfo
 from broker.storage.log import Log
 from broker.storage.log_config import NO_LIMIT
+from protocol.errors import DecompressionLimitError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,7 +80,12 @@ class LogAppender:
             or (self._producers.is_crowded and self._log.may_roll(records, LARGE_APPEND_BYTES))
         ):
             return self._append_on_thread(records, leader_epoch, now_ms, api_version)
-        info = self._log.append_as_leader(records, leader_epoch, now_ms, api_version=api_version)
+        try:
+            info = self._log.append_as_leader(
+                records, leader_epoch, now_ms, api_version=api_version, max_decompressed=LARGE_APPEND_BYTES
+            )
+        except DecompressionLimitError:
+            return self._append_on_thread(records, leader_epoch, now_ms, api_version)
         if self._unflushed or (self.flush_messages != NO_LIMIT and self._flush_due()):
             return self._flush_first(info, self._threads.create_future())
         self._on_appended(info)

@@ -6,7 +6,7 @@
 | `log`, `log_reader`, `log_opening` | one partition's log: changing it, asking it, opening it |
 | `segmented_log`, `segments`, `segment`, `log_file` | a log as segments; a segment, and its `.log` file |
 | `segment_indexes`, `offset_index`, `time_index`, `transaction_index`, `index_file` | the indexes of a segment |
-| `validation`, `refusals`, `append_info`, `follower_batches` | what may be appended, and what an append returns |
+| `validation`, `batch_refusals`, `refusals`, `append_info`, `follower_batches` | appends: checks and results |
 | `producer_state`, `producer_entry`, `partition_producers` | idempotent producers and their transactions |
 | `producer_snapshot`, `producer_snapshots` | the same on disk |
 | `producer_replay`, `producer_history` | the same learnt again from the log |

@@ -36,6 +36,7 @@ from threading import Lock, RLock
 from typing import Final
 
 from broker.storage.append_info import AppendInfo
+from broker.storage.batch_refusals import WritableBatch
 from broker.storage.durability import Durability
 from broker.storage.follower_batches import follower_batches
 from broker.storage.leader_epochs import LeaderEpochs
@@ -47,7 +48,7 @@ from broker.storage.producer_entry import AppendedBatch
 from broker.storage.resources import LogResources
 from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog
-from broker.storage.validation import WritableBatch, validator_for
+from broker.storage.validation import validator_for
 from protocol.batch_header import TIMESTAMP_TYPE_BIT
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import assign_offsets
@@ -115,6 +116,7 @@ class Log(LogReader):
         *,
         api_version: int = 13,
         from_client: bool = True,
+        max_decompressed: int | None = None,
     ) -> AppendInfo:
         """Append one batch, giving it offsets, the leader epoch and what else the topic's configuration says.
 
@@ -122,13 +124,16 @@ class Log(LogReader):
         appended, which may have been compressed anew.
 
         `from_client` is false for the coordinators' batches, which may be control batches and have no sequences. Raises
-        `KafkaError` with the codes of `validation` and `producer_state`; nothing was appended then.
+        `KafkaError` with the codes of `validation` and `producer_state`, and DecompressionLimitError if records that
+        must be decoded expand to more than `max_decompressed` bytes; nothing was appended then.
         """
         if self._failure.error is not None:
             self._failure.check()
         if not self._tail_is_checked:
             self._check_tail()
-        data, header, records_converted = self._validator.validate(records, now_ms, api_version, from_client)
+        data, header, records_converted = self._validator.validate(
+            records, now_ms, api_version, from_client, max_decompressed
+        )
         marker = None
         if header.producer_id >= 0:
             judged = self._producers.judge(data, header, from_client)

@@ -6,8 +6,9 @@
 | a length or magic that no format has; a wrong checksum               | CORRUPT_MESSAGE                |
 | zstd in a Produce before version 7 (KIP-110)                         | UNSUPPORTED_COMPRESSION_TYPE   |
 | base offset not 0; offsets and count disagree; no records            | INVALID_RECORD                 |
+| more records than its bytes can hold, decompressed at the most       | INVALID_RECORD                 |
 | a control batch from a client; a producer id without a sequence      | INVALID_RECORD                 |
-| larger than `max.message.bytes`                                      | MESSAGE_TOO_LARGE              |
+| larger than `max.message.bytes`; expands to more than is allowed      | MESSAGE_TOO_LARGE              |
 | larger than `segment.bytes`                                          | RECORD_LIST_TOO_LARGE          |
 | a timestamp out of bounds, or said to be the broker's                | INVALID_TIMESTAMP              |
 | a record without a key in a compacted topic; records that do not parse | INVALID_RECORD               |
@@ -21,16 +22,28 @@ something depends on them: a compacted topic, another codec than the producer's,
 sound checksum over nonsense is accepted, and the header's largest timestamp is believed, unless it is smaller than the
 first, as kafkajs and kafka-go write it for timestamps that do not ascend. Kafka decodes every record always.
 
+# Differs from Kafka: a batch that must be decoded and expands to more than `max_decompressed_size` is refused with
+MESSAGE_TOO_LARGE, at which Java's producer splits it, and an error names the first `MOST_BLAMED` records alone, because
+a few kilobytes can stand for gigabytes. Kafka has neither bound.
+
 # Differs from Kafka: where records are decoded, offsets in an uncompressed batch that do not count 0, 1, 2 are refused,
 with INVALID_RECORD, because no consumer could use them; Kafka appends such a batch.
 """
 
 from __future__ import annotations
 
-import struct
 from functools import lru_cache
 from typing import Final
 
+from broker.storage.batch_refusals import (
+    WritableBatch,
+    check_room_for_records,
+    not_a_clients,
+    not_decompressed,
+    not_one_batch,
+    only_batch,
+    unreadable_header,
+)
 from broker.storage.log_config import (
     LOG_APPEND_TIME,
     NO_LIMIT,
@@ -41,21 +54,25 @@ from broker.storage.log_config import (
 )
 from broker.storage.refusals import Cause, InvalidRecordsError, RecordError, RefusedBatchError
 from protocol.batch_header import (
+    BATCH_HEADER_SIZE,
     CODEC_BITS,
     CONTROL_BIT,
     CRC_START,
-    LENGTH_POSITION,
-    MAGIC,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
 )
 from protocol.checksum import crc32c
-from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
-from protocol.message_set import MAGIC_POSITION
+from protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
 from protocol.plural import pluralize
 from protocol.recompression import recompress
 from protocol.record_iterator import records_section
-from protocol.record_validation import RecordTimestamps, validate_records
+from protocol.record_validation import (
+    MOST_BLAMED,
+    SMALLEST_RECORD,
+    KeylessRecordsError,
+    RecordTimestamps,
+    validate_records,
+)
 from protocol.records import (
     LOG_OVERHEAD,
     BatchHeader,
@@ -66,10 +83,6 @@ from protocol.records import (
     stamp_log_append_time,
 )
 
-WritableBatch = memoryview | bytearray
-
-_MIN_LENGTH: Final = 14  # of the shortest entry of any format, magic 0 without key and value
-_LENGTH: Final = struct.Struct(">i")
 _ZSTD: Final = int(Codec.ZSTD)  # 0.06 µs less than to look a member up
 _ZSTD_VERSION: Final = 7
 _SHOWN_ERRORS: Final = 3
@@ -103,23 +116,32 @@ class BatchValidator:
         self._always_walks = config.record_validation == RECORDS or self._compacted or checks_oldest
         self._keeps_batches = self._codec is None and not self._always_walks and not self._log_append_time
 
-    def validate(self, records: WritableBatch, now_ms: int, api_version: int, from_client: bool = True) -> ValidBatch:
+    def validate(
+        self,
+        records: WritableBatch,
+        now_ms: int,
+        api_version: int,
+        from_client: bool = True,
+        max_decompressed: int | None = None,
+    ) -> ValidBatch:
         """Return what to append of `records`, timestamps and codec as the topic wants them; offsets are yet to be set.
 
         `records` is changed in place where that is enough. Raises `KafkaError`, and then nothing may be appended.
         `from_client` is false for the coordinators' own batches, which may be control batches and carry no sequences.
+        With `max_decompressed`, raises DecompressionLimitError, having changed nothing, if records that must be decoded
+        expand to more bytes than that.
         """
         try:
             header = read_batch_header(records)
         except RemoteProtocolError as error:
-            raise _refusal(records, error) from None
+            raise unreadable_header(records, error) from None
         size = header.batch_length + LOG_OVERHEAD
         if size != len(records):
-            records = _only_batch(records, size)
+            records = only_batch(records, size)
         attributes = header.attributes
         codec = attributes & CODEC_BITS
         if codec == _ZSTD and api_version < _ZSTD_VERSION:
-            raise _not_one_batch(
+            raise not_one_batch(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
                 f"Produce v{api_version} knows no zstd; it came with v{_ZSTD_VERSION}",
             )
@@ -140,7 +162,9 @@ class BatchValidator:
             or attributes & CONTROL_BIT
             or (header.producer_id >= 0 and header.base_sequence < 0)
         ):
-            raise _not_a_clients(header)
+            raise not_a_clients(header)
+        if header.records_count * SMALLEST_RECORD > size - BATCH_HEADER_SIZE:
+            check_room_for_records(view[BATCH_HEADER_SIZE:], header)
         if (
             self._keeps_batches
             and not attributes & TIMESTAMP_TYPE_BIT
@@ -149,7 +173,7 @@ class BatchValidator:
         ):
             converted = 0  # nearly every batch: nothing of it is to be changed
         else:
-            records, header, converted = self._apply(records, header, now_ms)
+            records, header, converted = self._apply(records, header, now_ms, max_decompressed)
         if len(records) > self._segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -157,14 +181,16 @@ class BatchValidator:
             )
         return records, header, converted
 
-    def _apply(self, records: WritableBatch, header: BatchHeader, now_ms: int) -> ValidBatch:
+    def _apply(
+        self, records: WritableBatch, header: BatchHeader, now_ms: int, max_decompressed: int | None
+    ) -> ValidBatch:
         """Timestamps and codec of a batch that is sound in itself."""
         attributes = header.attributes
         changes_codec = (
             self._codec is not None and attributes & CODEC_BITS != self._codec and not attributes & CONTROL_BIT
         )
         if self._always_walks or changes_codec:
-            return self._walk(records, header, now_ms, changes_codec)
+            return self._walk(records, header, now_ms, changes_codec, max_decompressed)
         if self._log_append_time:
             if attributes & TIMESTAMP_TYPE_BIT:
                 raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
@@ -172,19 +198,33 @@ class BatchValidator:
             return records, read_batch_header(records), 0
         max_timestamp = header.max_timestamp
         if max_timestamp - now_ms > self._after_max_ms or max_timestamp < header.base_timestamp:
-            return self._walk(records, header, now_ms, changes_codec=False)  # which of them, and is the header right?
+            # Which of them, and is the header right?
+            return self._walk(records, header, now_ms, changes_codec=False, max_decompressed=max_decompressed)
         if attributes & TIMESTAMP_TYPE_BIT:
             return self._set_create_time(records, header, max_timestamp)
         return records, header, 0
 
-    def _walk(self, records: WritableBatch, header: BatchHeader, now_ms: int, changes_codec: bool) -> ValidBatch:
+    def _walk(
+        self,
+        records: WritableBatch,
+        header: BatchHeader,
+        now_ms: int,
+        changes_codec: bool,
+        max_decompressed: int | None,
+    ) -> ValidBatch:
         """Look at every record, and give the batch the topic's codec."""
         try:
-            found = validate_records(records, 0, header, require_keys=self._compacted)
+            found = validate_records(
+                records, 0, header, require_keys=self._compacted, max_decompressed=max_decompressed
+            )
+        except DecompressionLimitError as error:
+            if max_decompressed is not None:
+                raise
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
         except RemoteProtocolError as error:
-            raise self._invalid_records(records, header, now_ms, str(error)) from error
+            raise self._invalid_records(records, header, now_ms, error) from error
         if not self._timestamps_are_fine(found, header, now_ms):
-            raise self._invalid_records(records, header, now_ms, "timestamps are out of bounds")
+            raise self._invalid_records(records, header, now_ms, None)
         converted = 0
         if changes_codec:
             records = self._recompress(records, header)
@@ -206,12 +246,14 @@ class BatchValidator:
             found.max_timestamp - now_ms <= self._after_max_ms and now_ms - found.min_timestamp <= self._before_max_ms
         )
 
-    def _invalid_records(self, records: WritableBatch, header: BatchHeader, now_ms: int, cause: str) -> KafkaError:
+    def _invalid_records(
+        self, records: WritableBatch, header: BatchHeader, now_ms: int, cause: RemoteProtocolError | None
+    ) -> KafkaError:
         """Why the records are refused, record by record; `cause` is all there is to say if they do not parse."""
         try:
             records_section(records, 0, header)
         except RemoteProtocolError as error:
-            return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the records cannot be decompressed: {error}")
+            return not_decompressed(error)
         code = ErrorCode.INVALID_RECORD
         errors = []
         keyless = 0
@@ -223,12 +265,17 @@ class BatchValidator:
                 elif (problem := self._timestamp_problem(record.timestamp, header, now_ms)) is not None:
                     code = ErrorCode.INVALID_TIMESTAMP
                     errors.append(RecordError(index, problem))
+                if len(errors) == MOST_BLAMED:
+                    break
         except RemoteProtocolError as error:
             return KafkaError(ErrorCode.INVALID_RECORD, f"the records do not parse: {error}")
         if not errors:
             return KafkaError(ErrorCode.INVALID_RECORD, f"the records do not parse: {cause}")
+        if isinstance(cause, KeylessRecordsError):
+            keyless = cause.count
         shown = "; ".join(f"record {index}: {message}" for index, message in errors[:_SHOWN_ERRORS])
-        detail = f"{len(errors)} of {pluralize(header.records_count, 'record')} refused: {shown}"
+        found = f"{len(errors)}{' or more' if len(errors) == MOST_BLAMED else ''}"
+        detail = f"{found} of {pluralize(header.records_count, 'record')} refused: {shown}"
         return InvalidRecordsError(code, detail, errors, keyless)
 
     def _timestamp_problem(self, timestamp: int, header: BatchHeader, now_ms: int) -> str | None:
@@ -266,63 +313,6 @@ class BatchValidator:
 @lru_cache(maxsize=1000)  # topics with properties of their own; the partitions of all others share one
 def validator_for(config: LogConfig) -> BatchValidator:
     return BatchValidator(config)
-
-
-def _not_a_clients(header: BatchHeader) -> KafkaError:
-    """Why no client may have built this batch; the first reason in Kafka's order."""
-    if header.last_offset_delta < 0:
-        detail = f"the last offset delta is {header.last_offset_delta}"
-    elif header.records_count <= 0:
-        detail = f"the batch says that it has {pluralize(header.records_count, 'record')}"
-    elif header.records_count != header.last_offset_delta + 1:
-        count = pluralize(header.records_count, "record")
-        detail = f"the batch says {count} and a last offset delta of {header.last_offset_delta}"
-    elif header.attributes & CONTROL_BIT:
-        detail = "clients may not write control batches"
-    else:
-        detail = f"producer {header.producer_id} sent sequence {header.base_sequence}"
-    return RefusedBatchError(ErrorCode.INVALID_RECORD, detail, Cause.OFFSETS)
-
-
-def _not_one_batch(code: ErrorCode, detail: str) -> KafkaError:
-    return RefusedBatchError(code, detail, Cause.NOT_ONE_BATCH)
-
-
-def _entry_size(records: memoryview) -> int | None:
-    """Bytes of the batch or message, of any format, that `records` starts with; None if they do not hold all of it.
-
-    Raises CORRUPT_MESSAGE for a length or magic that no format has.
-    """
-    if len(records) < LOG_OVERHEAD:
-        return None
-    length: int = _LENGTH.unpack_from(records, LENGTH_POSITION)[0]
-    if length < _MIN_LENGTH:
-        raise _not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
-    if len(records) <= MAGIC_POSITION:
-        return None
-    if records[MAGIC_POSITION] > MAGIC:
-        raise _not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"magic {records[MAGIC_POSITION]} is unknown")
-    return length + LOG_OVERHEAD if length + LOG_OVERHEAD <= len(records) else None
-
-
-def _refusal(records: WritableBatch, error: RemoteProtocolError) -> KafkaError:
-    """Why bytes that do not start with the header of a batch of magic 2 are refused."""
-    if _entry_size(memoryview(records)) is None:
-        return _not_one_batch(ErrorCode.INVALID_RECORD, "there is no complete batch")
-    if records[MAGIC_POSITION] == MAGIC:
-        return _not_one_batch(ErrorCode.CORRUPT_MESSAGE, str(error))  # a length that the header alone exceeds
-    return _not_one_batch(
-        ErrorCode.INVALID_RECORD, f"only batches of magic 2 are accepted, not {records[MAGIC_POSITION]}"
-    )
-
-
-def _only_batch(records: WritableBatch, size: int) -> WritableBatch:
-    """The first batch of `records`, which is `size` bytes long, where nothing follows it that is a batch as well."""
-    if size > len(records):
-        raise _not_one_batch(ErrorCode.INVALID_RECORD, "there is no complete batch")
-    if _entry_size(memoryview(records)[size:]) is not None:
-        raise _not_one_batch(ErrorCode.INVALID_RECORD, "there is more than one batch")
-    return memoryview(records)[:size]  # Kafka cuts off an incomplete batch at the end, too
 
 
 def _target_codec(compression_type: str) -> Codec | None:

@@ -21,3 +21,16 @@ async def busy_disk_threads(broker: Broker) -> AsyncIterator[None]:
     finally:
         ended.set()
         await asyncio.gather(*busy)
+
+
+@asynccontextmanager
+async def busy_writer_threads(broker: Broker) -> AsyncIterator[None]:
+    """The same of the threads that write large batches."""
+    ended = threading.Event()
+    busy = [asyncio.ensure_future(each.run(ended.wait)) for each in broker.services.partitions._threads._writers]
+    await asyncio.sleep(0)  # they are queued now
+    try:
+        yield
+    finally:
+        ended.set()
+        await asyncio.gather(*busy)

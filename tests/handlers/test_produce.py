@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 
 import pytest
 
 from broker.broker import Broker
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records import Codec
+from protocol.records import Codec, write_crc
+from tests.handlers.busy_threads import busy_writer_threads
 from tests.handlers.requests import (
     batch,
     create,
@@ -224,3 +226,42 @@ async def test_the_oldest_versions_are_told_but_not_served(wire: Wire, version: 
     wire.writer.write(bytes.fromhex("0000000e") + bytes([0, 0, 0, version]) + bytes(10))
 
     assert await wire.is_closed_by_peer()
+
+
+@pytest.mark.parametrize("properties", [{"cleanup_policy": "compact"}, {"compression_type": "gzip"}])
+async def test_others_are_answered_while_a_small_batch_that_expands_is_decoded(
+    broker: Broker, wire: Wire, properties: dict[str, str]
+) -> None:
+    await create(wire, "expands", **properties)
+    await create(wire, "t")
+    request = produce_request("expands", batch(LARGE, codec=Codec.ZSTD))
+    async with busy_writer_threads(broker):
+        await wire.send(request, 9)
+        async with Wire("127.0.0.1", broker.port) as other:
+            assert (await produce(other, "t", batch(b"a"))).error_code == ErrorCode.NONE
+            assert values_in(await fetch(other, "expands")) == []
+    [[row]] = [topic.partition_responses for topic in (await wire.receive(request, 9)).responses]
+    assert (row.error_code, row.base_offset) == (ErrorCode.NONE, 0)
+
+
+@pytest.mark.usefixtures("only_here")  # Kafka, which decompresses record by record, takes it
+@pytest.mark.parametrize("properties", [{"cleanup_policy": "compact"}, {"compression_type": "gzip"}])
+async def test_a_batch_that_expands_too_far_is_too_large_where_it_must_be_decoded(
+    wire: Wire, properties: dict[str, str]
+) -> None:
+    await create(wire, "t", **properties)
+    row = await produce(wire, "t", batch(bytes(128 << 20), codec=Codec.ZSTD))
+    assert row.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert "134217728" in row.error_message
+
+
+@pytest.mark.parametrize("codec", Codec)
+async def test_a_batch_that_cannot_hold_the_records_that_it_says_takes_no_offsets(wire: Wire, codec: Codec) -> None:
+    await create(wire, "t")
+    data = bytearray(batch(b"v", codec=codec))
+    struct.pack_into(">i", data, 23, 2**31 - 2)
+    struct.pack_into(">i", data, 57, 2**31 - 1)
+    write_crc(data, 0, len(data))
+
+    assert (await produce(wire, "t", bytes(data))).error_code == ErrorCode.INVALID_RECORD
+    assert (await produce(wire, "t", batch(b"next"))).base_offset == 0

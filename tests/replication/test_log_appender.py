@@ -16,6 +16,7 @@ from broker.storage.log_dir import LogDir
 from broker.storage.producer_snapshot import decode_snapshot
 from broker.storage.producer_state import CROWD
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records import Codec
 from tests.storage.logs import NOW, TOPIC_ID, batch, crowd, open_log_dir, values_of
 
 LARGE = b"x" * LARGE_APPEND_BYTES
@@ -73,6 +74,52 @@ async def test_what_goes_wrong_in_a_flush_that_no_append_waits_for_is_told_to_wh
     await again
     assert appending.log.recovery_point == 1
     log_dir.close()
+
+
+COMPACTED: dict[str, Any] = {"cleanup_policy": frozenset({"compact"})}
+
+
+@pytest.mark.parametrize("properties", [COMPACTED, {"compression_type": "lz4"}, {"record_validation": "records"}])
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.ZSTD])
+async def test_a_small_append_that_expands_to_a_large_one_ends_later(
+    log_dir: LogDir, threads: DiskThreads, codec: Codec, properties: dict[str, Any]
+) -> None:
+    appending = Appending(log_dir, threads, **properties)
+    records = batch(LARGE, codec=codec)
+    assert len(records) < LARGE_APPEND_BYTES
+
+    future = appending.appender.append_as_leader(records, 0, NOW, 13)
+
+    assert isinstance(future, asyncio.Future)
+    assert appending.told == []
+    assert (await future).base_offset == 0
+    assert values_of(appending.log) == [LARGE]
+    assert appending.told == [0]
+
+
+async def test_a_small_append_that_expands_to_a_large_one_ends_at_once_if_nothing_decodes_it(
+    log_dir: LogDir, threads: DiskThreads
+) -> None:
+    appending = Appending(log_dir, threads)
+    assert isinstance(appending.appender.append_as_leader(batch(LARGE, codec=Codec.ZSTD), 0, NOW, 13), AppendInfo)
+
+
+@pytest.mark.parametrize("codec", Codec)
+async def test_a_small_append_that_expands_a_little_ends_at_once(
+    log_dir: LogDir, threads: DiskThreads, codec: Codec
+) -> None:
+    appending = Appending(log_dir, threads, **COMPACTED)
+    assert isinstance(appending.appender.append_as_leader(batch(LARGE[:-100], codec=codec), 0, NOW, 13), AppendInfo)
+
+
+async def test_a_small_append_that_expands_too_far_fails_later(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads, **COMPACTED)
+    future = appending.appender.append_as_leader(batch(bytes(128 << 20), codec=Codec.ZSTD), 0, NOW, 13)
+    assert isinstance(future, asyncio.Future)
+    with pytest.raises(KafkaError) as caught:
+        await future
+    assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert not appending.appender.is_busy
 
 
 async def test_a_large_append_ends_later(log_dir: LogDir, threads: DiskThreads) -> None:

@@ -13,7 +13,8 @@ from broker.storage.log_config import LogConfig
 from broker.storage.refusals import InvalidRecordsError
 from broker.storage.validation import BatchValidator
 from protocol.compression import compress
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
+from protocol.record_validation import MOST_BLAMED
 from protocol.records import (
     BATCH_HEADER_SIZE,
     BatchBuilder,
@@ -77,6 +78,11 @@ def message(magic: int) -> bytes:
     return struct.pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body
 
 
+def saying(count: int, codec: Codec) -> bytes:
+    """A batch of one record that says to have `count`."""
+    return poked((">i", 23, count - 1), (">i", 57, count), codec=codec)
+
+
 CASES: list[tuple[str, bytes, ErrorCode | None, dict[str, Any]]] = [
     ("a good batch", GOOD, OK, {}),
     ("nothing", b"", INVALID_RECORD, {}),
@@ -104,7 +110,12 @@ CASES: list[tuple[str, bytes, ErrorCode | None, dict[str, Any]]] = [
     ("count -1", poked((">i", 57, -1)), INVALID_RECORD, {}),
     ("one record said to be two", poked((">i", 23, 1), (">i", 57, 2)), INVALID_RECORD, DEEP),
     ("two records said to be one", poked((">i", 23, 0), (">i", 57, 1), values=(b"a", b"b")), INVALID_RECORD, DEEP),
-    ("one record said to be two, unseen", poked((">i", 23, 1), (">i", 57, 2)), OK, {}),
+    ("one record said to be two, unseen", poked((">i", 23, 1), (">i", 57, 2), values=(b"not short",)), OK, {}),
+    ("one record said to be two, for which there is no room", poked((">i", 23, 1), (">i", 57, 2)), INVALID_RECORD, {}),
+    *(
+        (f"one record said to be 2^31 - 1, {codec.name}", saying(2**31 - 1, codec), INVALID_RECORD, {})
+        for codec in Codec
+    ),
     ("a control batch", poked(is_control=True), INVALID_RECORD, {}),
     ("a producer without a sequence", poked(producer_id=5, producer_epoch=0), INVALID_RECORD, {}),
     ("a sequence without a producer", poked(base_sequence=3), OK, {}),
@@ -178,6 +189,52 @@ def test_every_refused_record_is_named() -> None:
     assert [error.batch_index for error in caught.value.record_errors] == [1, 2, 3]
     assert caught.value.code is INVALID_TIMESTAMP
     assert caught.value.keyless_records == 2
+
+
+def keyless(count: int, codec: Codec = Codec.NONE) -> bytearray:
+    builder = BatchBuilder(codec=codec)
+    for _ in range(count):
+        builder.append(NOW, None, None)
+    return builder.build()
+
+
+def test_of_many_refused_records_the_first_are_named_and_all_are_counted() -> None:
+    with pytest.raises(InvalidRecordsError) as caught:
+        BatchValidator(LogConfig(**COMPACTED)).validate(keyless(MOST_BLAMED + 50), NOW, 13)
+    assert [error.batch_index for error in caught.value.record_errors] == list(range(MOST_BLAMED))
+    assert caught.value.keyless_records == MOST_BLAMED + 50
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
+def test_records_that_compress_well_have_room(codec: Codec) -> None:
+    data = keyless(10_000, codec)
+    assert len(data) < 7 * 10_000
+    assert BatchValidator(LogConfig()).validate(data, NOW, 13)[0] is data
+
+
+def bomb(size: int) -> bytearray:
+    """A batch of one record, whose value are `size` zeros, with zstd."""
+    builder = BatchBuilder(codec=Codec.ZSTD)
+    builder.append(NOW, b"k", bytes(size))
+    return builder.build()
+
+
+@pytest.mark.parametrize("properties", [COMPACTED, DEEP, {"compression_type": "gzip"}])
+def test_records_that_expand_to_more_than_any_reader_takes_are_too_large(properties: dict[str, Any]) -> None:
+    with pytest.raises(KafkaError) as caught:
+        BatchValidator(LogConfig(**properties)).validate(bomb(128 << 20), NOW, 13)
+    assert caught.value.code is MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("properties", [COMPACTED, DEEP, {"compression_type": "gzip"}])
+def test_a_caller_may_set_a_lower_limit_and_try_again_without_it(properties: dict[str, Any]) -> None:
+    data = bomb(1 << 20)
+    before = bytes(data)
+    validator = BatchValidator(LogConfig(**properties))
+    with pytest.raises(DecompressionLimitError):
+        validator.validate(data, NOW, 13, max_decompressed=64 * 1024)
+    assert data == before
+    assert validator.validate(data, NOW, 13)[1].records_count == 1
 
 
 def test_zstd_needs_produce_7() -> None:
