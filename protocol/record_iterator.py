@@ -100,6 +100,11 @@ def iter_records(
     return chain.from_iterable(map(_records, iter_columns(buffer, position, header, max_decompressed)))
 
 
+def iter_section(section: bytes, header: BatchHeader) -> Iterator[Record]:
+    """Yield the records of what `records_section` returned; raises as `iter_records` while iterating."""
+    return chain.from_iterable(map(_records, _decode(section, header, {})))
+
+
 def _records(columns: RecordColumns) -> Iterator[Record]:
     new = cast("Callable[[type[Record], tuple[Any, ...]], Record]", tuple.__new__)
     return map(new, repeat(Record), zip(*columns[:-1], map(list, columns.headers), strict=False))

@@ -4,16 +4,22 @@ A special timestamp in a version before the one that brought it is UNSUPPORTED_V
 one that does not exist. A partition named twice is INVALID_REQUEST. `read_committed` (from version 2 on) ends at the
 last stable offset. From version 4 on a client may name its leader epoch (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
 and is told that of the offset. The timeout of version 10 is for look-ups in tiered storage, which there is not.
+
+A stored batch that cannot be decoded fails its row alone, with Kafka's codes: UNKNOWN_SERVER_ERROR if it cannot be
+decompressed, INVALID_RECORD if its records do not parse.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable
+from typing import Final, NamedTuple
 
 from broker.handlers.services import Services
-from broker.replication.offset_lookup import FIRST_VERSIONS, find_offset
+from broker.replication.offset_lookup import FIRST_VERSIONS, FoundOffset, find_offset, find_offset_on_thread
 from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
+from broker.storage.timestamp_lookup import DecodingBudget
+from protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -25,21 +31,63 @@ from protocol.messages.list_offsets import (
 _READ_COMMITTED = 1
 _NEVER = 0x7FFF
 _FIRST_VERSION_WITH_LEADER_EPOCH = 4
+DECODED_BYTES: Final = 64 * 1024
+"""Bytes of records that a request makes the loop decode, as many as an append may; the rest is done on a thread."""
 
 
-def handle(services: Services, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+class _Slow(NamedTuple):
+    """A row that is yet to be filled in, and what is asked for."""
+
+    rows: list[ListOffsetsPartitionResponse]
+    place: int
+    topic: str
+    wanted: ListOffsetsPartition
+
+
+def handle(
+    services: Services, context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     named = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
+    budget = DecodingBudget(DECODED_BYTES)
     topics = []
+    slow: list[_Slow] = []
     for topic in request.topics:
-        rows = []
+        rows: list[ListOffsetsPartitionResponse] = []
         for wanted in topic.partitions:
             try:
                 _check_named_once(named[topic.name, wanted.partition_index])
-                rows.append(_look_up(services, context.api_version, request.isolation_level, topic.name, wanted))
+                rows.append(
+                    _look_up(services, context.api_version, request.isolation_level, topic.name, wanted, budget)
+                )
             except KafkaError as error:
                 rows.append(ListOffsetsPartitionResponse(wanted.partition_index, error.code))
+            except DecompressionLimitError:
+                budget.left = 0  # what follows is as slow in all likelihood, and was not decoded for nothing then
+                slow.append(_Slow(rows, len(rows), topic.name, wanted))
+                rows.append(ListOffsetsPartitionResponse(wanted.partition_index))
         topics.append(ListOffsetsTopicResponse(topic.name, rows))
-    return ListOffsetsResponse(topics=topics)
+    response = ListOffsetsResponse(topics=topics)
+    return _answer_slow_rows(services, context, request, response, slow) if slow else response
+
+
+async def _answer_slow_rows(
+    services: Services,
+    context: RequestContext,
+    request: ListOffsetsRequest,
+    response: ListOffsetsResponse,
+    slow: list[_Slow],
+) -> ListOffsetsResponse:
+    """Fill in the rows that need a thread, one after the other: no request takes more than one of the threads."""
+    for rows, place, topic, wanted in slow:
+        try:
+            partition = services.partitions.get(topic, wanted.partition_index)
+            found = await find_offset_on_thread(
+                partition, wanted.timestamp, read_committed=request.isolation_level == _READ_COMMITTED
+            )
+            rows[place] = _row(context.api_version, wanted, found)
+        except KafkaError as error:
+            rows[place] = ListOffsetsPartitionResponse(wanted.partition_index, error.code)
+    return response
 
 
 def error_response(request: ListOffsetsRequest, code: ErrorCode, message: str) -> ListOffsetsResponse:
@@ -58,7 +106,12 @@ def _check_named_once(times: int) -> None:
 
 
 def _look_up(
-    services: Services, version: int, isolation_level: int, topic: str, wanted: ListOffsetsPartition
+    services: Services,
+    version: int,
+    isolation_level: int,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    budget: DecodingBudget,
 ) -> ListOffsetsPartitionResponse:
     if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, _NEVER):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"version {version} has no timestamp {wanted.timestamp}")
@@ -67,7 +120,12 @@ def _look_up(
         wanted.timestamp,
         read_committed=isolation_level == _READ_COMMITTED,
         current_leader_epoch=wanted.current_leader_epoch,
+        budget=budget,
     )
+    return _row(version, wanted, found)
+
+
+def _row(version: int, wanted: ListOffsetsPartition, found: FoundOffset) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(
         wanted.partition_index,
         ErrorCode.NONE,

@@ -1,8 +1,9 @@
-"""The two kinds of threads that keep slow disk work off the event loop.
+"""The three kinds of threads that keep slow disk work off the event loop.
 
 | threads | work | order |
 |---|---|---|
 | writers (2) | appends of 64 KiB and more, and what must follow them in a partition | first in, first out, in each |
+| search (2) | offsets by time where that means to decode more than 64 KiB | first in, first out |
 | disk (up to 16) | fsync, checkpoints, opening and deleting directories | none |
 
 Appends to one partition must keep their order, so those that wait at the same time all go to one writer. Syncs of
@@ -31,6 +32,11 @@ DISK_THREADS = 16
 # The first write of a page of memory is dear, and takes a core of its own: batches of 900 KB over four connections go
 # a third faster with two writers than with one on two cores, those of 256 KiB as fast; with three as with two.
 WRITER_THREADS = 2
+
+# As few, because each of them and of the writers may hold the records of a batch that is decompressed, up to
+# `max_decompressed_size` bytes and, while pieces of it are joined, twice that: this bounds them for all connections.
+SEARCH_THREADS = 2
+
 _WAITING = attrgetter("waiting")
 
 
@@ -41,6 +47,7 @@ class DiskThreads:
         self._loop = loop
         self._writers = [WriterThread(loop, f"writer-{number}") for number in range(WRITER_THREADS)]
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
+        self._search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="search")
 
     def create_future(self) -> asyncio.Future[T]:
         """Make a future of the loop that the threads report to."""
@@ -54,6 +61,10 @@ class DiskThreads:
         """Run other disk work on some thread."""
         return asyncio.wrap_future(self._disk.submit(function, *args, **kwargs), loop=self._loop)
 
+    def search(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Run a search in a log that may decode large batches."""
+        return asyncio.wrap_future(self._search.submit(function, *args, **kwargs), loop=self._loop)
+
     async def run_to_end(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `run`; whoever is cancelled while he waits goes on when the work has ended, and not before."""
         running = self.run(function, *args, **kwargs)
@@ -66,6 +77,7 @@ class DiskThreads:
     async def close(self) -> None:
         """Wait until all work is done and the threads have ended."""
         # A writer waits for the disk threads; so the loop never does.
+        await self._writers[0].run(self._search.shutdown)
         await self._writers[0].run(self._disk.shutdown)
         for writer in self._writers:
             await writer.close()

@@ -19,6 +19,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from broker.replication.partition import NO_EPOCH, Partition
+from broker.storage.log import Log
+from broker.storage.timestamp_lookup import DecodingBudget, RecordPosition
 from protocol.messages.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -51,9 +53,18 @@ NOTHING = FoundOffset(-1, -1, -1)
 
 
 def find_offset(
-    partition: Partition, timestamp: int, *, read_committed: bool, current_leader_epoch: int = NO_EPOCH
+    partition: Partition,
+    timestamp: int,
+    *,
+    read_committed: bool,
+    current_leader_epoch: int = NO_EPOCH,
+    budget: DecodingBudget | None = None,
 ) -> FoundOffset:
-    """Look up what `timestamp` means in a partition led here. Raises KafkaError as `Partition.check_leader` does."""
+    """Look up what `timestamp` means in a partition led here.
+
+    Raises KafkaError as `Partition.check_leader` and `LogReader.offset_for_timestamp` do, and DecompressionLimitError
+    if that would decode more than `budget`: `find_offset_on_thread` then.
+    """
     partition.check_leader(current_leader_epoch)
     end = partition.readable_end_offset(read_committed=read_committed)
     log = partition.log
@@ -64,10 +75,24 @@ def find_offset(
         return FoundOffset(-1, start, _epoch_of(partition, start))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOTHING
-    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    if found is None or found[1] >= end:
-        return NOTHING
-    return FoundOffset(*found)
+    return _readable(_find_record(log, timestamp, budget), end)
+
+
+async def find_offset_on_thread(partition: Partition, timestamp: int, *, read_committed: bool) -> FoundOffset:
+    """Look up a time for which `find_offset` would decode too much. Raises KafkaError as it does."""
+    partition.check_leader()
+    end = partition.readable_end_offset(read_committed=read_committed)
+    return _readable(await partition.search(_find_record, partition.log, timestamp, None), end)
+
+
+def _find_record(log: Log, timestamp: int, budget: DecodingBudget | None) -> RecordPosition | None:
+    if timestamp == MAX_TIMESTAMP:
+        return log.max_timestamp_offset(budget)
+    return log.offset_for_timestamp(timestamp, budget)
+
+
+def _readable(found: RecordPosition | None, end: int) -> FoundOffset:
+    return NOTHING if found is None or found.offset >= end else FoundOffset(*found)
 
 
 def _epoch_of(partition: Partition, offset: int) -> int:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 from broker.metadata.image import PartitionImage
 from broker.metrics.metrics import TopicMetrics
@@ -31,6 +31,9 @@ from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_slice import LogSlice
 from protocol.errors import ErrorCode, KafkaError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
@@ -91,6 +94,7 @@ class Partition:
         self._end_offsets = {node_id: log.log_end_offset}
         self._is_alone = False
         self._on_advance = on_advance
+        self._threads = threads
         self._appender = LogAppender(log, threads, self._appended)
 
     def __repr__(self) -> str:
@@ -219,6 +223,10 @@ class Partition:
             # The log learns of an epoch with its first batch; until then the epoch is empty and ends where it starts.
             return leader_epoch, self.log.log_end_offset
         return self.log.end_offset_for_epoch(leader_epoch)
+
+    def search(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Run a search in the log on a thread that does nothing else."""
+        return self._threads.search(function, *args, **kwargs)
 
     def roll(self) -> asyncio.Future[None]:
         """Begin a new segment of the log, in order with appends; the future raises KafkaError."""

@@ -28,6 +28,7 @@ from broker.storage.segment import Segment
 from broker.storage.segmented_log import SegmentedLog
 from broker.storage.segments import Segments
 from broker.storage.timestamp_lookup import (
+    DecodingBudget,
     RecordPosition,
     find_by_timestamp,
     find_largest_timestamp,
@@ -173,16 +174,21 @@ class LogReader(ABC):
             )
         return found
 
-    def offset_for_timestamp(self, timestamp: int) -> RecordPosition | None:
-        """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None if there is none."""
+    def offset_for_timestamp(self, timestamp: int, budget: DecodingBudget | None = None) -> RecordPosition | None:
+        """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None if there is none.
+
+        Raises KafkaError UNKNOWN_SERVER_ERROR or INVALID_RECORD for a batch that cannot be decoded, and
+        DecompressionLimitError when that would take more than the budget: then the caller repeats it on a thread.
+        """
         with self._disk("searching"):
             start = self.log_start_offset
-            return self._segmented.look(lambda segments: find_by_timestamp(segments, timestamp, start))
+            return self._segmented.look(lambda segments: find_by_timestamp(segments, timestamp, start, budget))
 
-    def max_timestamp_offset(self) -> RecordPosition | None:
+    def max_timestamp_offset(self, budget: DecodingBudget | None = None) -> RecordPosition | None:
         """The same of the first record with the largest timestamp of all; None if no record has one."""
         with self._disk("searching"):
-            return self._segmented.look(lambda segments: find_largest_timestamp(segments, self.log_start_offset))
+            start = self.log_start_offset
+            return self._segmented.look(lambda segments: find_largest_timestamp(segments, start, budget))
 
     def timestamp_at(self, offset: int) -> int | None:
         """The largest timestamp of the batch that holds `offset`, or of the next one; None without any."""

@@ -2,19 +2,42 @@
 
 Answers are exact: of the first record in log order with a timestamp at or above the one asked for. Timestamps may go up
 and down, so this is not where all later records are newer.
+
+How long that takes depends on what producers wrote: a batch may expand to 128 MiB, and headers that claim a larger
+timestamp than any record has make the search decode one batch after another. So the event loop gives a `DecodingBudget`
+and, where that is spent, searches again on a thread.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.storage.batch_scan import StoredBatch
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
-from protocol.batch_header import NO_TIMESTAMP
+from protocol.batch_header import MAGIC, NO_TIMESTAMP
+from protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
 from protocol.message_set import iter_messages
-from protocol.records import Record, iter_records, read_batch_header
+from protocol.record_iterator import iter_section, records_section
+from protocol.records import Record, read_batch_header
+
+_LOG = logging.getLogger(__name__)
+
+
+class DecodingBudget:
+    """The bytes of records that look-ups may still decode; beyond it they raise DecompressionLimitError."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self, size: int) -> None:
+        if size > self.left:
+            raise DecompressionLimitError("stored", self.left)
+        self.left -= size
 
 
 class RecordPosition(NamedTuple):
@@ -25,19 +48,26 @@ class RecordPosition(NamedTuple):
     leader_epoch: int
 
 
-def find_by_timestamp(segments: Segments, timestamp: int, start_offset: int) -> RecordPosition | None:
-    """The first record from `start_offset` on with at least this timestamp."""
+def find_by_timestamp(
+    segments: Segments, timestamp: int, start_offset: int, budget: DecodingBudget | None = None
+) -> RecordPosition | None:
+    """The first record from `start_offset` on with at least this timestamp.
+
+    Raises as `_records`.
+    """
     for segment in segments.as_new_as(timestamp, start_offset):
-        found = _find_in_segment(segment, timestamp, start_offset)
+        found = _find_in_segment(segment, timestamp, start_offset, budget)
         if found is not None:
             return found
     return None
 
 
-def find_largest_timestamp(segments: Segments, start_offset: int) -> RecordPosition | None:
+def find_largest_timestamp(
+    segments: Segments, start_offset: int, budget: DecodingBudget | None = None
+) -> RecordPosition | None:
     """The first record with the largest timestamp in the segments from the one that may hold `start_offset` on.
 
-    None if no record has any.
+    None if no record has any. Raises as `_records`.
     """
     segment = segments.newest(start_offset)
     timestamp, last_offset = segment.largest_timestamp()
@@ -45,7 +75,7 @@ def find_largest_timestamp(segments: Segments, start_offset: int) -> RecordPosit
         return None
     for batch in segment.log.batches(segment.indexes.offsets.lookup(last_offset).position):
         if batch.max_timestamp == timestamp:
-            return _first_at_least(segment, batch, timestamp, segment.base_offset)
+            return _first_at_least(segment, batch, timestamp, segment.base_offset, budget)
     return None
 
 
@@ -58,26 +88,63 @@ def find_timestamp_at(segments: Iterable[Segment], offset: int) -> int | None:
     return None
 
 
-def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> RecordPosition | None:
+def _find_in_segment(
+    segment: Segment, timestamp: int, start_offset: int, budget: DecodingBudget | None
+) -> RecordPosition | None:
     # The entry for T says that what is newer than T comes later; so what is as new as the time asked for may lie right
     # at an entry of exactly that time, and the search goes from the last entry at or below it.
     indexed = segment.indexes.lookup_time(timestamp)
     position = segment.indexes.offsets.lookup(max(indexed.offset, start_offset)).position
     for batch in segment.log.batches(position):
         if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
-            found = _first_at_least(segment, batch, timestamp, start_offset)
+            found = _first_at_least(segment, batch, timestamp, start_offset, budget)
             if found is not None:
                 return found
     return None
 
 
-def _first_at_least(segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int) -> RecordPosition | None:
-    for record in _records(segment, batch):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return RecordPosition(record.timestamp, record.offset, batch.leader_epoch)
+def _first_at_least(
+    segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int, budget: DecodingBudget | None
+) -> RecordPosition | None:
+    try:
+        for record in _records(segment, batch, budget):
+            if record.timestamp >= timestamp and record.offset >= start_offset:
+                return RecordPosition(record.timestamp, record.offset, batch.leader_epoch)
+    except DecompressionLimitError as error:
+        if budget is not None:
+            raise
+        raise _unreadable(ErrorCode.UNKNOWN_SERVER_ERROR, segment, batch, error) from error
+    except RemoteProtocolError as error:
+        raise _unreadable(ErrorCode.INVALID_RECORD, segment, batch, error) from error
     return None
 
 
-def _records(segment: Segment, batch: StoredBatch) -> Iterable[Record]:
+def _records(segment: Segment, batch: StoredBatch, budget: DecodingBudget | None) -> Iterable[Record]:
+    """The records of a batch, decoded one by one.
+
+    Raises DecompressionLimitError when they are more than the budget, KafkaError UNKNOWN_SERVER_ERROR when they cannot
+    be decompressed, RemoteProtocolError while iterating when they are malformed.
+    """
+    if budget is not None:
+        budget.spend(batch.size)
     data = segment.log.read(batch)
-    return iter_records(data, 0, read_batch_header(data)) if batch.magic == 2 else iter_messages(data)
+    limit = None if budget is None else budget.left
+    if batch.magic < MAGIC:
+        return iter_messages(data, limit)
+    header = read_batch_header(data)
+    try:
+        records = records_section(data, 0, header, limit)
+    except DecompressionLimitError:
+        raise
+    except RemoteProtocolError as error:
+        raise _unreadable(ErrorCode.UNKNOWN_SERVER_ERROR, segment, batch, error) from error
+    if budget is not None and header.codec:
+        budget.spend(len(records))
+    return iter_section(records, header)
+
+
+def _unreadable(code: ErrorCode, segment: Segment, batch: StoredBatch, error: Exception) -> KafkaError:
+    """Kafka's code for a batch in a log that it cannot decode, when it is asked for an offset by time."""
+    detail = f"the batch at offset {batch.base_offset} in {segment.log.path} cannot be read: {error}"
+    _LOG.error("%s", detail)
+    return KafkaError(code, detail)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from broker.broker import Broker
-from broker.replication.disk_threads import DISK_THREADS
+from broker.replication.disk_threads import DISK_THREADS, SEARCH_THREADS
 
 
 @asynccontextmanager
@@ -29,6 +29,18 @@ async def busy_writer_threads(broker: Broker) -> AsyncIterator[None]:
     ended = threading.Event()
     busy = [asyncio.ensure_future(each.run(ended.wait)) for each in broker.services.partitions._threads._writers]
     await asyncio.sleep(0)  # they are queued now
+    try:
+        yield
+    finally:
+        ended.set()
+        await asyncio.gather(*busy)
+
+
+@asynccontextmanager
+async def busy_search_threads(broker: Broker) -> AsyncIterator[None]:
+    """The same of the threads that search for times in large batches."""
+    ended = threading.Event()
+    busy = [broker.services.partitions._threads.search(ended.wait) for _ in range(SEARCH_THREADS)]
     try:
         yield
     finally:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from protocol.records import BatchBuilder
+from protocol.records import BATCH_HEADER_SIZE, BatchBuilder, Codec, write_crc
+from tests.handlers.busy_threads import busy_search_threads
 from tests.handlers.requests import NOW, batch, create, produce
 from tests.wire import Wire
 
@@ -154,3 +156,83 @@ async def test_read_committed_ends_at_the_last_stable_offset(broker: Broker, wir
     assert (await look_up(wire, LATEST, isolation_level=1)).offset == 1
     assert await found(wire, NOW, isolation_level=1) == (NOW, 0, 0)
     assert await found(wire, MAX_TIMESTAMP, isolation_level=1) == (NOW, 0, 0)
+
+
+def garbled(codec: Codec) -> bytes:
+    """A batch with a sound header, and records that no one can decode."""
+    data = bytearray(batch(b"v" * 100, codec=codec))
+    data[BATCH_HEADER_SIZE + 1 : BATCH_HEADER_SIZE + 11] = b"\xff" * 10
+    write_crc(data, 0, len(data))
+    return bytes(data)
+
+
+async def append_stored(broker: Broker, topic: str, partition: int, data: bytes) -> None:
+    """Put a batch into the log as if it was damaged there."""
+    log = broker.services.partitions.get(topic, partition).log
+    info = log.append_as_leader(bytearray(data), 0, NOW)
+    broker.services.partitions.get(topic, partition)._appended(info)
+
+
+@pytest.mark.parametrize("timestamp", [NOW, MAX_TIMESTAMP])
+async def test_a_stored_batch_that_cannot_be_decoded_fails_its_row_alone(
+    broker: Broker, wire: Wire, timestamp: int
+) -> None:
+    await create(wire, "t", 6)
+    for codec in Codec:
+        await append_stored(broker, "t", codec, garbled(codec))
+    await produce(wire, "t", batch(b"sound"), partition=5)
+
+    wanted = [ListOffsetsTopic("t", [ListOffsetsPartition(index, -1, timestamp) for index in range(6)])]
+    [found] = (await wire.ask(ListOffsetsRequest(-1, topics=wanted), 8)).topics
+
+    assert [row.error_code for row in found.partitions] == [
+        ErrorCode.INVALID_RECORD,
+        *[ErrorCode.UNKNOWN_SERVER_ERROR] * 4,
+        ErrorCode.NONE,
+    ]  # as from Apache Kafka 4.3.1
+    assert [row.offset for row in found.partitions] == [-1] * 5 + [0]
+
+
+async def test_a_stored_batch_that_expands_too_far_fails_its_row_alone(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t", 2)
+    await produce(wire, "t", batch(bytes(128 << 20), codec=Codec.ZSTD))
+    await produce(wire, "t", batch(b"sound"), partition=1)
+
+    assert (await look_up(wire, NOW)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert await found(wire, NOW, partition=1) == (NOW, 0, 0)
+
+
+@pytest.mark.parametrize("codec", Codec)
+async def test_others_are_answered_while_a_large_batch_is_searched(broker: Broker, wire: Wire, codec: Codec) -> None:
+    await create(wire, "t", 3)
+    for partition in (0, 1):
+        await produce(wire, "t", batch(b"x" * 100_000, codec=codec), partition=partition)
+    await produce(wire, "t", batch(b"small"), partition=2)
+    rows = [ListOffsetsPartition(0, -1, NOW), ListOffsetsPartition(2, -1, LATEST), ListOffsetsPartition(1, -1, NOW + 1)]
+    request = ListOffsetsRequest(-1, topics=[ListOffsetsTopic("t", rows)])
+
+    async with busy_search_threads(broker):
+        await wire.send(request, 8)
+        async with Wire("127.0.0.1", broker.port) as other:
+            assert await found(other, NOW, partition=2) == (NOW, 0, 0)
+    [answered] = (await wire.receive(request, 8)).topics
+
+    assert [(row.partition_index, row.timestamp, row.offset) for row in answered.partitions] == [
+        (0, NOW, 0),
+        (2, -1, 1),
+        (1, -1, -1),
+    ]
+
+
+async def test_headers_that_claim_later_times_than_any_record_make_nobody_wait(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    lying = bytearray(batch(b"x" * 30_000))
+    struct.pack_into(">q", lying, 35, NOW + 10**6)
+    write_crc(lying, 0, len(lying))
+    for _ in range(5):
+        await produce(wire, "t", bytes(lying))
+
+    async with busy_search_threads(broker), Wire("127.0.0.1", broker.port) as slow:
+        request = ListOffsetsRequest(-1, topics=[ListOffsetsTopic("t", [ListOffsetsPartition(0, -1, NOW + 10)])])
+        await slow.send(request, 8)
+        assert await found(wire, LATEST) == (-1, 5, 0)
