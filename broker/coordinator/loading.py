@@ -19,7 +19,7 @@ from broker.storage.log import Log
 from protocol.control_records import ControlRecordType, control_record_type
 from protocol.errors import RemoteProtocolError
 from protocol.message_set import iter_messages, magic_of
-from protocol.records import LOG_OVERHEAD, Record, iter_records, read_batch_header
+from protocol.records import LOG_OVERHEAD, BatchHeader, Record, iter_records, read_batch_header
 
 _LOG = EventLogger(__name__)
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
@@ -65,11 +65,16 @@ def _batches(chunk: bytes) -> Iterator[_Batch]:
         if magic_of(chunk, position) == _V2:
             header = read_batch_header(chunk, position)
             producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
-            records = iter_records(chunk, position, header)
+            records = _records(chunk, position, header)
             yield _Batch(header.base_offset, header.next_offset, producer_id, header.is_control, records)
         else:
             yield _Batch(offset, offset + 1, NO_PRODUCER, False, iter_messages(chunk[position:end]))
         position = end
+
+
+def _records(chunk: bytes, position: int, header: BatchHeader) -> Iterator[Record]:
+    """Decompress the batch when its first record is asked for, where what goes wrong is caught."""
+    yield from iter_records(chunk, position, header)
 
 
 def _replay(log: Log, state: PartitionState, batch: _Batch, from_offset: int, now_ms: int) -> int:

@@ -16,10 +16,11 @@ from client import (
 )
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest, LeaderIdAndEpoch
+from protocol.records import Codec
 from tests.client.reading import fill, one_log, read, values
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork
-from tests.client.scripts import drop_unread, now, numbers, serve_and_drop
+from tests.client.scripts import batch, drop_unread, now, numbers, serve_and_drop
 from tests.client.virtual_time import simulated
 
 T0 = ("t", 0)
@@ -56,6 +57,20 @@ async def test_a_wrong_checksum_stops_iteration_too() -> None:
         assert [(await anext(consumer)).value for _ in range(20)] == numbers(20)
         with pytest.raises(CorruptRecordsError):
             await anext(consumer)
+
+
+@simulated
+async def test_a_batch_that_expands_too_far_is_told_after_the_records_before_it() -> None:
+    network, log = one_log(10)
+    log.add(batch([bytes(128 << 20)], 10, codec=Codec.ZSTD))
+    fill(log, 9)
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
+        consumer.assign([T0])
+        assert values(await read(consumer, 10)) == numbers(10)
+        with pytest.raises(CorruptRecordsError, match=r"offset 10 on t-0: zstd data expand to more than 134217728"):
+            await consumer.poll()
+        consumer.seek(T0, 11)
+        assert values(await read(consumer, 9)) == numbers(20)[11:]
 
 
 @simulated

@@ -26,7 +26,7 @@ from broker.metadata.image import MetadataImage
 from broker.storage.log import Log
 from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
-from protocol.records import BatchBuilder, Codec, iter_records, read_batch_header
+from protocol.records import BATCH_HEADER_SIZE, BatchBuilder, Codec, iter_records, read_batch_header, write_crc
 from protocol.stored_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
 )
@@ -219,3 +219,24 @@ def test_a_record_that_contradicts_itself_is_passed_over(log: Log, caplog: pytes
     assert [record.getMessage() for record in caplog.records if "passed over" in record.getMessage()]
     assert state.groups["odd"].members_count == 1
     assert state.offsets.of_group("g")["t"][0].offset == 7
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_batch_that_cannot_be_decoded_is_passed_over(
+    log: Log, caplog: pytest.LogCaptureFixture, codec: Codec
+) -> None:
+    append(log, commit(7))
+    builder = BatchBuilder(codec=codec)
+    builder.append(NOW, b"k", b"v" * 100)
+    garbled = builder.build()
+    garbled[BATCH_HEADER_SIZE + 1 : BATCH_HEADER_SIZE + 11] = b"\xff" * 10
+    write_crc(garbled, 0, len(garbled))
+    log.append_as_leader(garbled, 0, NOW, from_client=False)
+    append(log, commit(8, partition=1))
+
+    with caplog.at_level(logging.ERROR):
+        state = loaded(log)
+
+    assert {index: row.offset for index, row in state.offsets.of_group("g")["t"].items()} == {0: 7, 1: 8}
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "batch passed over" in line

@@ -430,6 +430,22 @@ def test_a_damaged_log_is_left_alone_and_the_others_go_on(compacted: Compacted) 
     assert not [name for name in names_in(compacted.log.directory) if "cleaned" in name]
 
 
+def test_a_log_with_a_batch_that_expands_too_far_is_left_alone_and_the_others_go_on(compacted: Compacted) -> None:
+    bomb = batch(bytes(128 << 20), codec=Codec.ZSTD)
+    assert len(bomb) < 64 * 1024
+    compacted.log.append_as_follower(bomb)
+    fill(compacted)
+    other = compacted.log_dir.create_log("other", 0, TOPIC_ID, compacted.config)
+    for index in range(10):
+        append(other, b"%d" % index)
+    other.roll()
+    other.advance_high_watermark(10)
+    results = [compacted.compact() for _ in range(3)]
+    assert results.count(True) == 1
+    assert compacted.cleaner.uncleanable(compacted.log_dir)[0] == 1
+    assert other.cleaned_offset == 10
+
+
 def test_what_nobody_understands_makes_a_log_uncleanable_not_the_directory_offline(compacted: Compacted) -> None:
     fill(compacted)
 
