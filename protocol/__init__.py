@@ -4,7 +4,7 @@ No sockets, files, clocks, threads or logging: the broker and the client use the
 
 | module | what |
 |---|---|
-| `framing`, `header` | a stream of bytes split into frames; the headers of requests and responses |
+| `framing`, `receive_memory`, `header` | frames, and the memory they take; the headers of requests and responses |
 | `messages`, `stored_records` | the classes of all messages; those of the records that brokers keep for themselves |
 | `schema`, `api` | how a class says what its bytes are; the table of APIs |
 | `codec`, `encoder_writer`, `decoder_writer`, `source_writer`, `codec_parts`, `primitives` | classes ↔ bytes |

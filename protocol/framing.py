@@ -12,7 +12,8 @@ Where the bytes live. Most turns bring whole small frames, so all readers of one
 `ReceiveArena`; what is cut off at its end is moved into a small buffer of the reader's own by `settle()`, and idle
 readers hold nothing. A large frame gets a buffer of its own, which grows as its bytes arrive and not as its size
 claims: a peer that announces 100 MB and sends nothing costs 64 KiB. What a peer has once sent it is trusted to send
-again, up to 4 MiB, so that steady large frames are not copied while they grow.
+again, up to 4 MiB, so that steady large frames are not copied while they grow. Buffers over 64 KiB are counted
+(`receive_memory`); while there are too many, none gets more room than a frame's next bytes need.
 
 Who owns a frame. A frame is a writable view, good until the next `buffer()`. `retain()`, called before that, makes it
 good for as long as anything refers to it: whatever is received next goes elsewhere, nothing is copied. Nobody has to
@@ -28,6 +29,7 @@ from collections import deque
 from typing import Final
 
 from protocol.errors import RemoteProtocolError
+from protocol.receive_memory import ReceiveMemory
 
 SIZE_PREFIX: Final = struct.Struct(">i")
 _unpack_size: Final = SIZE_PREFIX.unpack_from
@@ -69,13 +71,15 @@ def _bad_size(size: int, limit: int) -> RemoteProtocolError:
 class ReceiveArena:
     """The receive buffer that the readers of one thread share, and buffers that wait for their next use.
 
-    `room` is what of `view` begins at `position`: where the next bytes of whoever receives go.
+    `room` is what of `view` begins at `position`: where the next bytes of whoever receives go. `memory` counts the
+    large buffers.
     """
 
-    __slots__ = ("_buffer", "_pool", "_pool_bytes", "_size", "position", "room", "view")
+    __slots__ = ("_buffer", "_pool", "_pool_bytes", "_size", "memory", "position", "room", "view")
 
-    def __init__(self, size: int = ARENA_SIZE) -> None:
+    def __init__(self, size: int = ARENA_SIZE, memory: ReceiveMemory | None = None) -> None:
         self._size = size
+        self.memory = ReceiveMemory() if memory is None else memory
         self._pool: deque[bytearray] = deque()  # given back, the longest ago first; some may still be viewed
         self._pool_bytes = 0
         self._use(bytearray(size))
@@ -97,10 +101,12 @@ class ReceiveArena:
                 del self._pool[index]
                 self._pool_bytes -= len(buffer)
                 return buffer
-        return bytearray(size)
+        return self.memory.create(size) if size > _LARGE else bytearray(size)
 
     def give(self, buffer: bytearray) -> None:
         """Give a large buffer back, which may be used again when no view of it is left."""
+        if self.memory.is_full:
+            return  # its memory is needed elsewhere
         self._pool.append(buffer)
         self._pool_bytes += len(buffer)
         while self._pool_bytes > _POOL_LIMIT:
@@ -158,6 +164,18 @@ class FrameReader:
     def buffered(self) -> int:
         """Bytes received and not yet returned as frames."""
         return self._end - self._start
+
+    @property
+    def is_within_large_frame(self) -> bool:
+        """Whether the rest of a large frame is yet to come. Raises RemoteProtocolError for a bad size."""
+        rest = self._end - self._start
+        frame = self._first_frame(rest)
+        return frame > _LARGE and rest < frame
+
+    def discard(self) -> None:
+        """Drop what is buffered: nothing more is received, and no frame taken."""
+        self._view = self._own = None
+        self._start = self._end = self._limit = 0
 
     def buffer(self) -> memoryview:
         """Where the next bytes of the peer must be received; never empty. Raises RemoteProtocolError for a bad size."""
@@ -260,8 +278,10 @@ class FrameReader:
         elif rest < _SMALL and frame <= _LARGE:
             limit = rest
         else:
-            limit = min(frame, max(_LARGE, 2 * rest, self._proven))
-        if limit == rest:
+            # At the end of a turn it gets no more than it has while there is little memory: it may have to wait.
+            earned = rest if self._arena.memory.is_full and not room else max(2 * rest, self._proven)
+            limit = min(frame, max(_LARGE, earned))
+        if limit == rest <= _LARGE:
             own = bytearray(view)
         else:
             own = self._arena.take(limit)

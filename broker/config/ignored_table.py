@@ -182,7 +182,6 @@ TABLE = {
         num.network.threads  INT  3  [1,...]  dynamic
         share.coordinator.threads  INT  1  [1,...]""",
     "a connection is not read while its answers wait, so there is no queue to bound": """
-        queued.max.request.bytes  LONG  -1
         queued.max.requests  INT  500  [1,...]""",
     "logs are recovered one after the other": """
         num.recovery.threads.per.data.dir  INT  2  [1,...]  dynamic""",

@@ -48,6 +48,12 @@ class NetworkProperties(Table):
         "socket.request.max.bytes", INT, 104_857_600, at_least(1),
         doc="A connection that sends a larger request is closed."
     )
+    queued_max_request_bytes = Property(
+        "queued.max.request.bytes", LONG, 536_870_912,
+        doc="How many bytes of requests over 64 KiB all connections together receive and execute at a time; beyond it "
+        "one such request is received after the other. Below 0: no limit.",
+        differs="there -1; requests of many connections could take all memory.",
+    )
     connections_max_idle_ms = Property(
         "connections.max.idle.ms", LONG, 600_000,
         doc="A connection without traffic for so long is closed; below 0: never."

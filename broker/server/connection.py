@@ -6,7 +6,7 @@
             │ waits while a request is parked,   │  │     │ unsent > limit: nothing more is executed or read
             │ or the turn's budget is spent      │  └ held until the other readable connections had their turn
             │                                    └ Pending: parked, at most one
-            └ enough is waiting: reading stops
+            └ enough is waiting, or all hold too much (`Connections.may_receive`): reading stops
 ```
 
 | state | reads | executes | ends |
@@ -88,6 +88,7 @@ class Connection:
         "_fd",
         "_held",
         "_loop",
+        "_memory",
         "_mistake",
         "_monotonic",
         "_outbox",
@@ -110,6 +111,7 @@ class Connection:
         self._monotonic = connections.clock.monotonic
         self._transport = transport
         self._fd = transport.fileno()
+        self._memory = connections.arena.memory
         self._reader = FrameReader(connections.arena, connections.config.socket_request_max_bytes)
         self._outbox = Outbox(transport, self._loop, connections.run_in_thread, self._sent, self._failed)
         self._pending: Pending | None = None
@@ -147,6 +149,16 @@ class Connection:
         """Whether a request is being executed or waits to be."""
         return self._pending is not None or self._scheduled
 
+    @property
+    def is_receiving_large_request(self) -> bool:
+        """Whether the rest of a large request is yet to come. Raises RemoteProtocolError for a bad size."""
+        return self._reader.is_within_large_frame
+
+    def go_on_receiving(self) -> None:
+        """Read on, after `Connections.may_receive` has said no: there is memory again."""
+        if self._state is State.OPEN:
+            self._continue_or_wait()
+
     def finish(self) -> None:
         """Read no more; execute and answer what has been received whole, then close."""
         if self._state is State.OPEN:
@@ -161,6 +173,7 @@ class Connection:
         self._state = State.CLOSED
         self._read(on=False)
         self._held = None
+        self._reader.discard()
         self._outbox.close()
         self._transport.close()
         pending, self._pending = self._pending, None
@@ -174,6 +187,9 @@ class Connection:
         budget = TURN_BYTES
         try:
             while self._reading and budget > 0:
+                if self._memory.is_full and not self._connections.may_receive(self):
+                    self._read(on=False)
+                    return
                 room = reader.buffer()
                 count = self._transport.recv_into(room)
                 if not count:

@@ -4,6 +4,7 @@
 |---|---|
 | `max.connections`, or what descriptors allow | waits: nothing is accepted until another one is closed |
 | `max.connections.per.ip`, with `max.connections.per.ip.overrides` | is closed at once |
+| `queued.max.request.bytes` | one that is receiving a large request waits, all but one at a time; see `may_receive` |
 | `connections.max.idle.ms` | one that got nothing done for so long is closed; a parked request is not idleness |
 
 Idleness is looked for by one coarse timer (`close_idle`), not by a timer for each connection.
@@ -28,6 +29,7 @@ from broker.server.flow_control import RunInThread
 from broker.server.routes import Pending, Result
 from broker.server.transport import Transport
 from protocol.framing import ReceiveArena
+from protocol.receive_memory import ReceiveMemory
 
 _LOG = EventLogger(__name__)
 
@@ -35,6 +37,8 @@ _LOG = EventLogger(__name__)
 NO_LIMIT: Final = 0x7FFF_FFFF  # of max.connections: Java's Integer.MAX_VALUE
 HOLDING_CONNECTIONS = 4
 """With so many open or fewer, answers are sent at once: to wait for others would cost more than it saves."""
+STUCK_SECONDS = 30
+"""A client has given its request up by then: Kafka's clients have a request.timeout.ms of 30 s."""
 MOST_HELD = 16
 """Connections whose answers are held at most, so that the first of them does not wait for long."""
 
@@ -61,10 +65,13 @@ class Connections:
         self.clock = clock
         self.loop = loop
         self.run_in_thread = run_in_thread
-        self.arena = ReceiveArena()
+        limit = config.queued_max_request_bytes
+        self.arena = ReceiveArena(memory=ReceiveMemory(None if limit < 0 else limit, self._memory_freed_in_thread))
         self.on_room: list[Callable[[], None]] = []
         self.holds = False
         self._held: list[Connection] = []
+        self._favoured: Connection | None = None  # the one that may receive although the memory is full
+        self._waiting: dict[Connection, None] = {}  # for memory, the longest first
         self._metrics = metrics
         self._connections: set[Connection] = set()
         self._by_host: Counter[str] = Counter()
@@ -124,6 +131,48 @@ class Connections:
             listener.software_closed(context.client_software_name, context.client_software_version)
         for tell in self.on_room:
             tell()
+        self._waiting.pop(connection, None)
+        if self._favoured is connection:
+            self._favoured = None
+            self._memory_freed()
+
+    def may_receive(self, connection: Connection) -> bool:
+        """Whether a connection may go on receiving while the large buffers of all hold `queued.max.request.bytes`.
+
+        Those with small requests may. Of those in the middle of a large one a single one may, so that some request is
+        completed, executed and its memory freed, whatever the others do; the rest wait until then. So all together
+        hold no more than the limit, the largest request, and 64 KiB to 256 KiB for each connection. If the favoured one
+        gets stuck, `close_idle` ends it.
+        """
+        if not connection.is_receiving_large_request or connection is self._favoured:
+            return True
+        self.arena.trim()  # what frees enough, perhaps
+        if self._favoured is None:
+            self._favoured = connection
+            return True
+        self._waiting[connection] = None
+        return False
+
+    def _memory_freed_in_thread(self) -> None:
+        try:
+            self.loop.call_soon_threadsafe(self._memory_freed)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            pass
+
+    def _memory_freed(self) -> None:
+        """Let those go on that wait for memory: all if there is some again, else the first if none is favoured."""
+        favoured, waiting = self._favoured, self._waiting
+        self.arena.memory.count_freed()
+        if favoured is not None and not favoured.is_receiving_large_request:
+            self._favoured = favoured = None
+        if not self.arena.memory.is_full:
+            self._favoured, self._waiting = None, {}
+            for connection in waiting:
+                connection.go_on_receiving()
+        elif favoured is None and waiting:
+            self._favoured = first = next(iter(waiting))
+            del waiting[first]
+            first.go_on_receiving()
 
     def hold(self, connection: Connection) -> None:
         """Let a connection `send_held` soon: when all that were readable in this turn of the loop had their turns."""
@@ -148,11 +197,22 @@ class Connections:
             future.cancel()
 
     def close_idle(self) -> None:
-        """Close the connections that got nothing done for `connections.max.idle.ms`; to be called every few seconds."""
+        """Close the connections that got nothing done for `connections.max.idle.ms`; to be called every few seconds.
+
+        Also one that keeps others waiting for memory, and has received nothing for `STUCK_SECONDS`.
+        """
+        favoured, now = self._favoured, self.clock.monotonic()
+        if (
+            favoured is not None
+            and self._waiting
+            and favoured.active_at <= now - STUCK_SECONDS
+            and not favoured.is_busy
+        ):
+            favoured.close(f"received nothing for {STUCK_SECONDS} s while others waited for memory")
         max_idle_ms = self.config.connections_max_idle_ms
         if max_idle_ms < 0:
             return
-        idle_since = self.clock.monotonic() - max_idle_ms / 1000
+        idle_since = now - max_idle_ms / 1000
         for connection in tuple(self._connections):
             if connection.active_at <= idle_since and not connection.is_busy:
                 self._metrics.listener(connection.context.listener_name).expired += 1

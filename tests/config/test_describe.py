@@ -88,6 +88,7 @@ DIFFERENT = {
     "node.id",
     "listener.security.protocol.map",
     "socket.receive.buffer.bytes",
+    "queued.max.request.bytes",
     "socket.send.buffer.bytes",
     "log.retention.minutes",
     "log.cleaner.threads",

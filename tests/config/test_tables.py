@@ -30,7 +30,13 @@ def _facts(name: str) -> dict[str, Fact]:
 BROKER = _facts("broker-configs.tsv")
 TOPIC = _facts("topic-configs.tsv")
 
-DIFFERENT_DEFAULTS = {"node.id", "listeners", "socket.receive.buffer.bytes", "socket.send.buffer.bytes"}
+DIFFERENT_DEFAULTS = {
+    "node.id",
+    "listeners",
+    "queued.max.request.bytes",
+    "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
+}
 NOT_YET_BUILT = {
     "replica.lag.time.max.ms",
     "unclean.leader.election.enable",
