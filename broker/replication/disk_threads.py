@@ -37,6 +37,10 @@ WRITER_THREADS = 2
 # `max_decompressed_size` bytes and, while pieces of it are joined, twice that: this bounds them for all connections.
 SEARCH_THREADS = 2
 
+DECODED_IN_A_TURN = 10_000
+"""Records that appends may make the loop decode in one turn, half a microsecond each."""
+_BATCH_IN_RECORDS = 200  # what decompressing a batch of 64 KiB costs, in records
+
 _WAITING = attrgetter("waiting")
 
 
@@ -45,6 +49,7 @@ class DiskThreads:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._decodable = DECODED_IN_A_TURN
         self._writers = [WriterThread(loop, f"writer-{number}") for number in range(WRITER_THREADS)]
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
         self._search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="search")
@@ -52,6 +57,19 @@ class DiskThreads:
     def create_future(self) -> asyncio.Future[T]:
         """Make a future of the loop that the threads report to."""
         return self._loop.create_future()
+
+    def may_decode_on_loop(self, records_count: int) -> bool:
+        """Whether the loop may decode a batch of so many records in this turn, besides those it was let before."""
+        left = self._decodable - records_count - _BATCH_IN_RECORDS
+        if left < 0:
+            return False
+        if self._decodable == DECODED_IN_A_TURN:
+            self._loop.call_soon(self._begin_turn)
+        self._decodable = left
+        return True
+
+    def _begin_turn(self) -> None:
+        self._decodable = DECODED_IN_A_TURN
 
     def least_busy_writer(self) -> WriterThread:
         """The writer with the least to do. Who has given it something for a log gives it all that must follow."""

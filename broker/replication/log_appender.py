@@ -6,7 +6,8 @@ append ─┬─ small, nothing queued ──► on the loop ──────�
            or may roll a log of many producers
 ```
 A small batch whose records the topic makes the log decode, and that expand to more than 64 KiB, is large: decompression
-on the loop stops there, and begins again on a writer thread.
+on the loop stops there, and begins again on a writer thread. So are further small batches of that kind when those of
+one turn of the loop have many records, because a single request may have a thousand partitions.
 
 Small appends are a page-cache write of microseconds and run at once; a big one would hold up every other client, so
 it goes to a writer thread, and later appends to the same log queue behind it whatever their size. So does one that may
@@ -23,6 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from struct import Struct
 from typing import Any, Final, ParamSpec, TypeVar
 
 from broker.replication.disk_threads import DiskThreads
@@ -30,11 +32,13 @@ from broker.replication.writer_thread import OnEnd, end_future
 from broker.storage.append_info import AppendInfo
 from broker.storage.log import Log
 from broker.storage.log_config import NO_LIMIT
+from protocol.batch_header import BATCH_HEADER_SIZE
 from protocol.errors import DecompressionLimitError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_COUNT: Final = Struct(">i")
 LARGE_APPEND_BYTES: Final = 64 * 1024
 """Where handing over to a thread starts to cost less than what it saves the other clients.
 
@@ -79,6 +83,8 @@ class LogAppender:
             or len(records) >= LARGE_APPEND_BYTES
             or (self._producers.is_crowded and self._log.may_roll(records, LARGE_APPEND_BYTES))
         ):
+            return self._append_on_thread(records, leader_epoch, now_ms, api_version)
+        if self._log.decodes_records and not self._threads.may_decode_on_loop(_records_count(records)):
             return self._append_on_thread(records, leader_epoch, now_ms, api_version)
         try:
             info = self._log.append_as_leader(
@@ -195,3 +201,11 @@ class LogAppender:
             for waiter in idle:
                 if not waiter.done():
                     waiter.set_result(None)
+
+
+def _records_count(records: memoryview) -> int:
+    """The number of records that the header of a batch claims, before anything of it was checked."""
+    if len(records) < BATCH_HEADER_SIZE:
+        return 0
+    count: int = _COUNT.unpack_from(records, BATCH_HEADER_SIZE - _COUNT.size)[0]
+    return max(count, 0)

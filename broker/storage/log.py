@@ -99,6 +99,11 @@ class Log(LogReader):
         self._is_closed = False
         self._bounds_lock = RLock()  # held while the start moves or segments go, except by the appender's rolls
 
+    @property
+    def decodes_records(self) -> bool:
+        """Whether appending decodes the records of batches, and not only their headers."""
+        return self._validator.decodes_records
+
     def configure(self, config: LogConfig) -> None:
         """Take new properties, for what comes next. Compaction ends that cleanup.policy no longer asks for."""
         self._segmented.config = config

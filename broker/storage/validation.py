@@ -114,6 +114,7 @@ class BatchValidator:
         }
         checks_oldest = not self._log_append_time and self._before_max_ms != NO_LIMIT
         self._always_walks = config.record_validation == RECORDS or self._compacted or checks_oldest
+        self.decodes_records = self._always_walks or self._codec is not None  # of most batches, or of many
         self._keeps_batches = self._codec is None and not self._always_walks and not self._log_append_time
 
     def validate(

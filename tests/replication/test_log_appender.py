@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.replication.disk_threads import DiskThreads
+from broker.replication.disk_threads import DECODED_IN_A_TURN, DiskThreads
 from broker.replication.log_appender import LARGE_APPEND_BYTES, LogAppender
 from broker.storage.append_info import AppendInfo
 from broker.storage.log import Log
@@ -120,6 +120,25 @@ async def test_a_small_append_that_expands_too_far_fails_later(log_dir: LogDir, 
         await future
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
     assert not appending.appender.is_busy
+
+
+async def test_small_appends_that_are_decoded_end_later_when_those_of_one_turn_have_many_records(
+    log_dir: LogDir, threads: DiskThreads
+) -> None:
+    logs = [log_dir.create_log(name, 0, TOPIC_ID, LogConfig(**COMPACTED)) for name in ("t", "u", "v")]
+    appenders = [LogAppender(log, threads, lambda info: None) for log in logs]
+    values = [b""] * (DECODED_IN_A_TURN // 2)
+
+    def append(appender: LogAppender) -> AppendInfo | asyncio.Future[AppendInfo]:
+        return appender.append_as_leader(batch(*values, codec=Codec.ZSTD), 0, NOW, 13)
+
+    first, second, third = map(append, appenders)
+    assert isinstance(first, AppendInfo)
+    assert isinstance(second, asyncio.Future)
+    assert isinstance(third, asyncio.Future)
+    await asyncio.gather(second, third)
+
+    assert isinstance(append(appenders[0]), AppendInfo)
 
 
 async def test_a_large_append_ends_later(log_dir: LogDir, threads: DiskThreads) -> None:
