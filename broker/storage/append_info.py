@@ -1,6 +1,8 @@
-"""What an append tells its caller."""
+"""The result of an append: offsets, timestamps, sizes."""
 
 from __future__ import annotations
+
+from broker.storage.producer_entry import AppendedBatch
 
 
 class AppendInfo:
@@ -41,3 +43,18 @@ class AppendInfo:
         self.size_bytes = size_bytes
         self.duplicate = duplicate
         self.records_converted = records_converted
+
+
+def duplicate_of(first: AppendedBatch, log_start_offset: int, size_bytes: int, records_converted: int) -> AppendInfo:
+    """The result for a batch that was sent again; `first` is what was appended the first time."""
+    records_count = first.last_offset - first.first_offset + 1
+    return AppendInfo(
+        first.first_offset,
+        first.last_offset,
+        first.timestamp,
+        log_start_offset,
+        records_count,
+        size_bytes,
+        duplicate=True,
+        records_converted=records_converted,
+    )

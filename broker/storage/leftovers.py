@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 from broker.storage.batch_scan import scan_batches
 from broker.storage.descriptors import DescriptorCache
+from broker.storage.files import Files
 from broker.storage.names import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX, parse_file_name
 
 _LOG = logging.getLogger(__name__)
@@ -61,6 +62,17 @@ def settle_leftovers(descriptors: DescriptorCache, directory: str, sizes: dict[s
             _LOG.info("completing the swap of %s/%s", directory, name)
             files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
     files.fsync_directory(directory)
+
+
+def remove_cleaned(files: Files, directory: str) -> None:
+    """Remove the segments that compaction has begun to write; nothing if the directory is not there any more."""
+    try:
+        entries = files.scan(directory)
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if entry.name.endswith(CLEANED_SUFFIX):
+            files.remove(f"{directory}/{entry.name}")
 
 
 def _covered(

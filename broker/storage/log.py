@@ -20,8 +20,8 @@ whom `log_end_offset` moves after everything below it can be read; beside both `
 
 Errors: `KafkaError` for what a client or follower is to be told. An `OSError` takes the log directory offline: it and
 everything later is KAFKA_STORAGE_ERROR (`disk_failure`); a transient one is the same error once, and the log is as
-before. A failed append leaves at most bytes behind the end of the
-segment, which the log does not count, and which recovery cuts off.
+before. A failed append leaves at most bytes behind the end of the segment, which the log does not count, and which
+recovery cuts off.
 
 `append_as_leader` and `read` are the broker's hot paths: 6 µs for a small batch, 7 with idempotence, 3 for a read at
 the tail (`benchmarks.storage`; a fifth of it is the system call). Attributes that they use are plain, and looked up
@@ -35,11 +35,12 @@ from contextlib import nullcontext
 from threading import Lock, RLock
 from typing import Final
 
-from broker.storage.append_info import AppendInfo
+from broker.storage.append_info import AppendInfo, duplicate_of
 from broker.storage.batch_refusals import WritableBatch
 from broker.storage.durability import Durability
 from broker.storage.follower_batches import follower_batches
 from broker.storage.leader_epochs import LeaderEpochs
+from broker.storage.leftovers import remove_cleaned
 from broker.storage.log_config import LogConfig
 from broker.storage.log_reader import LogReader
 from broker.storage.names import CLEANED_SUFFIX
@@ -55,8 +56,7 @@ from protocol.records import assign_offsets
 
 _LOG = logging.getLogger(__name__)
 
-_LAST_OFFSET_DELTA: Final = slice(23, 27)  # where a batch has it, and its largest timestamp (`batch_scan`)
-_MAX_TIMESTAMP: Final = slice(35, 43)
+_LAST_OFFSET_DELTA: Final = slice(23, 27)  # where a batch has it (`batch_scan`)
 
 
 class Log(LogReader):
@@ -143,7 +143,7 @@ class Log(LogReader):
         if header.producer_id >= 0:
             judged = self._producers.judge(data, header, from_client)
             if isinstance(judged, AppendedBatch):
-                return self._duplicate(judged, len(records), records_converted)
+                return duplicate_of(judged, self.log_start_offset, len(records), records_converted)
             marker = judged
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -191,18 +191,6 @@ class Log(LogReader):
             self.log_end_offset = last.next_offset
         records_count = sum(header.records_count for _, header in headers)
         return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, records_count, len(data))
-
-    def _duplicate(self, first_time: AppendedBatch, size: int, records_converted: int) -> AppendInfo:
-        return AppendInfo(
-            first_time.first_offset,
-            first_time.last_offset,
-            first_time.timestamp,
-            self.log_start_offset,
-            first_time.last_offset - first_time.first_offset + 1,
-            size,
-            duplicate=True,
-            records_converted=records_converted,
-        )
 
     # ----------------------------------------------------------------------------------------------------------- bounds
 
@@ -275,16 +263,8 @@ class Log(LogReader):
     def discard_cleaned(self) -> None:
         """Remove what compaction wrote and did not finish; to be called by compaction, when its worker has ended."""
         with self._bounds_lock, self._disk("removing what compaction left of"):
-            if self._is_closed:
-                return
-            files, directory = self._resources.files, self._segmented.directory
-            try:
-                entries = files.scan(directory)
-            except FileNotFoundError:
-                return  # somebody has removed the directory, and everything in it
-            for entry in entries:
-                if entry.name.endswith(CLEANED_SUFFIX):
-                    files.remove(f"{directory}/{entry.name}")
+            if not self._is_closed:
+                remove_cleaned(self._resources.files, self._segmented.directory)
 
     def truncate_to(self, offset: int) -> bool:
         """Drop the batch that holds `offset` and all later ones; False if the log ends there or before.
@@ -367,17 +347,8 @@ class Log(LogReader):
 
     def may_roll(self, records: WritableBatch, largest: int) -> bool:
         """Whether appending `records` may begin a new segment; they take `largest` bytes at most in the log."""
-        max_timestamp = int.from_bytes(records[_MAX_TIMESTAMP], "big", signed=True)
         last_offset = self.log_end_offset + int.from_bytes(records[_LAST_OFFSET_DELTA], "big", signed=True)
-        config = self.config
-        return self.active_segment.should_roll(
-            max(len(records), largest),
-            max_timestamp,
-            last_offset,
-            config.segment_bytes,
-            config.max_segment_ms,
-            self._resources.clock.time_ms(),
-        )
+        return self._segmented.may_roll(records, largest, last_offset, self._resources.clock.time_ms())
 
     def flush_target(self) -> int | None:
         """What to `flush` up to by now, as configuration and rolled segments ask; None if nothing is due."""

@@ -34,8 +34,8 @@ from broker.storage.producer_snapshots import ProducerSnapshots
 from broker.storage.producer_state import ProducerState
 from broker.storage.recovery import RecoverySummary, SegmentProgress, recover_segment
 from broker.storage.resources import LogResources
-from broker.storage.segment import Segment
-from broker.storage.segmented_log import SegmentedLog, create_segment
+from broker.storage.segment import Segment, create_segment
+from broker.storage.segmented_log import SegmentedLog
 from broker.storage.segments import Segments
 from broker.storage.text_file import MalformedFileError
 

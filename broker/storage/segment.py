@@ -31,6 +31,7 @@ from broker.storage.names import (
     TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
+from broker.storage.resources import LogResources
 from broker.storage.segment_indexes import SegmentIndexes
 from broker.storage.time_index import TimestampOffset
 from broker.storage.transaction_index import TransactionIndex
@@ -237,3 +238,31 @@ class Segment:
         if found is not None:
             known.put(offset, *found)
         return found
+
+
+def create_segment(directory: str, base_offset: int, config: LogConfig, resources: LogResources) -> Segment:
+    """Make an empty segment, over files of that name if there are any left from before a crash.
+
+    Raises `OSError`; none of its files is there then, unless they cannot be removed either.
+    """
+    jitter_ms = int(resources.randomness.random() * min(config.segment_jitter_ms, config.segment_ms))
+    segment = Segment(
+        directory,
+        base_offset,
+        resources.descriptors,
+        config,
+        sizes={},
+        created_ms=resources.clock.time_ms(),
+        jitter_ms=jitter_ms,
+    )
+    for path in segment.paths:
+        resources.files.remove(path)
+    try:
+        segment.create(config.segment_bytes if config.preallocate else 0)
+    except OSError:
+        # A file without batches would stand in the middle of the log, once more is appended to the segment before.
+        segment.release()
+        for path in segment.paths:
+            resources.files.remove(path)
+        raise
+    return segment

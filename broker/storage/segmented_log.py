@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -28,13 +28,15 @@ from broker.storage.names import CLEANED_SUFFIX, SWAP_SUFFIX
 from broker.storage.producer_state import ProducerState
 from broker.storage.recovery import recover_segment
 from broker.storage.resources import LogResources
-from broker.storage.segment import Segment
+from broker.storage.segment import Segment, create_segment
 from broker.storage.segments import Segments
 from protocol.records import BatchHeader
 
 _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_MAX_TIMESTAMP: Final = slice(35, 43)  # where a batch has its largest timestamp (`batch_scan`)
 
 
 class LogEnd(msgspec.Struct, frozen=True):
@@ -129,6 +131,14 @@ class SegmentedLog:
             )
         self.end = LogEnd(last.next_offset, segment, start + len(data))
         return segment
+
+    def may_roll(self, records: memoryview | bytearray, largest: int, last_offset: int, now_ms: int) -> bool:
+        """Whether appending a batch, that may grow to `largest` bytes and ends at `last_offset` may begin a segment."""
+        max_timestamp = int.from_bytes(records[_MAX_TIMESTAMP], "big", signed=True)
+        size = max(len(records), largest)
+        return self.segments.active.should_roll(
+            size, max_timestamp, last_offset, self._segment_bytes, self._segment_ms, now_ms
+        )
 
     def roll(self, base_offset: int) -> Segment:
         """Finish the active segment and make a new one, for `base_offset` and what follows."""
@@ -381,34 +391,6 @@ class SegmentedLog:
             self._resources.on_flush(monotonic() - started)
         if any(segment.base_offset >= recovery_point for segment in synced):
             self._resources.files.fsync_directory(self.directory)  # their names are new
-
-
-def create_segment(directory: str, base_offset: int, config: LogConfig, resources: LogResources) -> Segment:
-    """Make an empty segment, over files of that name if there are any left from before a crash.
-
-    Raises `OSError`; none of its files is there then, unless they cannot be removed either.
-    """
-    jitter_ms = int(resources.randomness.random() * min(config.segment_jitter_ms, config.segment_ms))
-    segment = Segment(
-        directory,
-        base_offset,
-        resources.descriptors,
-        config,
-        sizes={},
-        created_ms=resources.clock.time_ms(),
-        jitter_ms=jitter_ms,
-    )
-    for path in segment.paths:
-        resources.files.remove(path)
-    try:
-        segment.create(config.segment_bytes if config.preallocate else 0)
-    except OSError:
-        # A file without batches would stand in the middle of the log, once more is appended to the segment before.
-        segment.release()
-        for path in segment.paths:
-            resources.files.remove(path)
-        raise
-    return segment
 
 
 def _nothing(_: int) -> None:
