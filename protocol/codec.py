@@ -18,11 +18,11 @@ writes their length, notes `(position in out, object)` in `splices`, and the tra
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar, cast
 
-from protocol.decoder_writer import DecoderWriter
-from protocol.encoder_writer import EncoderWriter
+from protocol.decoder_writer import DecoderInStepsWriter, DecoderWriter
+from protocol.encoder_writer import EncoderInStepsWriter, EncoderWriter
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.primitives import Buffer
 from protocol.schema import Layout, Message, layout, spec
@@ -32,6 +32,8 @@ M = TypeVar("M", bound=Message)
 Splices = list[tuple[int, Any]]
 Encoder = Callable[[Any, bytearray, "Splices | None"], None]
 Decoder = Callable[[memoryview, int], tuple[Any, int]]
+EncoderInSteps = Callable[[Any, bytearray, "Splices"], Generator[None, None, None]]
+DecoderInSteps = Callable[[memoryview, int], Generator[None, None, tuple[Any, int]]]
 
 
 DECODING_ERRORS = (RemoteProtocolError, struct.error, IndexError)
@@ -91,6 +93,19 @@ def decoder(cls: type[Message], version: int) -> Decoder:
     decode_body = cast("Decoder", compiled(DecoderWriter, _checked_layout(cls, version)))
     _DECODERS[cls, version] = decode_body
     return decode_body
+
+
+def encoder_in_steps(cls: type[Message], version: int) -> EncoderInSteps:
+    """As `encoder`, for large messages: a generator that yields after every few KiB of array elements."""
+    return cast("EncoderInSteps", compiled(EncoderInStepsWriter, _checked_layout(cls, version)))
+
+
+def decoder_in_steps(cls: type[Message], version: int) -> DecoderInSteps:
+    """As `decoder`, for large messages: a generator that yields after every few KiB of array elements and returns.
+
+    More than `codec_parts.MAX_ROWS` elements in all arrays together are a RemoteProtocolError.
+    """
+    return cast("DecoderInSteps", compiled(DecoderInStepsWriter, _checked_layout(cls, version)))
 
 
 def encoder_source(cls: type[Message], version: int) -> str:

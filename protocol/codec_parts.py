@@ -18,6 +18,12 @@ from protocol.primitives import uvarint, uvarint_rest
 
 SHORT_BYTES: Final = 127  # shorter contents have a compact length of one byte
 SHORT_ARRAY: Final = 16  # the replicas of a partition, the partitions of an assignment
+MAX_ROWS: Final = 100_000
+"""Elements of all arrays of one large request together; the least that a real one has is some ten bytes each."""
+STEP_BYTES: Final = 4096
+"""Bytes that a codec in steps reads or writes between two steps: at most half a millisecond of two-byte elements."""
+MAX_TAGGED_FIELDS: Final = 1000
+"""Tagged fields of one structure: no message of Kafka declares more than ten."""
 MAX_STRING_SIZE: Final = 0x7FFF  # also in flexible versions, where a varint could say more: Kafka's classes refuse it
 
 
@@ -48,6 +54,16 @@ def bad_length(what: str, length: int, remaining: int) -> RemoteProtocolError:
     return RemoteProtocolError(
         f"{what} claims length {length} where {pluralize(remaining, 'byte remains', 'bytes remain')}"
     )
+
+
+def too_many_rows(rows: int) -> RemoteProtocolError:
+    """The error for a request with more than `MAX_ROWS` elements in its arrays."""
+    return RemoteProtocolError(f"its arrays have {rows} elements or more, where {MAX_ROWS} are the most")
+
+
+def too_many_tagged_fields(count: int) -> RemoteProtocolError:
+    """The error for a structure with more than `MAX_TAGGED_FIELDS`."""
+    return RemoteProtocolError(f"a structure has {count} tagged fields, where {MAX_TAGGED_FIELDS} are the most")
 
 
 def long_length(buffer: memoryview, offset: int, length: int) -> tuple[int, int]:
@@ -92,6 +108,8 @@ def skip_tagged_fields(buffer: memoryview, offset: int, count: int) -> int:
     """Step over a section of tagged fields, none of them known; `count` is its first byte. Returns the offset after."""
     if count > 127:
         count, offset = uvarint_rest(buffer, offset, count)
+        if count > MAX_TAGGED_FIELDS:
+            raise too_many_tagged_fields(count)
     for _ in range(count):
         _, _, offset = read_tag(buffer, offset)
     return offset

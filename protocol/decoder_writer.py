@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from protocol import codec_parts as parts
-from protocol.codec_parts import SHORT_ARRAY, SHORT_BYTES, fixed
+from protocol.codec_parts import SHORT_ARRAY, SHORT_BYTES, STEP_BYTES, fixed
 from protocol.primitives import uvarint_rest
 from protocol.schema import ZERO_UUID, Layout, LayoutField, Scalar, fields
 from protocol.source_writer import SourceWriter, fixed_code
@@ -45,10 +45,24 @@ class DecoderWriter(SourceWriter):
         self.refer("bad_length", parts.bad_length)
         self.lines = ["def decode(b, o):"]
         self.line(1, "end = len(b)")
+        self.begin()
         value = self.structure(self.layout, 1)
         self.flush(1)
         self.line(1, f"return {value}, o")
+        self.end()
         return "\n".join(self.lines) + "\n"
+
+    def begin(self) -> None:
+        """Write what else comes before the first field; for subclasses."""
+
+    def end(self) -> None:
+        """Write what else comes after the last field; for subclasses."""
+
+    def elements(self, n: str, depth: int) -> None:
+        """Write what is done once the number of an array's elements is known; for subclasses."""
+
+    def after_element(self, depth: int) -> None:
+        """Write what is done after each element of an array that is not one of numbers; for subclasses."""
 
     def structure(self, of: Layout, depth: int) -> str:
         """Write the decoding of a structure; returns the expression that builds it."""
@@ -164,6 +178,7 @@ class DecoderWriter(SourceWriter):
         self.if_short(field, n, SHORT_ARRAY, f"{value} = {content}", value, depth)
         read = self.refer("read_array", parts.read_array)
         self.if_long(field, flexible, n, f"{read}(b, o, {n}, {field.name!r}, {code!r}", value, depth)
+        self.elements(n, depth)
 
     def if_short(self, field: LayoutField, n: str, limit: int, then: str, value: str, depth: int) -> None:
         """Write the null case, and what to do with contents shorter than `limit`."""
@@ -185,11 +200,13 @@ class DecoderWriter(SourceWriter):
         n = self.length(field, flexible, depth)
         element = field._replace(is_array=False, is_nullable=False)
         depth = self.check(field, n, minimum_field_size(element, flexible), value, depth)
+        self.elements(n, depth)
         self.line(depth, f"{value} = []  # {field.name}")
         self.line(depth, f"for _ in range({n}):")
         item = self.field(element, flexible, depth + 1)
         self.flush(depth + 1)
         self.line(depth + 1, f"{value}.append({item})")
+        self.after_element(depth + 1)
 
     def nested(self, field: LayoutField, part: Layout, depth: int, *, is_tagged: bool = False) -> str:
         if not field.is_nullable:
@@ -222,6 +239,8 @@ class DecoderWriter(SourceWriter):
         self.line(depth, f"if {count}:")
         rest = self.refer("uvarint_rest", uvarint_rest)
         self.line(depth + 1, f"if {count} > 127: {count}, o = {rest}(b, o, {count})")
+        too_many = self.refer("too_many_tagged_fields", parts.too_many_tagged_fields)
+        self.line(depth + 1, f"if {count} > {parts.MAX_TAGGED_FIELDS}: raise {too_many}({count})")
         self.line(depth + 1, f"for _ in range({count}):")
         depth += 2
         self.line(depth, f"{number}, o, {stop} = {self.refer('read_tag', parts.read_tag)}(b, o)")
@@ -236,3 +255,24 @@ class DecoderWriter(SourceWriter):
             bad_tag = self.refer("bad_tag", parts.bad_tag)
             self.line(depth + 1, f"if o != {stop}: raise {bad_tag}({field.name!r})")
         self.line(depth, f"else: o = {stop}")
+
+
+class DecoderInStepsWriter(DecoderWriter):
+    """Writes decoders of large requests: generators, which yield after every few KiB of array elements.
+
+    They raise RemoteProtocolError where all arrays together have more than `MAX_ROWS` elements.
+    """
+
+    def begin(self) -> None:
+        self.line(1, f"rows = 0; stop = o + {STEP_BYTES}")
+
+    def end(self) -> None:
+        self.line(1, "yield  # a generator also where there is no array")
+
+    def elements(self, n: str, depth: int) -> None:
+        self.line(depth, f"rows += {n}")
+        too_many = self.refer("too_many_rows", parts.too_many_rows)
+        self.line(depth, f"if rows > {parts.MAX_ROWS}: raise {too_many}(rows)")
+
+    def after_element(self, depth: int) -> None:
+        self.line(depth, f"if o > stop: stop = o + {STEP_BYTES}; yield")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol import codec_parts as parts
+from protocol.codec_parts import STEP_BYTES
 from protocol.errors import LocalProtocolError
 from protocol.primitives import uvarint
 from protocol.schema import Layout, LayoutField, Scalar
@@ -27,11 +28,22 @@ class EncoderWriter(SourceWriter):
     def source(self) -> str:
         self.refer("LocalProtocolError", LocalProtocolError)
         self.lines = ["def encode(m, out, splices):"]
+        self.begin()
         self.structure(self.layout, "m", "out", 1)
         self.flush("out", 1)
         if len(self.lines) == 1:
             self.line(1, "pass")
+        self.end()
         return "\n".join(self.lines) + "\n"
+
+    def begin(self) -> None:
+        """Write what else comes before the first field; for subclasses."""
+
+    def end(self) -> None:
+        """Write what else comes after the last field; for subclasses."""
+
+    def after_element(self, out: str, depth: int) -> None:
+        """Write what is done after each element of an array that is not one of numbers; for subclasses."""
 
     def structure(self, of: Layout, m: str, out: str, depth: int) -> None:
         for field in of.absent:
@@ -139,6 +151,7 @@ class EncoderWriter(SourceWriter):
         else:
             self.field(field._replace(is_array=False, is_nullable=False), flexible, item, out, depth + 1)
         self.flush(out, depth + 1)
+        self.after_element(out, depth + 1)
         if len(self.lines) == before:
             self.line(depth + 1, "pass")
 
@@ -178,3 +191,17 @@ class EncoderWriter(SourceWriter):
             self.line(depth + 2, f"{count} += 1; {tags} += {varint}({number}) + {varint}(len({tag})) + {tag}")
         self.line(depth + 1, f"{out} += {varint}({count}) + {tags}")
         self.line(depth, f"else: {out}.append(0)")
+
+
+class EncoderInStepsWriter(EncoderWriter):
+    """Writes encoders of large responses: generators, which yield after every few KiB of array elements."""
+
+    def begin(self) -> None:
+        self.line(1, f"stop = len(out) + {STEP_BYTES}")
+
+    def end(self) -> None:
+        self.line(1, "if False: yield  # a generator also where there is no array")
+
+    def after_element(self, out: str, depth: int) -> None:
+        if out == "out":  # else the value of a tagged field, which is short
+            self.line(depth, f"if len(out) > stop: stop = len(out) + {STEP_BYTES}; yield")

@@ -27,6 +27,7 @@ import msgspec
 
 from protocol import codec
 from protocol.api import by_key
+from protocol.codec_parts import MAX_TAGGED_FIELDS, too_many_tagged_fields
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.plural import pluralize
 from protocol.primitives import Buffer, uvarint_rest
@@ -222,6 +223,8 @@ def decode_response(api_key: int, api_version: int, buffer: Buffer) -> tuple[int
 
 def _skip_tagged_fields(buffer: Buffer, offset: int) -> int:
     count, offset = _uvarint(buffer, offset)
+    if count > MAX_TAGGED_FIELDS:
+        raise too_many_tagged_fields(count)
     for _ in range(count):
         _, offset = _uvarint(buffer, offset)
         size, offset = _uvarint(buffer, offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -10,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol import api, codec
+from protocol.codec_parts import MAX_ROWS
 from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -21,6 +28,7 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.primitives import uvarint
 from protocol.schema import Layout, LayoutField, Message, layout, spec
 from protocol.stored_records.consumer_group import ConsumerGroupMemberMetadataValue
 
@@ -229,3 +237,69 @@ def test_a_null_structure_in_a_tag_is_a_zero() -> None:
     member = codec.decode(ConsumerGroupMemberMetadataValue, 0, stored, 0)
     assert member.classic_member_metadata is None
     assert codec.encode(member, 0) == stored
+
+
+LAST_VERSIONS = [
+    (cls, spec(cls).last_version) for key in api.NAMES for cls in (api.by_key(key).request, api.by_key(key).response)
+]
+
+
+@pytest.mark.parametrize(("cls", "version"), LAST_VERSIONS, ids=[cls.__name__ for cls, _ in LAST_VERSIONS])
+@settings(max_examples=2)
+@given(data=st.data())
+def test_codecs_in_steps_do_as_the_others(data: st.DataObject, cls: type[Message], version: int) -> None:
+    message = data.draw(structures(layout(cls, version)))
+    encoded = codec.encode(message, version)
+    out = bytearray()
+
+    _end_of(codec.encoder_in_steps(cls, version)(message, out, []))
+    decoded, end = _end_of(codec.decoder_in_steps(cls, version)(memoryview(out), 0))
+
+    assert out == encoded
+    assert (decoded, end) == codec.decode_from(cls, version, encoded)
+
+
+def test_a_long_list_is_decoded_and_encoded_in_steps_of_some_kilobytes() -> None:
+    message = MetadataRequest([MetadataRequestTopic(name=f"topic-{index}") for index in range(10_000)])
+    out = bytearray()
+
+    encoding = list(codec.encoder_in_steps(MetadataRequest, 9)(message, out, []))
+    decoding = list(codec.decoder_in_steps(MetadataRequest, 9)(memoryview(out), 0))
+
+    assert len(out) // 5000 < len(encoding) == len(decoding) < len(out) // 4000
+
+
+@pytest.mark.parametrize("count", [MAX_ROWS, MAX_ROWS + 1])
+def test_the_rows_of_a_large_request_are_bounded(count: int) -> None:
+    names = codec.encode(MetadataRequest([MetadataRequestTopic(name="")] * count), 9)
+    numbers = codec.encode(
+        AlterReplicaLogDirsRequest(
+            [AlterReplicaLogDir("/", [AlterReplicaLogDirTopic("t", [0] * (count // 2)) for _ in range(2)])]
+        ),
+        2,
+    )
+
+    for cls, version, encoded in ((MetadataRequest, 9, names), (AlterReplicaLogDirsRequest, 2, numbers)):
+        decoding = codec.decoder_in_steps(cls, version)(memoryview(encoded), 0)
+        if count > MAX_ROWS or cls is not MetadataRequest:
+            with pytest.raises(RemoteProtocolError, match="arrays have"):
+                _end_of(decoding)
+        else:
+            _end_of(decoding)
+
+
+def test_the_tagged_fields_of_a_structure_are_bounded() -> None:
+    known, unknown = codec.encode(FetchRequest(), 12), codec.encode(MetadataRequest([]), 9)
+    for cls, version, encoded in ((FetchRequest, 12, known), (MetadataRequest, 9, unknown)):
+        encoded[-1:] = uvarint(1001) + b"\x63\x00" * 1001
+        with pytest.raises(RemoteProtocolError, match="1001 tagged fields"):
+            codec.decode(cls, version, encoded)
+
+
+def _end_of(steps: Generator[None, None, Any]) -> Any:
+    """What the steps return."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
