@@ -220,7 +220,10 @@ class Broker:
             producer_ids=ProducerIdBlocks(metadata),
             groups=groups,
             fetch_sessions=FetchSessions(
-                config.max_incremental_fetch_session_cache_slots, self._clock, self._randomness
+                config.max_incremental_fetch_session_cache_slots,
+                self._clock,
+                self._randomness,
+                config.max_incremental_fetch_session_cache_partitions,
             ),
             fetch_purgatory=purgatories.fetch,
             produce_purgatory=purgatories.produce,

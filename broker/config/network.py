@@ -54,6 +54,10 @@ class NetworkProperties(Table):
         "one such request is received after the other. Below 0: no limit.",
         differs="there -1; requests of many connections could take all memory.",
     )
+    max_incremental_fetch_session_cache_partitions = Property(
+        "max.incremental.fetch.session.cache.partitions", INT, 100_000, at_least(0), own=True,
+        doc="How many partitions all incremental fetch sessions together have at most.",
+    )
     connections_max_idle_ms = Property(
         "connections.max.idle.ms", LONG, 600_000,
         doc="A connection without traffic for so long is closed; below 0: never."

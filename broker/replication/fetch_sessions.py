@@ -1,12 +1,14 @@
 """The cache of incremental fetch sessions (KIP-227): a bounded number, with Kafka's rules for who must go.
 
-When every slot is taken, a new session may take the place of 1. the one that was used least recently, if that was
-more than two minutes ago; else 2. the least valuable session older than two minutes (followers look at younger
-consumer sessions too): consumers' before followers', small before large, if it is not more valuable than the
-newcomer.
+When every slot is taken, or sessions have as many partitions as they may, a new one may take the place of 1. the one
+that was used least recently, if that was more than two minutes ago; else 2. the least valuable session older than two
+minutes (followers look at younger consumer sessions too): consumers' before followers', small before large, if it is
+not more valuable than the newcomer.
 
 Otherwise there is no session: the client gets id 0 and goes on with full requests. Kafka's `FetchSessionCache` is the
-model. Differs from Kafka: one cache instead of eight shards, because one event loop needs no lock striping.
+model. Differs from Kafka: one cache instead of eight shards, because one event loop needs no lock striping. Differs
+from Kafka: the partitions of all sessions together are bounded too, because a slot may hold any number of them; a
+session that would grow over the bound ends with FETCH_SESSION_ID_NOT_FOUND, after which clients open another.
 """
 
 from __future__ import annotations
@@ -37,10 +39,16 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 13
 
 
 class FetchSessions:
-    """The sessions of one broker. `slots` is max.incremental.fetch.session.cache.slots; 0 turns sessions off."""
+    """The sessions of one broker, `partitions_count` partitions in all.
 
-    def __init__(self, slots: int, clock: Clock, randomness: Randomness) -> None:
+    `slots` is max.incremental.fetch.session.cache.slots; 0 turns sessions off. `max_partitions` is
+    max.incremental.fetch.session.cache.partitions.
+    """
+
+    def __init__(self, slots: int, clock: Clock, randomness: Randomness, max_partitions: int = 100_000) -> None:
         self.evictions = 0
+        self.partitions_count = 0
+        self._max_partitions = max_partitions
         self._slots = slots
         self._clock = clock
         self._randomness = randomness
@@ -48,10 +56,6 @@ class FetchSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
-
-    @property
-    def partitions_count(self) -> int:
-        return sum(len(session.partitions) for session in self._sessions.values())
 
     def begin(self, request: FetchRequest, version: int, *, from_follower: bool) -> Fetch:
         """Find out what a request asks for and count it in its session.
@@ -61,7 +65,7 @@ class FetchSessions:
         """
         epoch = request.session_epoch
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            self._remove(request.session_id)
             if epoch == FINAL_EPOCH:
                 return SessionlessFetch(request)
             uses_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
@@ -75,10 +79,15 @@ class FetchSessions:
             )
         if session.uses_topic_ids != (version >= _FIRST_VERSION_WITH_TOPIC_IDS):
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "a session uses topic ids always or never")
+        before = len(session.partitions)
         session.update(request)
+        self.partitions_count += len(session.partitions) - before
         if not session.partitions:
-            del self._sessions[session.session_id]
+            self._remove(session.session_id)
             return SessionlessFetch(request)
+        if self.partitions_count > self._max_partitions and len(session.partitions) > before:
+            self._remove(session.session_id)
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "the fetch sessions have too many partitions")
         session.epoch = next_epoch(epoch)
         self._touch(session)
         return IncrementalFetch(session)
@@ -86,12 +95,17 @@ class FetchSessions:
     def open(self, partitions: Sequence[WantedPartition], *, privileged: bool, uses_topic_ids: bool) -> int:
         """Keep a new session and return its id, or INVALID_SESSION_ID when there is no room for it."""
         now = self._clock.monotonic()
-        if len(self._sessions) >= self._slots and not self._evict_for(privileged, len(partitions), now):
+        if len(partitions) > self._max_partitions:
             return INVALID_SESSION_ID
+        while len(self._sessions) >= self._slots or self.partitions_count + len(partitions) > self._max_partitions:
+            if not self._evict_for(privileged, len(partitions), now):
+                return INVALID_SESSION_ID
         session_id = self._new_id()
-        self._sessions[session_id] = FetchSession(
+        session = FetchSession(
             session_id, privileged=privileged, uses_topic_ids=uses_topic_ids, partitions=partitions, now=now
         )
+        self._sessions[session_id] = session
+        self.partitions_count += len(session.partitions)
         return session_id
 
     def _touch(self, session: FetchSession) -> None:
@@ -102,9 +116,14 @@ class FetchSessions:
         victim = session_to_evict(self._sessions.values(), privileged=privileged, size=size, now=now)
         if victim is None:
             return False
-        del self._sessions[victim.session_id]
+        self._remove(victim.session_id)
         self.evictions += 1
         return True
+
+    def _remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.partitions_count -= len(session.partitions)
 
     def _new_id(self) -> int:
         while True:

@@ -65,9 +65,9 @@ def wanted(fetch: Fetch) -> list[tuple[str, int]]:
 class Sessions:
     """A cache of sessions, and the clock that it goes by."""
 
-    def __init__(self, slots: int = 10) -> None:
+    def __init__(self, slots: int = 10, max_partitions: int = 100) -> None:
         self.clock = ManualClock()
-        self.cache = FetchSessions(slots, self.clock, SeededRandomness(1))
+        self.cache = FetchSessions(slots, self.clock, SeededRandomness(1), max_partitions)
 
     def begin_by_name(self, message: FetchRequest, *, from_follower: bool = False) -> Fetch:
         return self.cache.begin(message, BY_NAME, from_follower=from_follower)
@@ -314,3 +314,38 @@ def test_when_full_a_follower_takes_the_place_of_a_young_consumer() -> None:
 
     assert sessions.start({"b": [0]}, from_follower=True) > 0
     assert sessions.start({"c": [0, 1, 2, 3]}) == 0
+
+
+def test_the_partitions_of_all_sessions_are_bounded() -> None:
+    sessions = Sessions(max_partitions=5)
+    first = sessions.start({"a": [0, 1, 2]})
+
+    assert sessions.start({"a": [0, 1, 2]}) == 0
+    assert sessions.start({"a": [0, 1]}) > 0
+    assert sessions.start({"a": [0, 1, 2, 3, 4, 5]}) == 0
+    assert first > 0
+    assert sessions.cache.partitions_count == 5
+
+
+def test_old_sessions_give_their_partitions_to_new_ones() -> None:
+    sessions = Sessions(max_partitions=5)
+    sessions.start({"a": [0, 1]})
+    sessions.start({"a": [0, 1]})
+    sessions.clock.advance(121_000)
+
+    assert sessions.start({"a": [0, 1, 2, 3, 4]}) > 0
+    assert sessions.cache.evictions == 2
+    assert sessions.cache.partitions_count == 5
+
+
+def test_a_session_that_grows_over_the_bound_ends() -> None:
+    sessions = Sessions(max_partitions=5)
+    session_id = sessions.start({"a": [0, 1, 2]})
+    grown = request(session_id, 1, topics={"b": [0, 1, 2]})
+
+    with pytest.raises(KafkaError) as refusal:
+        sessions.begin_by_name(grown)
+
+    assert refusal.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions.cache) == 0
+    assert sessions.cache.partitions_count == 0
