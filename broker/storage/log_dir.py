@@ -160,6 +160,11 @@ class LogDir:
                 self._remove_deleted(directory)
             elif key is None or key[0] == RAFT_METADATA:
                 _LOG.warning("leaving %s alone, it is no partition's directory", directory)
+            elif key in self.logs:  # names such as t-0 and t-00, which Kafka refuses too
+                raise LogDirRefusedError(
+                    f"{self.logs[key].directory} and {directory} are both partition {key[1]} of topic {key[0]}: "
+                    "move one of them away"
+                )
             else:
                 opener = LogOpener(
                     directory,
@@ -238,7 +243,7 @@ class LogDir:
         log = self.logs.pop((topic, partition), None)
         if log is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{partition}")
-        source = f"{self._path}/{partition_directory(topic, partition)}"
+        source = str(log.directory)  # not the name that it should have: that of partition 0 may end in -00
         target = f"{self._path}/{deleted_directory(topic, partition, self._resources.randomness.uuid())}"
         try:
             log.release()

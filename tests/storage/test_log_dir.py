@@ -393,3 +393,24 @@ def test_a_clean_log_whose_checkpoint_is_another_ones_ends_where_its_segments_do
     log_dir = open_log_dir(tmp_path)
     assert log_dir.logs["t", 0].log_end_offset == 2
     log_dir.close()
+
+
+def test_two_directories_of_one_partition_are_refused_by_name(tmp_path: Path) -> None:
+    log_dir = open_log_dir(tmp_path)
+    log_dir.create_log("t", 0, TOPIC_ID, LogConfig())
+    log_dir.close()
+    (tmp_path / "t-00").mkdir()
+    with pytest.raises(LogDirRefusedError, match=r"/t-0 and .*/t-00 are both partition 0 of topic t"):
+        open_log_dir(tmp_path)
+
+
+def test_a_partition_whose_directory_has_leading_zeros_can_be_deleted(tmp_path: Path) -> None:
+    log_dir = open_log_dir(tmp_path)
+    log_dir.create_log("t", 0, TOPIC_ID, LogConfig())
+    log_dir.close()
+    (tmp_path / "t-0").rename(tmp_path / "t-00")
+    log_dir = open_log_dir(tmp_path)
+    log_dir.delete_log("t", 0)
+    assert log_dir.failure.error is None
+    assert not (tmp_path / "t-00").exists()
+    log_dir.close()
