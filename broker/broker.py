@@ -53,6 +53,7 @@ from broker.storage.log_config import LogConfig
 from broker.storage.log_dir import LogDir
 from broker.storage.log_dirs import LogDirs
 from broker.tasks import BackgroundTasks
+from broker.time_slices import TimeSlices
 from broker.upkeep import Upkeep
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import FetchResponse
@@ -228,6 +229,7 @@ class Broker:
             fetch_purgatory=purgatories.fetch,
             produce_purgatory=purgatories.produce,
             metrics=self.metrics,
+            time_slices=TimeSlices(self._clock),
         )
         self.group_lag = GroupLag(groups, partitions, threads, self._clock, config.metrics_partition_limit)
         self._gauges.attach(self.services, self.log_dirs, self.upkeep.compaction.cleaner, self.group_lag)
@@ -240,6 +242,7 @@ class Broker:
             self._clock,
             threads.run,
             most_connections=self._budget.connections,
+            time_slices=self.services.time_slices,
         )
         metadata.on_change(lambda _, image: partitions.apply(image))
         metadata.on_change(groups.image_changed)

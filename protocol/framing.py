@@ -26,12 +26,15 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from protocol.errors import RemoteProtocolError
 from protocol.receive_memory import ReceiveMemory
 
 SIZE_PREFIX: Final = struct.Struct(">i")
+_SIZE_AND_API_KEY: Final = struct.Struct(">ih")
+CheckFrame = Callable[[int, int], None]
 _unpack_size: Final = SIZE_PREFIX.unpack_from
 DEFAULT_MAX_FRAME_SIZE: Final = 100 * 1024 * 1024
 """Kafka's `socket.request.max.bytes`."""
@@ -144,13 +147,19 @@ class FrameReader:
     | `_own`, as large as what is buffered | a small rest, or whole frames, wait | the end of what is buffered |
     | `_own`, larger | the rest of a large frame is being received | the end of the frame, or of the room for it |
 
+    `check` is called with the API key and the size of a large request before room is made for the rest of it, and may
+    refuse it with a RemoteProtocolError.
+
     After a RemoteProtocolError the stream has lost its frames: close it.
     """
 
-    __slots__ = ("_arena", "_end", "_keep", "_limit", "_own", "_proven", "_start", "_view", "max_frame_size")
+    __slots__ = ("_arena", "_check", "_end", "_keep", "_limit", "_own", "_proven", "_start", "_view", "max_frame_size")
 
-    def __init__(self, arena: ReceiveArena, max_frame_size: int = DEFAULT_MAX_FRAME_SIZE) -> None:
+    def __init__(
+        self, arena: ReceiveArena, max_frame_size: int = DEFAULT_MAX_FRAME_SIZE, check: CheckFrame | None = None
+    ) -> None:
         self.max_frame_size = max_frame_size
+        self._check = check
         self._arena = arena
         self._view: memoryview | None = None
         self._own: bytearray | None = None
@@ -278,6 +287,8 @@ class FrameReader:
         elif rest < _SMALL and frame <= _LARGE:
             limit = rest
         else:
+            if self._check is not None and rest >= _SIZE_AND_API_KEY.size:
+                self._check(_SIZE_AND_API_KEY.unpack_from(self._view, self._start)[1], frame - 4)
             # At the end of a turn it gets no more than it has while there is little memory: it may have to wait.
             earned = rest if self._arena.memory.is_full and not room else max(2 * rest, self._proven)
             limit = min(frame, max(_LARGE, earned))

@@ -54,6 +54,11 @@ class NetworkProperties(Table):
         "one such request is received after the other. Below 0: no limit.",
         differs="there -1; requests of many connections could take all memory.",
     )
+    socket_request_without_records_max_bytes = Property(
+        "socket.request.without.records.max.bytes", INT, 1_048_576, at_least(1024), own=True,
+        doc="A connection that sends a larger request of any other kind than Produce is closed. A Fetch of 31,000 "
+        "partitions is as large, a commit of 58,000 offsets.",
+    )
     max_incremental_fetch_session_cache_partitions = Property(
         "max.incremental.fetch.session.cache.partitions", INT, 100_000, at_least(0), own=True,
         doc="How many partitions all incremental fetch sessions together have at most.",

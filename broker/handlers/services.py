@@ -13,6 +13,7 @@ from broker.metrics.metrics import Metrics
 from broker.purgatory import Purgatory
 from broker.replication.fetch_sessions import FetchSessions
 from broker.replication.partitions import Partitions
+from broker.time_slices import TimeSlices
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.produce import ProduceResponse
 
@@ -31,3 +32,4 @@ class Services:
     fetch_purgatory: Purgatory[FetchResponse]
     produce_purgatory: Purgatory[ProduceResponse]
     metrics: Metrics
+    time_slices: TimeSlices

@@ -38,6 +38,7 @@ from broker.server.context import CloseConnection, ConnectionContext
 from broker.server.flow_control import Outbox
 from broker.server.routes import Answered, Answers, Pending
 from broker.server.transport import Transport
+from broker.time_slices import ClientHasGone
 from protocol.errors import RemoteProtocolError
 from protocol.framing import FrameReader
 
@@ -112,7 +113,9 @@ class Connection:
         self._transport = transport
         self._fd = transport.fileno()
         self._memory = connections.arena.memory
-        self._reader = FrameReader(connections.arena, connections.config.socket_request_max_bytes)
+        self._reader = FrameReader(
+            connections.arena, connections.config.socket_request_max_bytes, connections.dispatcher.check_size
+        )
         self._outbox = Outbox(transport, self._loop, connections.run_in_thread, self._sent, self._failed)
         self._pending: Pending | None = None
         self._held: Answers | None = None  # to be sent when `Connections` says so
@@ -171,6 +174,7 @@ class Connection:
         if self._state is State.CLOSED:
             return
         self._state = State.CLOSED
+        self.context.has_gone = True
         self._read(on=False)
         self._held = None
         self._reader.discard()
@@ -210,6 +214,8 @@ class Connection:
     def _peer_closed(self) -> None:
         self._state = State.FINISHING
         self._read(on=False)
+        if self._pending is not None:
+            self.context.has_gone = True
         if self._pending is not None and self._pending.route.is_long_poll:
             self.close("the client has gone")
         else:
@@ -237,7 +243,9 @@ class Connection:
         answers = Answers(self._monotonic())
         try:
             if answered is not None:
-                self._dispatcher.finish(answered, answers)
+                more = self._dispatcher.finish(answered, answers)
+                if more is not None:
+                    self._park(more)
             if self._pending is None:
                 self._execute_frames(answers)
             self._reader.settle()
@@ -290,7 +298,7 @@ class Connection:
 
     def _park(self, pending: Pending) -> None:
         self._pending = pending
-        if pending.route.views_frame:
+        if pending.views_frame:
             self._reader.retain()
         pending.future.add_done_callback(partial(self._answered, pending))
 
@@ -363,7 +371,9 @@ class Connection:
             self._state = State.FINISHING
             self._read(on=False)
             return
-        if isinstance(error, (RemoteProtocolError, CloseConnection)):
+        if isinstance(error, ClientHasGone):
+            pass  # which is no mistake
+        elif isinstance(error, (RemoteProtocolError, CloseConnection)):
             _LOG.warning(
                 "connection closed", peer=self.context.peer_address, listener=self.context.listener_name, reason=error
             )

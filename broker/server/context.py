@@ -19,7 +19,8 @@ class ConnectionContext(msgspec.Struct, eq=False):
 
     `local_address` is the address that the client dialled, which it is told as the broker's own when nothing is
     advertised. The client's software is what its ApiVersions request said (KIP-511), empty until then. `last_header` is
-    the header of its last request, or of an earlier one if that was unusually long.
+    the header of its last request, or of an earlier one if that was unusually long. `has_gone` says that the client has
+    closed its side: what takes long is not worth going on with.
     """
 
     listener_name: str
@@ -28,6 +29,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     client_software_name: str = ""
     client_software_version: str = ""
     last_header: RepeatedHeader | None = None
+    has_gone: bool = False
 
 
 class RequestContext(msgspec.Struct, eq=False):

@@ -16,22 +16,25 @@ What goes wrong, and who notices:
 - An API that cannot be told of an error (Produce with acks=0): `error_response` returns None, the connection is
   closed, as in Kafka.
 
-A handler that answers at once costs no task.
+A handler that answers at once costs no task. What takes long goes on in slices (`time_slices`), each a Pending of its
+own: a large frame is decoded in steps; a handler may return steps instead of an answer; and what waited for either, or
+for a coroutine, is encoded in steps, because it may be large.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Generator, Mapping
+from typing import Any, Final, cast
 
 from broker.clock import Clock
 from broker.event_log import EventLogger
 from broker.metrics.metrics import ApiMetrics, Metrics
 from broker.server.context import CloseConnection, ConnectionContext, RequestContext
-from broker.server.flow_control import release_all
-from broker.server.routes import API_VERSIONS, Answers, Handler, Pending, Result, Route
+from broker.server.flow_control import FileSlice, release_all
+from broker.server.routes import API_VERSIONS, PRODUCE, Answers, Handler, Pending, Result, Route
+from broker.time_slices import ClientHasGone, Steps, TimeSlices
 from protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
 from protocol.framing import SIZE_PREFIX
@@ -42,15 +45,31 @@ from protocol.schema import Message
 _LOG: Final = EventLogger(__name__)
 _REQUEST_LOG: Final = EventLogger("broker.request")
 _pack_size_into: Final = SIZE_PREFIX.pack_into
-_EXPECTED: Final = (KafkaError, RemoteProtocolError, CloseConnection)
+_CLOSING: Final = (RemoteProtocolError, CloseConnection, ClientHasGone)
+_EXPECTED: Final = (KafkaError, *_CLOSING)
 _LONGEST_LABEL: Final = 256  # characters of what a client says of its software: it is kept, and a label of a series
+MAX_BYTES_PROPERTY: Final = "socket.request.without.records.max.bytes"
+MAX_BYTES_WITHOUT_RECORDS: Final = 1_048_576
+_LARGE_FRAME: Final = 64 * 1024
+"""Bytes of a request that is decoded in steps: 32,000 elements of two bytes each, some 10 ms, at most in a smaller."""
 _UNKNOWN_VERSION: Final = -1  # one label for all versions that a peer may make up
 
 
 class Dispatcher:
     """Answers requests of all connections of a broker with its handlers."""
 
-    def __init__(self, handlers: Mapping[int, Handler], services: Any, metrics: Metrics, clock: Clock) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        services: Any,
+        metrics: Metrics,
+        clock: Clock,
+        time_slices: TimeSlices | None = None,
+        max_bytes_without_records: int = MAX_BYTES_WITHOUT_RECORDS,
+    ) -> None:
+        self._time_slices = time_slices or TimeSlices(clock)
+        self._max_bytes_without_records = max_bytes_without_records
+        self._large = min(_LARGE_FRAME, max_bytes_without_records)
         self._services = services
         self._metrics = metrics
         self._monotonic = clock.monotonic
@@ -74,18 +93,25 @@ class Dispatcher:
         if route is None:
             self._answer_unknown_api_versions(correlation_id, answers)
             return None
-        try:
-            request = route.decode(frame, offset)[0]
-        except DECODING_ERRORS as error:
-            raise RemoteProtocolError(f"{route.request.__name__} version {version} is malformed: {error}") from error
         received_at = answers.received_at
         context = RequestContext(api_key, version, correlation_id, client_id, received_at, connection)
+        try:
+            if len(frame) > self._large:
+                request, pending = self._begin_large(route, context, frame, offset, answers)
+                if pending is not None:
+                    return pending
+            else:
+                request = route.decode(frame, offset)[0]
+        except DECODING_ERRORS as error:
+            raise _malformed(route, version, error) from error
         metrics = route.metrics(request)
         metrics.versions[version] += 1
         started = answers.now
         result: Any
         try:
             result = route.handle(self._services, context, request)
+            if type(result) is not route.response and isinstance(result, Generator):
+                result = self._begin(result, context)
         except Exception as error:  # noqa: BLE001 - the one place that turns exceptions into responses
             result = self._error_response(route, metrics, context, request, error)
         answers.now = handled = self._monotonic()
@@ -95,12 +121,27 @@ class Dispatcher:
             if api_key == API_VERSIONS:
                 self._note_software(connection, request, result)
             return None
-        future: asyncio.Future[Result] = asyncio.ensure_future(result)
         self._metrics.requests_in_flight += 1
-        return Pending(route, metrics, context, request, future, started, handled)
+        if isinstance(result, asyncio.Future):
+            return Pending(route, metrics, context, request, result, started, handled)
+        in_slices = api_key != PRODUCE  # its answer is short, and one to many partitions is made in steps
+        future: asyncio.Future[Result] = asyncio.ensure_future(result)
+        return Pending(route, metrics, context, request, future, started, handled, in_slices)
 
-    def finish(self, pending: Pending, answers: Answers) -> None:
-        """Answer a pending request whose future is done. Raises RemoteProtocolError or CloseConnection."""
+    def check_size(self, api_key: int, size: int) -> None:
+        """Raise RemoteProtocolError if a frame of `size` bytes is too large for a request of this API."""
+        if api_key != PRODUCE and size > self._max_bytes_without_records:
+            handler = self._handlers.get(api_key)
+            name = f"API key {api_key}" if handler is None else handler.api.name
+            raise RemoteProtocolError(
+                f"{name} of {size} bytes is over {MAX_BYTES_PROPERTY}={self._max_bytes_without_records}"
+            )
+
+    def finish(self, pending: Pending, answers: Answers) -> Pending | None:
+        """Answer a pending request whose future is done, or return what else it waits for.
+
+        Raises RemoteProtocolError or CloseConnection.
+        """
         route, context, request = pending.route, pending.context, pending.request
         self._metrics.requests_in_flight -= 1
         try:
@@ -108,10 +149,26 @@ class Dispatcher:
         except asyncio.CancelledError:
             raise CloseConnection("the request was cancelled") from None
         except Exception as error:  # noqa: BLE001 - as in dispatch
+            pending.encoded = None
             result = self._error_response(route, pending.metrics, context, request, error)
-        self._respond(route, pending.metrics, context, request, result, answers)
+        if pending.encoded is None and pending.in_slices and result is not None:
+            pending.encoded = bytearray(route.pack_response_start(0, context.correlation_id)), []
+            encoding = self._encode_in_steps(pending, result, *pending.encoded)
+            try:
+                self._time_slices.advance(encoding)
+            except StopIteration:
+                pass
+            else:
+                self._metrics.requests_in_flight += 1
+                pending.future = asyncio.ensure_future(self._time_slices.finish(encoding, context.connection))
+                return pending
+        if pending.encoded is not None:
+            _append_encoded(*pending.encoded, answers)
+        else:
+            self._respond(route, pending.metrics, context, request, result, answers)
         times = (context.received_at, pending.started, pending.handled, answers.now)
         answers.answered.append((pending.metrics, *times))
+        return None
 
     def discard(self, pending: Pending) -> None:
         """Let go of what a pending request whose connection is closed was answered with."""
@@ -123,13 +180,76 @@ class Dispatcher:
             if not isinstance(error, _EXPECTED):
                 self._note_unexpected(error, pending.metrics, pending.context)
             return
-        answers = Answers(pending.started)
-        response = pending.future.result()
-        if response is not None:
-            try:
-                self._encode(pending.route, pending.context.correlation_id, response, answers)
-            finally:
-                release_all(answers.splices)
+        if pending.encoded is not None:
+            release_all(pending.encoded[1])
+        else:
+            _release_slices(pending.route, pending.future.result())
+
+    def _begin(self, steps: Steps[Result], context: RequestContext) -> Any:
+        """Return the answer if the steps end within a slice, else a coroutine of it."""
+        try:
+            self._time_slices.advance(steps)
+        except StopIteration as end:
+            return end.value
+        return self._time_slices.finish(steps, _peer(context))
+
+    def _begin_large(
+        self, route: Route, context: RequestContext, frame: memoryview, offset: int, answers: Answers
+    ) -> tuple[Any, Pending | None]:
+        """Return a large request, if it can be decoded in a slice, else None and what it waits for."""
+        self.check_size(context.api_key, len(frame))
+        decoding = route.decode_in_steps(frame, offset)
+        try:
+            self._time_slices.advance(decoding)
+        except StopIteration as end:
+            return end.value[0], None
+        self._metrics.requests_in_flight += 1
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        pending = Pending(route, route.metrics(None), context, None, future, answers.now, answers.now, True)
+        pending.future = asyncio.ensure_future(self._decode_and_handle(pending, decoding))
+        return None, pending
+
+    async def _decode_and_handle(self, pending: Pending, decoding: Steps[tuple[Any, int]]) -> Result:
+        route, context = pending.route, pending.context
+        version, peer = context.api_version, _peer(context)
+        try:
+            request = (await self._time_slices.finish(decoding, peer))[0]
+        except DECODING_ERRORS as error:
+            raise _malformed(route, version, error) from error
+        pending.request = request
+        pending.metrics = metrics = route.metrics(request)
+        metrics.versions[version] += 1
+        pending.started = self._monotonic()
+        result: Any = route.handle(self._services, context, request)
+        if isinstance(result, Generator):
+            result = await self._time_slices.finish(result, peer)
+        elif result is not None and type(result) is not route.response:
+            result = await result
+        pending.handled = self._monotonic()
+        return cast("Result", result)
+
+    def _encode_in_steps(
+        self, pending: Pending, response: Message, out: bytearray, splices: list[tuple[int, FileSlice]]
+    ) -> Steps[None]:
+        """Append a response to `out`, which has its start; one that cannot be encoded is replaced by an error."""
+        route, context = pending.route, pending.context
+        start = len(out)
+        try:
+            yield from route.encode_in_steps(response, out, splices)
+        except ENCODING_ERRORS as error:
+            release_all(splices)
+            del out[start:], splices[:]
+            failure = _unencodable(error)
+            refusal = self._error_response(route, pending.metrics, context, pending.request, failure)
+            assert refusal is not None
+            response = refusal
+            yield from route.encode_in_steps(response, out, splices)
+        except BaseException:  # nobody will send it
+            _release_slices(route, response)
+            raise
+        route.count_errors(response, route.errors)
+        if _REQUEST_LOG.enabled_for(logging.DEBUG):
+            _log_request(pending.metrics, context, self._monotonic())
 
     def _note_software(self, connection: ConnectionContext, request: Any, response: Any) -> None:
         if request.client_software_name and not connection.client_software_name and not response.error_code:
@@ -144,7 +264,7 @@ class Dispatcher:
         route: Route,
         metrics: ApiMetrics,
         context: RequestContext,
-        request: Message,
+        request: Message | None,
         response: Result,
         answers: Answers,
     ) -> None:
@@ -170,17 +290,17 @@ class Dispatcher:
         except ENCODING_ERRORS as error:
             release_all(splices[spliced:])
             del out[start:], splices[spliced:]
-            raise LocalProtocolError(f"a response cannot carry one of its values: {error}") from error
+            raise _unencodable(error) from error
         size = len(out) - start - 4
         if len(splices) > spliced:
             size += sum(len(of) for _, of in splices[spliced:])
         _pack_size_into(out, start, size)
 
     def _error_response(
-        self, route: Route, metrics: ApiMetrics, context: RequestContext, request: Message, error: Exception
+        self, route: Route, metrics: ApiMetrics, context: RequestContext, request: Message | None, error: Exception
     ) -> Result:
         """What a client is told of an exception; raises instead if the connection is to be closed."""
-        if isinstance(error, (RemoteProtocolError, CloseConnection)):
+        if isinstance(error, _CLOSING):
             raise error
         if isinstance(error, KafkaError):
             code, detail = error.code, error.detail
@@ -225,6 +345,40 @@ class Dispatcher:
         answers.out += SIZE_PREFIX.pack(len(body))
         answers.out += body
         answers.answered.append((metrics, answers.received_at, answers.now, answers.now, answers.now))
+
+
+def _peer(context: RequestContext) -> ConnectionContext | None:
+    """Whose going away ends a long request: nobody's, if it may write records, whose client may send them and go."""
+    return None if context.api_key == PRODUCE else context.connection
+
+
+def _malformed(route: Route, version: int, error: Exception) -> RemoteProtocolError:
+    return RemoteProtocolError(f"{route.request.__name__} version {version} is malformed: {error}")
+
+
+def _unencodable(error: Exception) -> LocalProtocolError:
+    return LocalProtocolError(f"a response cannot carry one of its values: {error}")
+
+
+def _append_encoded(out: bytearray, splices: list[tuple[int, FileSlice]], answers: Answers) -> None:
+    """Append a response whose size is not written yet."""
+    _pack_size_into(out, 0, len(out) - 4 + sum(len(of) for _, of in splices))
+    start = len(answers.out)
+    answers.splices += [(start + position, of) for position, of in splices]
+    if start:
+        answers.out += out
+    else:
+        answers.out = out
+
+
+def _release_slices(route: Route, response: Result) -> None:
+    """Release the file slices of a response that nobody will send."""
+    splices: list[tuple[int, FileSlice]] = []
+    try:
+        if response is not None and route.has_slices:
+            route.encode(response, bytearray(), splices)
+    finally:
+        release_all(splices)
 
 
 def _request_fields(metrics: ApiMetrics, context: RequestContext) -> dict[str, Any]:

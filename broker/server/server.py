@@ -22,6 +22,7 @@ from broker.server.dispatch import Dispatcher
 from broker.server.flow_control import RunInThread
 from broker.server.listener import Listener
 from broker.server.routes import Handler
+from broker.time_slices import TimeSlices
 
 _LOG = EventLogger(__name__)
 
@@ -33,7 +34,8 @@ class Server:
     """The listeners and connections of one broker. Create it on the running loop.
 
     `services` is handed to every handler. `run_in_thread` runs a function that waits for a disk and returns a future
-    of its end. There are `most_connections` at most, whatever the configuration says.
+    of its end. There are `most_connections` at most, whatever the configuration says. `time_slices` are shared with the
+    handlers.
     """
 
     def __init__(
@@ -46,11 +48,13 @@ class Server:
         run_in_thread: RunInThread,
         *,
         most_connections: int = NO_LIMIT,
+        time_slices: TimeSlices | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
         self._clock = clock
-        dispatcher = Dispatcher(handlers, services, metrics, clock)
+        limit = config.socket_request_without_records_max_bytes
+        dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit)
         self.connections = Connections(config, dispatcher, metrics, clock, self._loop, run_in_thread, most_connections)
         self.listeners = [Listener(endpoint, self.connections, metrics) for endpoint in config.listeners]
         self._timer: asyncio.TimerHandle | None = None

@@ -32,12 +32,17 @@ async def serve() -> AsyncIterator[Serve]:
     running: list[Serving] = []
 
     async def open_server(
-        handlers: Handlers | None = None, *, start: bool = True, most_connections: int = NO_LIMIT, **overrides: str
+        handlers: Handlers | None = None,
+        *,
+        start: bool = True,
+        most_connections: int = NO_LIMIT,
+        clock: ManualClock | None = None,
+        **overrides: str,
     ) -> Serving:
         config = BrokerConfig.load(
             None, {"listeners": "PLAINTEXT://127.0.0.1:0", **{k.replace("_", "."): v for k, v in overrides.items()}}
         )
-        metrics, clock = Metrics(), ManualClock()
+        metrics, clock = Metrics(), clock or ManualClock()
         server = Server(
             config,
             handlers or default_handlers(),

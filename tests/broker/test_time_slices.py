@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+
+import pytest
+
+from broker.testing.clock import ManualClock
+from broker.time_slices import SLICE_SECONDS, ClientHasGone, TimeSlices
+
+
+class Peer:
+    has_gone = False
+
+
+class Work:
+    """Steps of a millisecond each."""
+
+    def __init__(self, clock: ManualClock, count: int) -> None:
+        self.clock = clock
+        self.count = count
+        self.done = 0
+        self.closed = False
+
+    def steps(self) -> Generator[None, None, str]:
+        try:
+            while self.done < self.count:
+                self.clock.advance(1)
+                self.done += 1
+                yield
+            return "result"
+        finally:
+            self.closed = True
+
+
+def test_a_slice_ends_when_its_time_is_over() -> None:
+    clock = ManualClock()
+    work = Work(clock, 100)
+
+    TimeSlices(clock).advance(work.steps())
+
+    assert work.done == SLICE_SECONDS * 1000
+
+
+def test_work_that_ends_within_its_slice_gives_its_result() -> None:
+    clock = ManualClock()
+
+    with pytest.raises(StopIteration) as end:
+        TimeSlices(clock).advance(Work(clock, 1).steps())
+
+    assert end.value.value == "result"
+
+
+async def test_the_rest_is_done_a_slice_at_a_time() -> None:
+    clock = ManualClock()
+    work, other = Work(clock, 100), Work(clock, 100)
+    slices = TimeSlices(clock)
+
+    results = await asyncio.gather(slices.finish(work.steps(), Peer()), slices.finish(other.steps(), None))
+
+    assert results == ["result", "result"]
+
+
+async def test_work_is_left_and_closed_when_its_peer_has_gone() -> None:
+    clock, peer = ManualClock(), Peer()
+    work = Work(clock, 1_000_000)
+    task = asyncio.ensure_future(TimeSlices(clock).finish(work.steps(), peer))
+    while work.done < 10:  # noqa: ASYNC110 - nothing else tells
+        await asyncio.sleep(0)
+
+    peer.has_gone = True
+
+    with pytest.raises(ClientHasGone):
+        await task
+    assert work.closed
+    assert work.done < 20
+
+
+async def test_a_coroutine_goes_on_within_its_slice_and_waits_for_the_next_one() -> None:
+    clock, peer = ManualClock(), Peer()
+    time_slice = TimeSlices(clock).begin(peer)
+    turns: list[int] = []
+    asyncio.get_running_loop().call_soon(turns.append, 1)
+
+    await time_slice.step()
+    assert not turns
+    clock.advance(2)
+    await time_slice.step()
+    assert turns
+
+    peer.has_gone = True
+    with pytest.raises(ClientHasGone):
+        await time_slice.step()
+
+
+async def test_a_cancelled_request_gives_its_turn_to_the_next() -> None:
+    clock = ManualClock()
+    slices = TimeSlices(clock)
+    first = asyncio.ensure_future(slices.finish(Work(clock, 1_000_000).steps(), None))
+    second = asyncio.ensure_future(slices.finish(Work(clock, 10).steps(), None))
+    await asyncio.sleep(0)
+
+    first.cancel()
+
+    assert await second == "result"
+    assert first.cancelled()
