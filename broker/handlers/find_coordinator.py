@@ -22,6 +22,7 @@ from collections.abc import Awaitable
 from broker.handlers.endpoints import broker_endpoint
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -37,9 +38,11 @@ _NO_SHARE_GROUPS = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "this broker has no
 
 def handle(
     services: Services, context: RequestContext, request: FindCoordinatorRequest
-) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse] | Steps[FindCoordinatorResponse]:
     version = context.api_version
     several = version >= _FIRST_VERSION_WITH_SEVERAL_KEYS
+    if request.key_type not in _KEY_TYPES and several and not request.coordinator_keys:
+        return FindCoordinatorResponse(coordinators=[])  # as Kafka, which checks the type for each key
     if request.key_type not in _KEY_TYPES:
         return error_response(request, ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
     keys = request.coordinator_keys if several else [request.key]
@@ -49,7 +52,7 @@ def handle(
         why_not = _NO_TRANSACTIONS if request.key_type == _TRANSACTION else _NO_SHARE_GROUPS
         return _response(version, [Coordinator(key, -1, "", -1, why_not.code, why_not.detail) for key in keys])
     if services.groups.has_topic:
-        return _response(version, [_find(services, context, key) for key in keys])
+        return _find_all(services, context, keys)
     return _create_and_respond(services, context, keys)
 
 
@@ -62,7 +65,15 @@ def error_response(request: FindCoordinatorRequest, code: ErrorCode, message: st
 
 async def _create_and_respond(services: Services, context: RequestContext, keys: list[str]) -> FindCoordinatorResponse:
     await services.groups.create_topic()
-    return _response(context.api_version, [_find(services, context, key) for key in keys])
+    return await services.time_slices.finish(_find_all(services, context, keys), context.connection)
+
+
+def _find_all(services: Services, context: RequestContext, keys: list[str]) -> Steps[FindCoordinatorResponse]:
+    rows = []
+    for key in keys:
+        rows.append(_find(services, context, key))
+        yield
+    return _response(context.api_version, rows)
 
 
 def _find(services: Services, context: RequestContext, key: str) -> Coordinator:

@@ -87,3 +87,11 @@ async def test_a_key_type_that_does_not_exist(wire: Wire, version: int) -> None:
     response = await wire.ask(FindCoordinatorRequest(key="g", key_type=9), version)
 
     assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("version", range(4, 7))
+@pytest.mark.parametrize("key_type", [0, 1, 2, 9])
+async def test_no_keys_of_any_type_are_an_empty_list(wire: Wire, version: int, key_type: int) -> None:
+    response = await wire.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[]), version)
+
+    assert (response.error_code, response.coordinators) == (ErrorCode.NONE, [])
