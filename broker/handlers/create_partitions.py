@@ -2,8 +2,9 @@
 
 A topic says how many partitions it is to have in all; no more than now is INVALID_PARTITIONS. It may name the replicas
 of each new one, as many as the others have, on brokers that serve: else INVALID_REPLICA_ASSIGNMENT. Each topic succeeds
-or fails for itself: UNKNOWN_TOPIC_OR_PARTITION; one that is named twice is INVALID_REQUEST. More than 10,000 at once is
-POLICY_VIOLATION. Versions 1 and 3 only say what the client understands of throttling, which there is not.
+or fails for itself: UNKNOWN_TOPIC_OR_PARTITION; one that is named twice is INVALID_REQUEST. A topic with which the
+request would create more than 10,000 is POLICY_VIOLATION. Differs from Kafka, where it is UNKNOWN_SERVER_ERROR.
+Versions 1 and 3 only say what the client understands of throttling, which there is not.
 
 The answer goes out when this broker leads the new partitions that it will lead; if that takes longer than the timeout
 they exist all the same, and REQUEST_TIMED_OUT says that they may not be usable yet.
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 
 from broker.handlers.services import Services
+from broker.metadata.placement import MAX_PARTITIONS, TOO_MANY_PARTITIONS
 from broker.metadata.topics import grow_topic
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -30,7 +32,19 @@ async def handle(
 ) -> CreatePartitionsResponse:
     named = Counter(topic.name for topic in request.topics)
     topics = {topic.name: topic for topic in request.topics}.values()
-    results = [await _grow(services, request, topic, named[topic.name]) for topic in topics]
+    time_slice = services.time_slices.begin(context.connection)
+    results = []
+    left = MAX_PARTITIONS
+    for topic in topics:
+        await time_slice.step()
+        growth = _growth(services, topic)
+        if growth > left:
+            results.append(CreatePartitionsTopicResult(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS))
+            continue
+        result = await _grow(services, request, topic, named[topic.name])
+        if result.error_code == ErrorCode.NONE:
+            left -= growth
+        results.append(result)
     grown = [result for result in results if result.error_code == ErrorCode.NONE]
     if grown and not request.validate_only and not await services.partitions.settled_within(request.timeout_ms):
         for result in grown:
@@ -43,6 +57,12 @@ def error_response(request: CreatePartitionsRequest, code: ErrorCode, message: s
     return CreatePartitionsResponse(
         results=[CreatePartitionsTopicResult(topic.name, code, message or None) for topic in request.topics]
     )
+
+
+def _growth(services: Services, topic: CreatePartitionsTopic) -> int:
+    """How many partitions a topic is to get; 0 or less for what is refused in any case."""
+    known = services.metadata.image.topics.get(topic.name)
+    return 0 if known is None else topic.count - len(known.partitions)
 
 
 async def _grow(

@@ -2,10 +2,12 @@
 
 A topic says how many partitions and replicas it wants (-1: the broker's default), or names the replicas of every
 partition; then both numbers must be -1. Each topic succeeds or fails for itself; one that is named twice is
-INVALID_REQUEST. From version 5 on (KIP-525) the response has the numbers and the configs as they came out, from
+INVALID_REQUEST. More than 10,000 partitions in all are POLICY_VIOLATION for every topic, whatever else is wrong with
+them. From version 5 on (KIP-525) the response has the numbers and the configs as they came out, from
 version 7 on (KIP-516) the topic's id. The answer goes out when this broker leads the partitions that it will lead, so
 that the client's next request finds them; if that takes longer than the timeout the topic exists all the same, and
-REQUEST_TIMED_OUT says that it may not be usable yet.
+REQUEST_TIMED_OUT says that it may not be usable yet. Topics whose turn has not come when the client goes are not
+created.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from broker.config.describe import ConfigRow
 from broker.handlers.describe_configs import describe_topic
 from broker.handlers.services import Services
 from broker.metadata.image import TopicImage
+from broker.metadata.placement import DEFAULT, MAX_PARTITIONS, TOO_MANY_PARTITIONS
 from broker.metadata.topics import create_topic
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -31,24 +34,38 @@ from protocol.schema import ZERO_UUID
 
 async def handle(services: Services, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     named = Counter(topic.name for topic in request.topics)
-    results = []
+    too_many = _partitions_count(services, request, named) > MAX_PARTITIONS
+    results: dict[str, CreatableTopicResult] = {}
+    time_slice = services.time_slices.begin(context.connection)
     for topic in request.topics:
+        await time_slice.step()
         if named[topic.name] > 1:
             result = _failure(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            if result in results:
-                continue
+        elif too_many:
+            result = _failure(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
         else:
             try:
                 result = await _create(services, topic, request)
             except KafkaError as error:
                 result = _failure(topic.name, error.code, error.detail)
-        results.append(result)
-    await _wait_until_usable(services, results, request)
-    return CreateTopicsResponse(topics=results)
+        results[topic.name] = result
+    rows = list(results.values())
+    await _wait_until_usable(services, rows, request)
+    return CreateTopicsResponse(topics=rows)
 
 
 def error_response(request: CreateTopicsRequest, code: ErrorCode, message: str) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[_failure(topic.name, code, message) for topic in request.topics])
+
+
+def _partitions_count(services: Services, request: CreateTopicsRequest, named: Counter[str]) -> int:
+    """How many partitions the request asks for, counted as Kafka's `validateTotalNumberOfPartitions` does."""
+    count = 0
+    for topic in request.topics:
+        if named[topic.name] == 1:
+            asked = len(topic.assignments) or topic.num_partitions
+            count += services.config.num_partitions if asked == DEFAULT else max(0, asked)
+    return count
 
 
 async def _create(services: Services, topic: CreatableTopic, request: CreateTopicsRequest) -> CreatableTopicResult:

@@ -12,7 +12,8 @@ A topic asked for by name that does not exist is created when auto.create.topics
 request, allow it, and is answered when it can be used: num.partitions, default.replication.factor. Otherwise it is
 UNKNOWN_TOPIC_OR_PARTITION; a name that no topic may have is INVALID_TOPIC_EXCEPTION. Differs from Kafka: there the
 first answer is UNKNOWN_TOPIC_OR_PARTITION and the client asks again. Of internal topics only that of groups is created,
-as their coordinator does it: nothing uses the others yet.
+as their coordinator does it: nothing uses the others yet. As in Kafka, none is created if they would have more than
+10,000 partitions together. Creation ends when the client has gone.
 
 A partition without a leader is LEADER_NOT_AVAILABLE; if its leader has no listener of the client's name it is
 LISTENER_NOT_FOUND from version 6 on. `offline_replicas` (from version 5) are those on brokers that are not alive.
@@ -24,13 +25,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from broker.event_log import EventLogger
 from broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED
 from broker.handlers.endpoints import broker_endpoints
 from broker.handlers.services import Services
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from broker.metadata.placement import MAX_PARTITIONS
 from broker.metadata.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
 from broker.metadata.topics import create_topic
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata import (
     MetadataRequest,
@@ -41,13 +45,15 @@ from protocol.messages.metadata import (
 )
 from protocol.schema import ZERO_UUID
 
+_LOG = EventLogger(__name__)
+
 _FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 _FIRST_VERSION_BY_ID = 12
 
 
 def handle(
     services: Services, context: RequestContext, request: MetadataRequest
-) -> MetadataResponse | Awaitable[MetadataResponse]:
+) -> Steps[MetadataResponse] | Awaitable[MetadataResponse]:
     wanted = request.topics
     if wanted is None or (not wanted and context.api_version == 0):
         names = sorted(services.metadata.image.topics)
@@ -76,13 +82,18 @@ async def _create_and_respond(
     services: Services, context: RequestContext, request: MetadataRequest, names: list[str], missing: list[str]
 ) -> MetadataResponse:
     errors: dict[str, ErrorCode] = {}
+    time_slice = services.time_slices.begin(context.connection)
+    if len(missing) * services.config.num_partitions > MAX_PARTITIONS:
+        _LOG.warning("topics not created: too many partitions for one request", topics=len(missing))
+        missing = []
     for name in missing:
+        await time_slice.step()
         try:
             await _create(services, name)
         except KafkaError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # by another client, just now
                 errors[name] = error.code
-    return _respond(services, context, request, names, errors)
+    return await services.time_slices.finish(_respond(services, context, request, names, errors), context.connection)
 
 
 async def _create(services: Services, name: str) -> None:
@@ -101,15 +112,16 @@ def _respond(
     request: MetadataRequest,
     names: list[str],
     errors: dict[str, ErrorCode],
-) -> MetadataResponse:
+) -> Steps[MetadataResponse]:
     image = services.metadata.image
     operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     topics = []
     for name in names:
         topic = image.topics.get(name)
         if topic is not None:
-            topics.append(_topic(image, context, topic, operations))
+            topics.append((yield from _topic(image, context, topic, operations)))
         else:
+            yield
             code = errors.get(name) or why_missing(name)
             topics.append(MetadataResponseTopic(code, name, ZERO_UUID, name in INTERNAL_TOPICS, [], operations))
     return _response(services, context, request, topics)
@@ -117,15 +129,16 @@ def _respond(
 
 def _respond_by_id(
     services: Services, context: RequestContext, request: MetadataRequest, ids: list[bytes]
-) -> MetadataResponse:
+) -> Steps[MetadataResponse]:
     image = services.metadata.image
     operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     topics = []
     for topic_id in dict.fromkeys(ids):
         topic = image.topics_by_id.get(topic_id)
         if topic is not None:
-            topics.append(_topic(image, context, topic, operations))
+            topics.append((yield from _topic(image, context, topic, operations)))
         else:
+            yield
             topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id))
     return _response(services, context, request, topics)
 
@@ -154,8 +167,13 @@ def why_missing(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _topic(image: MetadataImage, context: RequestContext, topic: TopicImage, operations: int) -> MetadataResponseTopic:
-    partitions = [_partition(image, context, index, partition) for index, partition in enumerate(topic.partitions)]
+def _topic(
+    image: MetadataImage, context: RequestContext, topic: TopicImage, operations: int
+) -> Steps[MetadataResponseTopic]:
+    partitions = []
+    for index, partition in enumerate(topic.partitions):
+        partitions.append(_partition(image, context, index, partition))
+        yield
     return MetadataResponseTopic(
         ErrorCode.NONE, topic.name, topic.topic_id, topic.name in INTERNAL_TOPICS, partitions, operations
     )

@@ -12,7 +12,8 @@ from protocol.plural import pluralize
 
 DEFAULT = -1
 MAX_PARTITIONS = 10_000
-"""Partitions that one topic may be created with, or grow by: Kafka's limit for one request."""
+"""Partitions that one request may create: Kafka's MAX_PARTITIONS_PER_BATCH."""
+TOO_MANY_PARTITIONS = "Excessively large number of partitions per request."
 
 
 def place(partitions: int, replication_factor: int, brokers: Collection[int], first: int = 0) -> list[list[int]]:
@@ -62,9 +63,7 @@ def place_as_assigned(
 def check_count(partitions: int) -> None:
     """Raise `KafkaError` POLICY_VIOLATION if that is more partitions than a topic may be created with."""
     if partitions > MAX_PARTITIONS:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION, f"at most {MAX_PARTITIONS} partitions are created at once, not {partitions}"
-        )
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
 
 
 def check_replicas(index: int, replicas: list[int], brokers: Collection[int]) -> None:

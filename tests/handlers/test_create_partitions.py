@@ -114,3 +114,17 @@ async def test_without_time_to_wait_the_partitions_come_later(wire: Wire) -> Non
 
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert await partitions(wire, "t") == 50
+
+
+async def test_a_request_creates_10000_partitions_at_most(wire: Wire) -> None:
+    await create(wire, "t", 1)
+    await create(wire, "u", 1)
+    topics = [CreatePartitionsTopic(name, 6_001, None) for name in ("t", "missing", "u")]
+
+    results = (await wire.ask(CreatePartitionsRequest(topics, 5000, True), 3)).results
+
+    assert [(result.name, result.error_code) for result in results] == [
+        ("t", ErrorCode.NONE),
+        ("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("u", ErrorCode.POLICY_VIOLATION),
+    ]

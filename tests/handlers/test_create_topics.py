@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -177,3 +178,49 @@ async def test_a_topic_created_again_starts_empty(wire: Wire) -> None:
 
     assert first != second
     assert values_in(await fetch(wire, "t")) == [b"new"]
+
+
+TOO_MANY = "Excessively large number of partitions per request."
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        [CreatableTopic("a", 10_001, 1)],
+        [CreatableTopic("a", 6_000, 1), CreatableTopic("b", 6_000, 1)],
+        [CreatableTopic("a", 10_000, 1), CreatableTopic("b", -1, 1)],
+        [CreatableTopic("not a name", 9_999, 1), CreatableTopic("b", 9_999, 1)],
+        [CreatableTopic("a", 9_999, 7), CreatableTopic("b", 9_999, 1)],
+        [CreatableTopic(f"t{index}", 1, 1) for index in range(10_002)],
+    ],
+    ids=["one topic", "two topics", "a default", "a bad name", "a bad factor", "many topics"],
+)
+async def test_more_than_10000_partitions_in_a_request_are_refused(wire: Wire, topics: list[CreatableTopic]) -> None:
+    results = await ask(wire, *topics, validate_only=True)
+
+    assert len(results) == len(topics)
+    assert {(result.error_code, result.error_message) for result in results} == {(ErrorCode.POLICY_VIOLATION, TOO_MANY)}
+
+
+async def test_topics_that_are_named_twice_do_not_count_for_the_limit(wire: Wire) -> None:
+    twice = [CreatableTopic("b", 5_000, 1)] * 2
+
+    results = await ask(wire, CreatableTopic("a", 9_000, 1), *twice, validate_only=True)
+
+    assert [(result.name, result.error_code) for result in results] == [
+        ("a", ErrorCode.NONE),
+        ("b", ErrorCode.INVALID_REQUEST),
+    ]
+
+
+async def test_no_more_topics_are_created_when_the_client_has_gone(broker: Broker) -> None:
+    topics = [CreatableTopic(f"t{index}", 1, 1) for index in range(2_000)]
+    async with Wire("127.0.0.1", broker.port) as leaving:
+        await leaving.send(CreateTopicsRequest(topics, 60_000), 7)
+        while len(broker.services.metadata.image.topics) < 3:  # noqa: ASYNC110 - it is the broker's own state
+            await asyncio.sleep(0)
+    async with asyncio.timeout(20):
+        while broker.metrics.requests_in_flight:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+
+    assert 3 <= len(broker.services.metadata.image.topics) < len(topics)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from broker.broker import Broker
@@ -180,3 +182,33 @@ async def test_each_listener_has_its_own_address() -> None:
                 told[name] = (node.host, node.port)
 
         assert told == {"PLAINTEXT": ("outside", 1), "INSIDE": ("inside", 2)}
+
+
+MANY = [f"t{index}" for index in range(1_000)]
+
+
+async def test_no_topic_is_created_where_a_request_would_create_more_than_10000_partitions() -> None:
+    properties = {"num.partitions": "101"}
+    async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
+        response = await wire.ask(by_name(*MANY[:100], create=True), 9)
+
+        assert {topic.error_code for topic in response.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        assert not broker.services.metadata.image.topics
+
+
+async def test_no_more_topics_are_created_when_the_client_has_gone(broker: Broker) -> None:
+    async with Wire("127.0.0.1", broker.port) as leaving:
+        await leaving.send(by_name(*MANY, create=True), 9)
+        while len(broker.services.metadata.image.topics) < 3:  # noqa: ASYNC110 - it is the broker's own state
+            await asyncio.sleep(0)
+    async with asyncio.timeout(20):
+        while broker.metrics.requests_in_flight:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+
+    assert 3 <= len(broker.services.metadata.image.topics) < len(MANY)
+
+
+async def test_many_topics_are_answered_in_the_order_of_the_request(wire: Wire) -> None:
+    named = [f"missing-{index}" for index in range(20_000)]
+
+    assert await names(wire, by_name(*named), 9) == named
