@@ -23,7 +23,7 @@ from protocol.messages.alter_configs import (
 
 async def handle(services: Services, context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     outcomes = await alter_each(
-        services, request.resources, _changes, replace=True, validate_only=request.validate_only
+        services, context, request.resources, _changes, replace=True, validate_only=request.validate_only
     )
     return AlterConfigsResponse(responses=[_response(*outcome) for outcome in outcomes])
 

@@ -19,6 +19,7 @@ from broker.handlers.services import Services
 from broker.metadata.placement import check_replicas
 from broker.metadata.topics import find_partition
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -32,13 +33,14 @@ from protocol.plural import pluralize
 
 def handle(
     services: Services, context: RequestContext, request: AlterPartitionReassignmentsRequest
-) -> AlterPartitionReassignmentsResponse:
-    responses = [
-        ReassignableTopicResponse(
-            topic.name, [_reassign(services, request, topic.name, partition) for partition in topic.partitions]
-        )
-        for topic in request.topics
-    ]
+) -> Steps[AlterPartitionReassignmentsResponse]:
+    responses = []
+    for topic in request.topics:
+        rows = []
+        for partition in topic.partitions:
+            rows.append(_reassign(services, request, topic.name, partition))
+            yield
+        responses.append(ReassignableTopicResponse(topic.name, rows))
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,

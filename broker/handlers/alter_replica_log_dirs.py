@@ -16,6 +16,7 @@ from __future__ import annotations
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
 from broker.storage.log_dir import LogDir
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -27,13 +28,14 @@ from protocol.messages.alter_replica_log_dirs import (
 
 def handle(
     services: Services, context: RequestContext, request: AlterReplicaLogDirsRequest
-) -> AlterReplicaLogDirsResponse:
+) -> Steps[AlterReplicaLogDirsResponse]:
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for wanted in request.dirs:
         for topic in wanted.topics:
             for index in topic.partitions:
                 code = _move(services, topic.name, index, wanted.path)
                 results.setdefault(topic.name, []).append(AlterReplicaLogDirPartitionResult(index, code))
+                yield
     return AlterReplicaLogDirsResponse(results=[AlterReplicaLogDirTopicResult(*topic) for topic in results.items()])
 
 
@@ -50,19 +52,22 @@ def error_response(request: AlterReplicaLogDirsRequest, code: ErrorCode, message
 
 
 def _move(services: Services, topic: str, index: int, path: str) -> ErrorCode:
-    try:
-        target = _log_dir(services, path)
-        target.failure.check()
-        services.partitions.get(topic, index)
-    except KafkaError as error:
-        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    target = _log_dir(services, path)
+    if target is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if target.failure.error is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    partition = services.partitions.find(topic, index)
+    if isinstance(partition, KafkaError):
+        if partition.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             return ErrorCode.REPLICA_NOT_AVAILABLE  # what clients of this request know it by
-        return error.code
+        return partition.code
     return ErrorCode.NONE if (topic, index) in target.logs else ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def _log_dir(services: Services, path: str) -> LogDir:
+def _log_dir(services: Services, path: str) -> LogDir | None:
+    """The log directory at `path`, None if there is none of ours."""
     for log_dir in services.partitions.log_dirs:
         if str(log_dir.path.absolute()) == path:
             return log_dir
-    raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is none of the log directories")
+    return None

@@ -22,6 +22,7 @@ from broker.handlers.broker_loggers import alter_loggers, check_node
 from broker.handlers.services import Services
 from broker.metadata.config_changes import Change, Operation
 from broker.metadata.configs import alter_broker_configs, alter_group_configs, alter_topic_configs
+from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 
 TOPIC = 2
@@ -43,6 +44,7 @@ R = TypeVar("R", bound=Resource)
 
 async def alter_each(
     services: Services,
+    context: RequestContext,
     resources: Sequence[R],
     changes_of: Callable[[R], Sequence[Change]],
     *,
@@ -55,7 +57,9 @@ async def alter_each(
     """
     named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     outcomes = []
+    time_slice = services.time_slices.begin(context.connection)
     for resource in resources:
+        await time_slice.step()
         code, detail = ErrorCode.NONE, ""
         try:
             changes = changes_of(resource)

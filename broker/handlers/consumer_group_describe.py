@@ -12,6 +12,7 @@ from broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS
 from broker.handlers.group_requests import check_group_id
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -22,7 +23,7 @@ from protocol.messages.consumer_group_describe import (
 
 def handle(
     services: Services, context: RequestContext, request: ConsumerGroupDescribeRequest
-) -> ConsumerGroupDescribeResponse:
+) -> Steps[ConsumerGroupDescribeResponse]:
     rows = []
     for group_id in request.group_ids:
         try:
@@ -32,6 +33,7 @@ def handle(
         except KafkaError as error:
             row = DescribedGroup(error.code, error.detail or None, group_id)
         rows.append(row)
+        yield
     return ConsumerGroupDescribeResponse(groups=rows)
 
 

@@ -18,7 +18,11 @@ from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRe
 
 
 async def handle(services: Services, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    rows = [await _delete(services, group_id) for group_id in dict.fromkeys(request.groups_names)]
+    time_slice = services.time_slices.begin(context.connection)
+    rows = []
+    for group_id in dict.fromkeys(request.groups_names):
+        await time_slice.step()
+        rows.append(await _delete(services, group_id))
     return DeleteGroupsResponse(results=rows)
 
 

@@ -18,10 +18,10 @@ A partition that is named twice counts once, as it was named last; a topic witho
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 
 from broker.handlers.services import Services
 from broker.metadata.topic_names import INTERNAL_TOPICS
-from broker.replication.partition import Partition
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
@@ -32,12 +32,19 @@ from protocol.messages.delete_records import (
 )
 
 _NO_OFFSET = -1
+_AT_ONCE = 50
+"""Partitions whose records are deleted side by side, since each waits for its writer."""
 
 
 async def handle(services: Services, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     topics = []
+    time_slice = services.time_slices.begin(context.connection)
     for name, offsets in _offsets(request).items():
-        results = await asyncio.gather(*(_delete(services, name, index, offset) for index, offset in offsets.items()))
+        results: list[DeleteRecordsPartitionResult] = []
+        wanted = iter(offsets.items())
+        while some := list(islice(wanted, _AT_ONCE)):
+            await time_slice.step()
+            results += await asyncio.gather(*[_delete(services, name, index, offset) for index, offset in some])
         topics.append(DeleteRecordsTopicResult(name, results))
     return DeleteRecordsResponse(topics=topics)
 
@@ -60,15 +67,13 @@ def _offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
 
 
 async def _delete(services: Services, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+    partition = services.partitions.find(topic, index)
+    if isinstance(partition, KafkaError):
+        return DeleteRecordsPartitionResult(index, _NO_OFFSET, partition.code)
+    if topic in INTERNAL_TOPICS:
+        return DeleteRecordsPartitionResult(index, _NO_OFFSET, ErrorCode.INVALID_TOPIC_EXCEPTION)
     try:
-        low_watermark = await _partition(services, topic, index).delete_records(offset)
+        low_watermark = await partition.delete_records(offset)
     except KafkaError as error:
         return DeleteRecordsPartitionResult(index, _NO_OFFSET, error.code)
     return DeleteRecordsPartitionResult(index, low_watermark)
-
-
-def _partition(services: Services, topic: str, index: int) -> Partition:
-    partition = services.partitions.get(topic, index)
-    if topic in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
-    return partition

@@ -36,11 +36,12 @@ async def handle(services: Services, context: RequestContext, request: DeleteTop
         raise KafkaError(code, "Topic deletion is disabled.")
     image = services.metadata.image
     named = Counter((state.name, state.topic_id) for state in _states(request))
-    results = [
-        await _delete(services, image, named, naming)
-        for naming in named
-        if not (naming[0] is None and _is_named_too(image, named, naming[1]))
-    ]
+    time_slice = services.time_slices.begin(context.connection)
+    results = []
+    for naming in named:
+        await time_slice.step()
+        if not (naming[0] is None and _is_named_too(image, named, naming[1])):
+            results.append(await _delete(services, image, named, naming))
     await _wait_until_gone(services, results, request.timeout_ms)
     return DeleteTopicsResponse(responses=results)
 

@@ -12,6 +12,9 @@
 An empty or null list of keys asks for all. Rows stand in Kafka's order, whatever the order of the keys
 (`config.describe_order`). Synonyms (KIP-226) and documentation (KIP-569) only where asked for. Each resource fails for
 itself. The value of a sensitive property is null.
+
+A resource that is named twice is described once. Differs from Kafka, where a request of 50 kB that names the broker
+10,000 times has an answer of more than a gigabyte.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from broker.metadata.image import TopicImage
 from broker.metadata.topic_names import check_name
 from broker.metadata.topics import find_topic
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -46,8 +50,18 @@ from protocol.messages.describe_configs import (
 _COUNTS = {TOPIC: TOPIC_PROPERTIES, BROKER: BROKER_PROPERTIES, GROUP: GROUP_PROPERTIES}
 
 
-def handle(services: Services, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[_describe(services, request, resource) for resource in request.resources])
+def handle(
+    services: Services, context: RequestContext, request: DescribeConfigsRequest
+) -> Steps[DescribeConfigsResponse]:
+    results = []
+    described = set()
+    for resource in request.resources:
+        yield
+        asked = (resource.resource_type, resource.resource_name, tuple(resource.configuration_keys or ()))
+        if asked not in described:
+            described.add(asked)
+            results.append(_describe(services, request, resource))
+    return DescribeConfigsResponse(results=results)
 
 
 def error_response(request: DescribeConfigsRequest, code: ErrorCode, message: str) -> DescribeConfigsResponse:
@@ -90,7 +104,7 @@ def _describe(
         if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # as in Kafka: the code says it all
             result.error_message = error.detail
     else:
-        keys = resource.configuration_keys
+        keys = frozenset(resource.configuration_keys or ())
         asked = [row for row in rows if not keys or row.name in keys]
         result.configs = [_config(row, request) for row in in_kafkas_order(asked, _count(resource, rows))]
     return result

@@ -13,6 +13,7 @@ from broker.coordinator.members import Member
 from broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS, NOT_ASKED
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_groups import (
     DescribedGroup,
@@ -24,7 +25,9 @@ from protocol.messages.describe_groups import (
 _FIRST_VERSION_WITH_NOT_FOUND = 6
 
 
-def handle(services: Services, context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+def handle(
+    services: Services, context: RequestContext, request: DescribeGroupsRequest
+) -> Steps[DescribeGroupsResponse]:
     operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     rows = []
     for group_id in request.groups:
@@ -35,6 +38,7 @@ def handle(services: Services, context: RequestContext, request: DescribeGroupsR
         if row.error_code == ErrorCode.NONE:
             row.authorized_operations = operations
         rows.append(row)
+        yield
     return DescribeGroupsResponse(groups=rows)
 
 

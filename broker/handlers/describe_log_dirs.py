@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
 from broker.storage.log_dir import LogDir
+from broker.time_slices import TimeSlice
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -30,8 +31,9 @@ _UNKNOWN = -1
 async def handle(
     services: Services, context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
+    time_slice = services.time_slices.begin(context.connection)
     return DescribeLogDirsResponse(
-        results=[await _describe(services, log_dir, request) for log_dir in services.partitions.log_dirs]
+        results=[await _describe(services, time_slice, log_dir, request) for log_dir in services.partitions.log_dirs]
     )
 
 
@@ -39,7 +41,9 @@ def error_response(request: DescribeLogDirsRequest, code: ErrorCode, message: st
     return DescribeLogDirsResponse(error_code=code)
 
 
-async def _describe(services: Services, log_dir: LogDir, request: DescribeLogDirsRequest) -> DescribeLogDirsResult:
+async def _describe(
+    services: Services, time_slice: TimeSlice, log_dir: LogDir, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResult:
     path = str(log_dir.path.absolute())
     try:
         volume = await services.partitions.volume_of(log_dir)
@@ -47,6 +51,7 @@ async def _describe(services: Services, log_dir: LogDir, request: DescribeLogDir
         return DescribeLogDirsResult(error.code, path)
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     for topic, index in _wanted(log_dir, request):
+        await time_slice.step()
         log = log_dir.logs.get((topic, index))
         if log is not None:
             lag = _lag(services, topic, index)
@@ -64,8 +69,7 @@ def _wanted(log_dir: LogDir, request: DescribeLogDirsRequest) -> Iterable[tuple[
 
 def _lag(services: Services, topic: str, index: int) -> int:
     """How far the log is behind the high watermark; the leader's never is."""
-    try:
-        partition = services.partitions.get(topic, index)
-    except KafkaError:
+    partition = services.partitions.find(topic, index)
+    if isinstance(partition, KafkaError):
         return _UNKNOWN
     return max(partition.high_watermark - partition.log.log_end_offset, 0)

@@ -10,6 +10,7 @@ from broker.handlers.services import Services
 from broker.metadata.topic_names import check_name
 from broker.server.context import RequestContext
 from broker.storage.producer_entry import ProducerEntry
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -20,13 +21,17 @@ from protocol.messages.describe_producers import (
 )
 
 
-def handle(services: Services, context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(topic.name, [_describe(services, topic.name, index) for index in topic.partition_indexes])
-            for topic in request.topics
-        ]
-    )
+def handle(
+    services: Services, context: RequestContext, request: DescribeProducersRequest
+) -> Steps[DescribeProducersResponse]:
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for index in topic.partition_indexes:
+            rows.append(_describe(services, topic.name, index))
+            yield
+        topics.append(TopicResponse(topic.name, rows))
+    return DescribeProducersResponse(topics=topics)
 
 
 def error_response(request: DescribeProducersRequest, code: ErrorCode, message: str) -> DescribeProducersResponse:
@@ -43,7 +48,9 @@ def error_response(request: DescribeProducersRequest, code: ErrorCode, message: 
 def _describe(services: Services, topic: str, index: int) -> PartitionResponse:
     try:
         check_name(topic)
-        partition = services.partitions.get(topic, index)
+        partition = services.partitions.find(topic, index)
+        if isinstance(partition, KafkaError):
+            return PartitionResponse(index, partition.code, partition.detail)
         partition.check_leader()
     except KafkaError as error:
         return PartitionResponse(index, error.code, error.detail)

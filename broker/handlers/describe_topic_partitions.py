@@ -20,6 +20,7 @@ from broker.handlers.services import Services
 from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from broker.metadata.topic_names import INTERNAL_TOPICS
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -34,15 +35,19 @@ _NO_LEADER = -1
 
 def handle(
     services: Services, context: RequestContext, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
+) -> Steps[DescribeTopicPartitionsResponse]:
     image = services.metadata.image
     cursor = request.cursor or Cursor()
     named = {topic.name for topic in request.topics}
+    yield
     if request.cursor is not None:
         _check_cursor(cursor, named)
-    names = sorted(name for name in named or image.topics if name >= cursor.topic_name)
+    names = [name for name in named or image.topics if name >= cursor.topic_name]
+    yield
+    names.sort()
+    yield
     limit = max(1, min(request.response_partition_limit, services.config.max_request_partition_size_limit))
-    return _page(image, names, cursor, limit)
+    return (yield from _page(image, names, cursor, limit))
 
 
 def error_response(
@@ -62,9 +67,12 @@ def _check_cursor(cursor: Cursor, named: set[str]) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}")
 
 
-def _page(image: MetadataImage, names: Iterable[str], cursor: Cursor, limit: int) -> DescribeTopicPartitionsResponse:
+def _page(
+    image: MetadataImage, names: Iterable[str], cursor: Cursor, limit: int
+) -> Steps[DescribeTopicPartitionsResponse]:
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
+        yield
         if limit == 0:
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, 0))
         topic = image.topics.get(name)

@@ -10,6 +10,7 @@ from collections import Counter
 
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode
 from protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -20,9 +21,13 @@ from protocol.messages.describe_user_scram_credentials import (
 
 def handle(
     services: Services, context: RequestContext, request: DescribeUserScramCredentialsRequest
-) -> DescribeUserScramCredentialsResponse:
+) -> Steps[DescribeUserScramCredentialsResponse]:
     named = Counter(user.name for user in request.users or [])
-    return DescribeUserScramCredentialsResponse(results=[_row(name, times) for name, times in named.items()])
+    rows = []
+    for name, times in named.items():
+        rows.append(_row(name, times))
+        yield
+    return DescribeUserScramCredentialsResponse(results=rows)
 
 
 def error_response(

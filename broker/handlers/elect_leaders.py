@@ -36,8 +36,12 @@ async def handle(services: Services, context: RequestContext, request: ElectLead
     if request.election_type not in _ELECTIONS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no election type {request.election_type}")
     response = ElectLeadersResponse()
+    time_slice = services.time_slices.begin(context.connection)
     for topic, indexes in _wanted(services.metadata.image, request):
-        results = [await _elect(services, request.election_type, topic, index) for index in indexes]
+        results = []
+        for index in indexes:
+            await time_slice.step()
+            results.append(await _elect(services, request.election_type, topic, index))
         if request.topic_partitions is None:
             results = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
         response.replica_election_results.append(ReplicaElectionResult(topic, results))

@@ -28,7 +28,7 @@ async def handle(
     services: Services, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     outcomes = await alter_each(
-        services, request.resources, _changes, replace=False, validate_only=request.validate_only
+        services, context, request.resources, _changes, replace=False, validate_only=request.validate_only
     )
     return IncrementalAlterConfigsResponse(responses=[_response(*outcome) for outcome in outcomes])
 

@@ -8,7 +8,7 @@ said by `broker.coordinator.group`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import cast
 
 from broker.coordinator.classic_events import Leave, Leaving
@@ -17,10 +17,12 @@ from broker.handlers.group_requests import check_group_id
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
 from protocol.errors import ErrorCode
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
 _FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
 _NO_REASON = "not provided"
+_AT_ONCE = 1000
+"""Members that leave in one event of the group."""
 
 
 def handle(
@@ -29,8 +31,9 @@ def handle(
     check_group_id(request.group_id)
     several = context.api_version >= _FIRST_VERSION_WITH_SEVERAL_MEMBERS
     members = request.members if several else [MemberIdentity(request.member_id)]
-    leaving = tuple(Leaving(each.member_id, each.group_instance_id, each.reason or _NO_REASON) for each in members)
-    answer = services.groups.submit(request.group_id, Leave(Ticket(), leaving))
+    if len(members) > _AT_ONCE:
+        return _leave_in_turns(services, context, request.group_id, members)
+    answer = services.groups.submit(request.group_id, _leave(members))
     if isinstance(answer, asyncio.Future):
         return _later(cast("asyncio.Future[LeaveGroupResponse]", answer), several)
     return _as_asked(cast("LeaveGroupResponse", answer), several)
@@ -38,6 +41,27 @@ def handle(
 
 def error_response(request: LeaveGroupRequest, code: ErrorCode, message: str) -> LeaveGroupResponse:
     return LeaveGroupResponse(error_code=code)
+
+
+def _leave(members: Sequence[MemberIdentity]) -> Leave:
+    leaving = [Leaving(each.member_id, each.group_instance_id, each.reason or _NO_REASON) for each in members]
+    return Leave(Ticket(), tuple(leaving))
+
+
+async def _leave_in_turns(
+    services: Services, context: RequestContext, group_id: str, members: Sequence[MemberIdentity]
+) -> LeaveGroupResponse:
+    """Take a thousand members after the other out, so that the group does not keep the loop for long."""
+    rows: list[MemberResponse] = []
+    time_slice = services.time_slices.begin(context.connection)
+    for first in range(0, len(members), _AT_ONCE):
+        await time_slice.step()
+        answer = services.groups.submit(group_id, _leave(members[first : first + _AT_ONCE]))
+        response = cast("LeaveGroupResponse", await answer if isinstance(answer, asyncio.Future) else answer)
+        if response.error_code:
+            return response
+        rows += response.members
+    return LeaveGroupResponse(members=rows)
 
 
 async def _later(answer: asyncio.Future[LeaveGroupResponse], several: bool) -> LeaveGroupResponse:

@@ -12,9 +12,12 @@ No type asks for all of them; one that does not exist is UNSUPPORTED_VERSION. Ve
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from broker.handlers.config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_config_resources import (
     ConfigResource,
@@ -27,23 +30,26 @@ _ALL = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 
 def handle(
     services: Services, context: RequestContext, request: ListConfigResourcesRequest
-) -> ListConfigResourcesResponse:
+) -> ListConfigResourcesResponse | Steps[ListConfigResourcesResponse]:
     if context.api_version == 0:
         return ListConfigResourcesResponse()
     unknown = [kind for kind in request.resource_types if kind not in _ALL]
     if unknown:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"there are no resources of type {unknown[0]}")
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ConfigResource(name, kind)
-            for kind in dict.fromkeys(request.resource_types or _ALL)
-            for name in _names(services, kind)
-        ]
-    )
+    return _list(services, dict.fromkeys(request.resource_types or _ALL))
 
 
 def error_response(request: ListConfigResourcesRequest, code: ErrorCode, message: str) -> ListConfigResourcesResponse:
     return ListConfigResourcesResponse(error_code=code)
+
+
+def _list(services: Services, kinds: Iterable[int]) -> Steps[ListConfigResourcesResponse]:
+    rows = []
+    for kind in kinds:
+        for name in _names(services, kind):
+            rows.append(ConfigResource(name, kind))
+            yield
+    return ListConfigResourcesResponse(config_resources=rows)
 
 
 def _names(services: Services, kind: int) -> list[str]:

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
-def handle(services: Services, context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+def handle(services: Services, context: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
     if services.groups.is_loading:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "groups are being loaded")
     states = {state.strip().lower() for state in request.states_filter}
     types = {each.strip().lower() for each in request.types_filter}
-    rows = [
-        ListedGroup(group.group_id, group.protocol_type, group.state, group.group_type)
-        for shard in services.groups.shards()
-        for group in shard.state.groups.values()
-        if (not states or group.state.lower() in states) and (not types or group.group_type in types)
-    ]
+    rows = []
+    for shard in services.groups.shards():
+        for group in tuple(shard.state.groups.values()):
+            yield
+            if (not states or group.state.lower() in states) and (not types or group.group_type in types):
+                rows.append(ListedGroup(group.group_id, group.protocol_type, group.state, group.group_type))
     return ListGroupsResponse(groups=rows)
 
 

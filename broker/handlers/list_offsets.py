@@ -19,6 +19,7 @@ from broker.handlers.services import Services
 from broker.replication.offset_lookup import FIRST_VERSIONS, FoundOffset, find_offset, find_offset_on_thread
 from broker.server.context import RequestContext
 from broker.storage.timestamp_lookup import DecodingBudget
+from broker.time_slices import Steps
 from protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -46,16 +47,22 @@ class _Slow(NamedTuple):
 
 def handle(
     services: Services, context: RequestContext, request: ListOffsetsRequest
-) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
-    named = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
+) -> Steps[ListOffsetsResponse | Awaitable[ListOffsetsResponse]]:
+    named: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        named.update((topic.name, wanted.partition_index) for wanted in topic.partitions)
+        yield
     budget = DecodingBudget(DECODED_BYTES)
     topics = []
     slow: list[_Slow] = []
     for topic in request.topics:
         rows: list[ListOffsetsPartitionResponse] = []
         for wanted in topic.partitions:
+            yield
             try:
-                _check_named_once(named[topic.name, wanted.partition_index])
+                if named[topic.name, wanted.partition_index] > 1:
+                    rows.append(ListOffsetsPartitionResponse(wanted.partition_index, ErrorCode.INVALID_REQUEST))
+                    continue
                 rows.append(
                     _look_up(services, context.api_version, request.isolation_level, topic.name, wanted, budget)
                 )
@@ -100,11 +107,6 @@ def error_response(request: ListOffsetsRequest, code: ErrorCode, message: str) -
     return ListOffsetsResponse(topics=topics)
 
 
-def _check_named_once(times: int) -> None:
-    if times > 1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"it is named {times} times")
-
-
 def _look_up(
     services: Services,
     version: int,
@@ -115,8 +117,11 @@ def _look_up(
 ) -> ListOffsetsPartitionResponse:
     if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, _NEVER):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"version {version} has no timestamp {wanted.timestamp}")
+    partition = services.partitions.find(topic, wanted.partition_index)
+    if isinstance(partition, KafkaError):
+        return ListOffsetsPartitionResponse(wanted.partition_index, partition.code)
     found = find_offset(
-        services.partitions.get(topic, wanted.partition_index),
+        partition,
         wanted.timestamp,
         read_committed=isolation_level == _READ_COMMITTED,
         current_leader_epoch=wanted.current_leader_epoch,

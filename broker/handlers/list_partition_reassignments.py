@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from broker.handlers.services import Services
-from broker.metadata.image import MetadataImage
+from broker.metadata.image import MetadataImage, TopicImage
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -22,14 +23,19 @@ from protocol.messages.list_partition_reassignments import (
 
 def handle(
     services: Services, context: RequestContext, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
+) -> Steps[ListPartitionReassignmentsResponse]:
     image = services.metadata.image
-    topics = [
-        OngoingTopicReassignment(name, _moving(image, name, indexes)) for name, indexes in _wanted(image, request)
-    ]
-    return ListPartitionReassignmentsResponse(
-        error_message=None, topics=[topic for topic in topics if topic.partitions]
-    )
+    topics = []
+    for name, indexes in _wanted(image, request):
+        rows = []
+        for index in indexes:
+            row = _moving(image.topics[name], index)
+            if row is not None:
+                rows.append(row)
+            yield
+        if rows:
+            topics.append(OngoingTopicReassignment(name, rows))
+    return ListPartitionReassignmentsResponse(error_message=None, topics=topics)
 
 
 def error_response(
@@ -44,13 +50,10 @@ def _wanted(image: MetadataImage, request: ListPartitionReassignmentsRequest) ->
     return [(topic.name, topic.partition_indexes) for topic in request.topics if topic.name in image.topics]
 
 
-def _moving(image: MetadataImage, name: str, indexes: Iterable[int]) -> list[OngoingPartitionReassignment]:
-    topic = image.topics[name]
-    found = ((index, topic.partition(index)) for index in indexes)
-    return [
-        OngoingPartitionReassignment(
-            index, list(partition.replicas), list(partition.adding_replicas), list(partition.removing_replicas)
-        )
-        for index, partition in found
-        if partition is not None and (partition.adding_replicas or partition.removing_replicas)
-    ]
+def _moving(topic: TopicImage, index: int) -> OngoingPartitionReassignment | None:
+    partition = topic.partition(index)
+    if partition is None or not (partition.adding_replicas or partition.removing_replicas):
+        return None
+    return OngoingPartitionReassignment(
+        index, list(partition.replicas), list(partition.adding_replicas), list(partition.removing_replicas)
+    )

@@ -11,6 +11,7 @@ and no member id commit for a group without members. Up to version 4 a client ma
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import cast
 
 from broker.coordinator.group_type import Committer, Ticket
@@ -19,6 +20,7 @@ from broker.coordinator.offsets import NO_EXPIRY, CommittedOffset
 from broker.handlers.services import Services
 from broker.metadata.image import TopicImage
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -32,30 +34,54 @@ from protocol.varint import INT64_MAX
 
 _FIRST_VERSION_WITH_TOPIC_IDS = 10
 _NOT_WRITTEN = -1
+_LONG = 100
+"""Partitions of a request that is executed in slices when it has more."""
 _UNKNOWN_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 Answer = OffsetCommitResponse | asyncio.Future[OffsetCommitResponse]
 
 
-def handle(services: Services, context: RequestContext, request: OffsetCommitRequest) -> Answer:
+def handle(
+    services: Services, context: RequestContext, request: OffsetCommitRequest
+) -> Answer | Awaitable[OffsetCommitResponse]:
+    """Answer at once where all is short, as a commit is nearly always."""
+    steps = _submit(services, context, request)
+    if sum([len(topic.partitions) for topic in request.topics]) > _LONG:
+        return _in_slices(services, context, steps)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast("Answer", end.value)
+
+
+async def _in_slices(services: Services, context: RequestContext, steps: Steps[Answer]) -> OffsetCommitResponse:
+    answer = await services.time_slices.finish(steps, context.connection)
+    return await answer if isinstance(answer, asyncio.Future) else answer
+
+
+def _submit(services: Services, context: RequestContext, request: OffsetCommitRequest) -> Steps[Answer]:
     by_id = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
     now_ms = services.clock.time_ms()
     keep_ms = request.retention_time_ms
     expires_at_ms = NO_EXPIRY if keep_ms == NO_EXPIRY else min(now_ms + keep_ms, INT64_MAX)
     longest = services.config.offset_metadata_max_bytes
     response = OffsetCommitResponse(topics=[])
-    commits: list[tuple[str, int, CommittedOffset]] = []
+    commits: dict[tuple[str, int], CommittedOffset] = {}  # of a partition that is named twice, the last one
+    known = False
     for wanted in request.topics:
         topic = _topic(services, wanted, by_id)
         rows = []
         for partition in wanted.partitions:
+            yield
             code = _why_not(topic, partition, longest, by_id)
             rows.append(OffsetCommitResponsePartition(partition.partition_index, code))
             if topic is not None and code is ErrorCode.NONE:
                 committed = _committed(partition, now_ms, expires_at_ms, topic.topic_id)
-                commits.append((topic.name, partition.partition_index, committed))
+                commits[topic.name, partition.partition_index] = committed
+            known = known or code not in _UNKNOWN_TOPIC
         response.topics.append(OffsetCommitResponseTopic(wanted.name, wanted.topic_id, rows))
-    if all(row.error_code in _UNKNOWN_TOPIC for topic in response.topics for row in topic.partitions):
+    if not known:
         return response  # there is nothing to ask the group about
     committer = Committer(
         request.member_id,
@@ -64,7 +90,8 @@ def handle(services: Services, context: RequestContext, request: OffsetCommitReq
         context.api_version,
         is_transactional=False,
     )
-    return cast("Answer", services.groups.submit(request.group_id, Commit(Ticket(), committer, commits, response)))
+    offsets = [(*key, committed) for key, committed in commits.items()]
+    return cast("Answer", services.groups.submit(request.group_id, Commit(Ticket(), committer, offsets, response)))
 
 
 def error_response(request: OffsetCommitRequest, code: ErrorCode, message: str) -> OffsetCommitResponse:

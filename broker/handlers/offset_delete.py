@@ -14,6 +14,7 @@ from broker.coordinator.group_type import Ticket
 from broker.coordinator.offset_events import DeleteOffsets
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
+from broker.time_slices import TimeSlice
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -25,32 +26,32 @@ from protocol.messages.offset_delete import (
 )
 
 
-def handle(
-    services: Services, context: RequestContext, request: OffsetDeleteRequest
-) -> OffsetDeleteResponse | asyncio.Future[OffsetDeleteResponse]:
+async def handle(services: Services, context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    time_slice = services.time_slices.begin(context.connection)
     known: list[OffsetDeleteRequestTopic] = []
     response = OffsetDeleteResponse(topics=[])
     for topic in request.topics:
-        existing, missing = _split(services, topic)
+        existing, missing = await _split(services, time_slice, topic)
         if existing:
             known.append(OffsetDeleteRequestTopic(topic.name, existing))
         if missing:
             response.topics.append(OffsetDeleteResponseTopic(topic.name, missing))
     answer = services.groups.submit(request.group_id, DeleteOffsets(Ticket(), known, response))
-    return cast("OffsetDeleteResponse | asyncio.Future[OffsetDeleteResponse]", answer)
+    return cast("OffsetDeleteResponse", await answer if isinstance(answer, asyncio.Future) else answer)
 
 
 def error_response(request: OffsetDeleteRequest, code: ErrorCode, message: str) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=code)
 
 
-def _split(
-    services: Services, topic: OffsetDeleteRequestTopic
+async def _split(
+    services: Services, time_slice: TimeSlice, topic: OffsetDeleteRequestTopic
 ) -> tuple[list[OffsetDeleteRequestPartition], list[OffsetDeleteResponsePartition]]:
     """Return the partitions of `topic` that exist, and the rows of those that do not."""
     image = services.metadata.image.topics.get(topic.name)
     existing, missing = [], []
     for partition in topic.partitions:
+        await time_slice.step()
         if image is not None and image.partition(partition.partition_index) is not None:
             existing.append(partition)
         else:

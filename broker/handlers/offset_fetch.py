@@ -10,11 +10,13 @@ In version 10 topics go by id: UNKNOWN_TOPIC_ID, and what was committed for an o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from broker.coordinator.shard import Shard
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -35,12 +37,16 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 10
 _NO_OFFSET = -1
 
 
-def handle(services: Services, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def handle(services: Services, context: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
     version = context.api_version
     if version >= _FIRST_VERSION_WITH_SEVERAL_GROUPS:
-        rows = [_fetch_or_refuse(services, wanted, request, version) for wanted in request.groups]
+        rows = []
+        for wanted in request.groups:
+            yield
+            rows.append((yield from _fetch_or_refuse(services, wanted, request, version)))
         return OffsetFetchResponse(groups=rows)
-    return _as_one_group(_fetch_or_refuse(services, _only_group(request), request, version))
+    group = yield from _fetch_or_refuse(services, _only_group(request), request, version)
+    return _as_one_group(group)
 
 
 def error_response(request: OffsetFetchRequest, code: ErrorCode, message: str) -> OffsetFetchResponse:
@@ -58,20 +64,21 @@ class _Fetch(NamedTuple):
     require_stable: bool
     by_id: bool
 
-    def all_topics(self) -> list[OffsetFetchResponseTopics]:
+    def all_topics(self) -> Steps[list[OffsetFetchResponseTopics]]:
+        found: list[OffsetFetchResponseTopics] = []
         if not self.exists:
-            return []
-        found = []
-        for name, partitions in self.shard.state.offsets.of_group(self.group_id).items():
+            return found
+        committed = self.shard.state.offsets.of_group(self.group_id)
+        for name, partitions in [(name, tuple(partitions)) for name, partitions in committed.items()]:
             topic = self.services.metadata.image.topics.get(name)
             if topic is None and self.by_id:
                 continue  # deleted; it has no id that could be told
             topic_id = ZERO_UUID if topic is None or not self.by_id else topic.topic_id
-            rows = [self._partition(name, topic_id, index) for index in partitions]
+            rows = yield from self._partitions(name, topic_id, partitions)
             found.append(OffsetFetchResponseTopics("" if self.by_id else name, topic_id, rows))
         return found
 
-    def topic(self, wanted: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    def topic(self, wanted: OffsetFetchRequestTopics) -> Steps[OffsetFetchResponseTopics]:
         name: str | None = wanted.name
         if self.by_id:
             topic = self.services.metadata.image.topics_by_id.get(wanted.topic_id)
@@ -79,8 +86,17 @@ class _Fetch(NamedTuple):
         if name is None:
             rows = [_row(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in wanted.partition_indexes]
         else:
-            rows = [self._partition(name, wanted.topic_id, index) for index in wanted.partition_indexes]
+            rows = yield from self._partitions(name, wanted.topic_id, wanted.partition_indexes)
         return OffsetFetchResponseTopics(wanted.name, wanted.topic_id, rows)
+
+    def _partitions(
+        self, topic: str, topic_id: bytes, indexes: Sequence[int]
+    ) -> Steps[list[OffsetFetchResponsePartitions]]:
+        rows = []
+        for index in indexes:
+            rows.append(self._partition(topic, topic_id, index))
+            yield
+        return rows
 
     def _partition(self, topic: str, topic_id: bytes, index: int) -> OffsetFetchResponsePartitions:
         offsets = self.shard.state.offsets
@@ -94,9 +110,9 @@ class _Fetch(NamedTuple):
 
 def _fetch_or_refuse(
     services: Services, wanted: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int
-) -> OffsetFetchResponseGroup:
+) -> Steps[OffsetFetchResponseGroup]:
     try:
-        return _fetch(services, wanted, request.require_stable, version >= _FIRST_VERSION_WITH_TOPIC_IDS)
+        return (yield from _fetch(services, wanted, request.require_stable, version >= _FIRST_VERSION_WITH_TOPIC_IDS))
     except KafkaError as error:
         if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
             return OffsetFetchResponseGroup(wanted.group_id, [], error.code)
@@ -109,13 +125,19 @@ def _fetch_or_refuse(
 
 def _fetch(
     services: Services, wanted: OffsetFetchRequestGroup, require_stable: bool, by_id: bool
-) -> OffsetFetchResponseGroup:
+) -> Steps[OffsetFetchResponseGroup]:
     shard = services.groups.shard_of(wanted.group_id)
     group = shard.state.groups.get(wanted.group_id)
     if group is not None:
         group.check_fetch(wanted.member_id, wanted.member_epoch)
     fetch = _Fetch(services, shard, wanted.group_id, group is not None, require_stable, by_id)
-    topics = fetch.all_topics() if wanted.topics is None else [fetch.topic(topic) for topic in wanted.topics]
+    if wanted.topics is None:
+        topics = yield from fetch.all_topics()
+    else:
+        topics = []
+        for topic in wanted.topics:
+            yield
+            topics.append((yield from fetch.topic(topic)))
     return OffsetFetchResponseGroup(wanted.group_id, topics, ErrorCode.NONE)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from broker.handlers.services import Services
 from broker.server.context import RequestContext
+from broker.time_slices import Steps
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -22,13 +23,14 @@ from protocol.messages.offset_for_leader_epoch import (
 
 def handle(
     services: Services, context: RequestContext, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
-    topics = [
-        OffsetForLeaderTopicResult(
-            topic.topic, [_end_offset(services, topic.topic, partition) for partition in topic.partitions]
-        )
-        for topic in request.topics
-    ]
+) -> Steps[OffsetForLeaderEpochResponse]:
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for partition in topic.partitions:
+            rows.append(_end_offset(services, topic.topic, partition))
+            yield
+        topics.append(OffsetForLeaderTopicResult(topic.topic, rows))
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
@@ -41,8 +43,10 @@ def error_response(request: OffsetForLeaderEpochRequest, code: ErrorCode, messag
 
 
 def _end_offset(services: Services, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = services.partitions.find(topic, wanted.partition)
+    if isinstance(partition, KafkaError):
+        return EpochEndOffset(partition.code, wanted.partition)
     try:
-        partition = services.partitions.get(topic, wanted.partition)
         found = partition.end_offset_for_epoch(wanted.leader_epoch, wanted.current_leader_epoch)
     except KafkaError as error:
         return EpochEndOffset(error.code, wanted.partition)

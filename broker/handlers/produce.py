@@ -37,6 +37,7 @@ from broker.replication.partition import ACKS_ALL, Partition
 from broker.server.context import RequestContext
 from broker.storage.append_info import AppendInfo
 from broker.storage.refusals import InvalidRecordsError
+from broker.time_slices import Steps
 from protocol.batch_header import TRANSACTIONAL_BIT
 from protocol.errors import NO_ERROR, ErrorCode, KafkaError
 from protocol.messages.produce import (
@@ -54,6 +55,8 @@ from protocol.messages.produce import (
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_LEADERS: Final = 10
+_LONG: Final = 500
+"""Partitions of a request that is executed in slices when it has more; a real one has a batch for each."""
 _ATTRIBUTES: Final = 22
 """Where in a batch the low byte of its attributes is."""
 _NO_LEADER: Final = LeaderIdAndEpoch()  # shared; the encoder leaves it out
@@ -86,6 +89,11 @@ def handle(
     if not -1 <= request.acks <= 1:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
     work = _Produce(services, context, request)
+    partitions_count = 0
+    for topic in request.topic_data:
+        partitions_count += len(topic.partition_data)
+    if partitions_count > _LONG:
+        return work.append_in_slices()
     for topic in request.topic_data:
         rows = []
         for data in topic.partition_data:  # a comprehension would be one more frame of every request
@@ -143,13 +151,12 @@ class _Produce:
         """Append one partition's batch and return its row, which is filled in later if the append has not ended."""
         row = PartitionProduceResponse(data.index, NO_ERROR, -1, -1, -1, [], None, _NO_LEADER)
         version, records = self._context.api_version, data.records
-        try:
-            if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
-                partition = self._services.partitions.get_by_id(topic.topic_id, data.index)
-            else:
-                partition = self._services.partitions.get(topic.name, data.index)
-        except KafkaError as error:
-            self._fail(topic, row, error)
+        if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+            partition = self._services.partitions.find_by_id(topic.topic_id, data.index)
+        else:
+            partition = self._services.partitions.find(topic.name, data.index)
+        if isinstance(partition, KafkaError):
+            self._fail(topic, row, partition)
             return row
         if (
             not records
@@ -183,6 +190,22 @@ class _Produce:
             "Unable to verify the partition has been added to the transaction. "
             "Underlying error: COORDINATOR_NOT_AVAILABLE",
         )
+
+    async def append_in_slices(self) -> ProduceResponse | None:
+        """Append to many partitions, and answer as `handle` does."""
+        await self._services.time_slices.finish(self._append_all(), None)
+        if self.appending:
+            return await self.wait_for_appends()
+        answer = self.answer()
+        return await answer if isinstance(answer, asyncio.Future) else answer
+
+    def _append_all(self) -> Steps[None]:
+        for topic in self._request.topic_data:
+            rows: list[PartitionProduceResponse] = []
+            for data in topic.partition_data:
+                yield
+                rows.append(self.append(topic, data))
+            self.response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, rows))
 
     async def wait_for_appends(self) -> ProduceResponse | None:
         """Wait for the appends that did not end at once, then answer."""

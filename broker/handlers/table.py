@@ -3,8 +3,9 @@
 A handler module `broker.handlers.<name>` is named as the API's module in `protocol.messages` and has two functions:
 
 - `handle(services, context, request)` returns the response; or None, if the client must not get one; or an awaitable
-  of either, if something has to be waited for; or steps that return either (a generator, see `broker.time_slices`), if
-  the request or the answer may be a long list. It raises KafkaError if the request as a whole fails.
+  of either, if something has to be waited for; or steps that return any of these (a generator, see
+  `broker.time_slices`), if the request or the answer may be a long list. It raises KafkaError if the request as a
+  whole fails.
 - `error_response(request, code, message)` is the response that says so.
 
 Modules are imported by the first request for them, so that a broker is ready before it has read what it may never need.
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from broker.handlers.services import Services
     from broker.server.context import RequestContext
 
-Answer = Message | None | Awaitable[Message | None] | Steps[Message | None]
+Answer = Message | None | Awaitable[Message | None] | Steps[Message | None | Awaitable[Message | None]]
 
 
 class Row(NamedTuple):

@@ -94,20 +94,36 @@ class Partitions:
         Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER (KAFKA_STORAGE_ERROR) if it exists,
         but not here.
         """
-        try:
-            return self._by_name[topic][index]
-        except KeyError:
-            raise self._why_not_here(self._image.topics.get(topic), f"{topic}-{index}", index) from None
+        found = self.find(topic, index)
+        if isinstance(found, KafkaError):
+            raise found
+        return found
 
     def get_by_id(self, topic_id: bytes, index: int) -> Partition:
         """The partition of a topic by id. Raises KafkaError as `get` does, and UNKNOWN_TOPIC_ID."""
-        try:
-            return self._by_id[topic_id][index]
-        except KeyError:
-            topic = self._image.topics_by_id.get(topic_id)
-            if topic is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {topic_id.hex()}") from None
-            raise self._why_not_here(topic, f"{topic.name}-{index}", index) from None
+        found = self.find_by_id(topic_id, index)
+        if isinstance(found, KafkaError):
+            raise found
+        return found
+
+    def find(self, topic: str, index: int) -> Partition | KafkaError:
+        """As `get`, but returns the error, which a request for many partitions has many of, and raises nothing."""
+        partitions = self._by_name.get(topic)
+        partition = None if partitions is None else partitions.get(index)
+        if partition is not None:
+            return partition
+        return self._why_not_here(self._image.topics.get(topic), f"{topic}-{index}", index)
+
+    def find_by_id(self, topic_id: bytes, index: int) -> Partition | KafkaError:
+        """As `get_by_id`, but returns the error and raises nothing."""
+        partitions = self._by_id.get(topic_id)
+        partition = None if partitions is None else partitions.get(index)
+        if partition is not None:
+            return partition
+        topic = self._image.topics_by_id.get(topic_id)
+        if topic is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {topic_id.hex()}")
+        return self._why_not_here(topic, f"{topic.name}-{index}", index)
 
     def led(self, topic: str, index: int) -> Partition | None:
         """The partition of a topic by name if this broker leads it, and its disk works; else None."""

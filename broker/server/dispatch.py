@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Generator, Mapping
 from typing import Any, Final, cast
 
 from broker.clock import Clock
@@ -191,7 +191,11 @@ class Dispatcher:
             self._time_slices.advance(steps)
         except StopIteration as end:
             return end.value
-        return self._time_slices.finish(steps, _peer(context))
+        return self._finish_handler(steps, context)
+
+    async def _finish_handler(self, steps: Steps[Any], context: RequestContext) -> Result:
+        result = await self._time_slices.finish(steps, _peer(context))
+        return await result if isinstance(result, Awaitable) else cast("Result", result)
 
     def _begin_large(
         self, route: Route, context: RequestContext, frame: memoryview, offset: int, answers: Answers
@@ -223,7 +227,7 @@ class Dispatcher:
         result: Any = route.handle(self._services, context, request)
         if isinstance(result, Generator):
             result = await self._time_slices.finish(result, peer)
-        elif result is not None and type(result) is not route.response:
+        if result is not None and type(result) is not route.response:
             result = await result
         pending.handled = self._monotonic()
         return cast("Result", result)
@@ -365,10 +369,7 @@ def _append_encoded(out: bytearray, splices: list[tuple[int, FileSlice]], answer
     _pack_size_into(out, 0, len(out) - 4 + sum(len(of) for _, of in splices))
     start = len(answers.out)
     answers.splices += [(start + position, of) for position, of in splices]
-    if start:
-        answers.out += out
-    else:
-        answers.out = out
+    answers.out += out
 
 
 def _release_slices(route: Route, response: Result) -> None:
