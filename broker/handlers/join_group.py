@@ -2,8 +2,9 @@
 
 Without a member id from version 4 on (KIP-394): MEMBER_ID_REQUIRED with the id to come back with. In version 0 the
 session timeout is the rebalance timeout, too. A session timeout outside group.min.session.timeout.ms and
-group.max.session.timeout.ms is INVALID_SESSION_TIMEOUT, an empty group id INVALID_GROUP_ID. The rest is said by
-`broker.coordinator.group`. Before version 7 an error has an empty protocol name, because there is no null in it.
+group.max.session.timeout.ms is INVALID_SESSION_TIMEOUT, an empty group id INVALID_GROUP_ID, more than 1,000 protocols
+INVALID_REQUEST. The rest is said by `broker.coordinator.group`. Before version 7 an error has an empty protocol name,
+because there is no null in it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 _FIRST_VERSION_WITH_MEMBER_IDS_REQUIRED = 4
 _FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
+_MAX_PROTOCOLS = 1000
 
 
 def handle(
@@ -45,6 +47,9 @@ def error_response(request: JoinGroupRequest, code: ErrorCode, message: str) -> 
 
 def _check(services: Services, request: JoinGroupRequest) -> None:
     check_group_id(request.group_id)
+    if len(request.protocols) > _MAX_PROTOCOLS:
+        # Differs from Kafka, which takes any number, because the group looks at all of them in one turn of the loop.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a member has {_MAX_PROTOCOLS} protocols at most")
     config = services.config
     shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
     if not shortest <= request.session_timeout_ms <= longest:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.handlers.group_members import SUBSCRIPTION, GroupMember, find_coordinator, new_group_id
 from tests.handlers.requests import create
 from tests.wire import Wire
@@ -119,3 +120,11 @@ async def an_existing_topic(wire: Wire) -> str:
     name = f"topic-{next(_numbers)}"
     await create(wire, name)
     return name
+
+
+@pytest.mark.usefixtures("only_here")
+async def test_a_member_with_too_many_protocols_is_refused(wire: Wire) -> None:
+    protocols = [JoinGroupRequestProtocol(f"p{index}", b"") for index in range(1001)]
+    request = JoinGroupRequest("g", 6000, 6000, "", None, "consumer", protocols)
+
+    assert (await wire.ask(request, 7)).error_code == ErrorCode.INVALID_REQUEST

@@ -108,3 +108,12 @@ async def test_the_empty_group_id_is_refused(wire: Wire) -> None:
     (group,) = (await wire.ask(ConsumerGroupDescribeRequest([""]), 1)).groups
 
     assert (group.error_code, group.error_message) == (ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+
+
+async def test_a_member_with_too_many_subscribed_names_is_refused(only_here: None, wire: Wire) -> None:
+    names = [f"t{index}" for index in range(10_001)]
+    request = ConsumerGroupHeartbeatRequest(
+        "g", "A" * 22, 0, rebalance_timeout_ms=1000, subscribed_topic_names=names, topic_partitions=[]
+    )
+
+    assert (await wire.ask(request, 1)).error_code == ErrorCode.INVALID_REQUEST

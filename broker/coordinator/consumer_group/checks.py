@@ -17,6 +17,8 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 _FIRST_VERSION_WITH_CLIENT_IDS = 1
+MAX_SUBSCRIBED_TOPICS = 10_000
+"""Names that one member may subscribe to: they are stored, and compared with the metadata, in one turn of the loop."""
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
@@ -27,6 +29,9 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
     _check_not_empty("GroupId", request.group_id)
     _check_not_empty("InstanceId", request.instance_id)
     _check_not_empty("RackId", request.rack_id)
+    if len(request.subscribed_topic_names or ()) > MAX_SUBSCRIBED_TOPICS:
+        # Differs from Kafka, which takes any number, because it would keep everybody waiting.
+        raise _invalid(f"SubscribedTopicNames has more than {MAX_SUBSCRIBED_TOPICS} names.")
     if epoch == 0:
         _check_first_request(request)
     elif epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
