@@ -33,12 +33,12 @@ from broker.event_log import EventLogger
 from broker.handlers.read_only import ReadOnlyTable
 from broker.handlers.services import Services
 from broker.handlers.table import HandlerTable
-from broker.metadata.adoption import adopt_topics, must_adopt
+from broker.metadata.adoption import adopt_if_due
 from broker.metadata.image import MetadataImage, TopicImage
 from broker.metadata.metadata import Metadata
-from broker.metadata.producer_id_blocks import FIRST_ADOPTED, ProducerIdBlocks, skip_known_ids, skip_to
+from broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
+from broker.metadata.registration import advertised_listeners
 from broker.metadata.sqlite import FILE_NAME, SqliteStore, copy_store
-from broker.metadata.values import Listener
 from broker.metrics.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from broker.metrics.group_lag import LAG_REFRESH_MS, GroupLag
 from broker.metrics.metrics import Metrics
@@ -251,8 +251,8 @@ class Broker:
     async def _join_cluster(self, server: Server, threads: DiskThreads) -> None:
         """Register, and return when the partitions of the image that came of it are led here."""
         metadata, partitions = self.services.metadata, self.services.partitions
-        await metadata.start(self._listeners(server))
-        await self._adopt_topics(metadata, self.log_dirs, threads)
+        await metadata.start(advertised_listeners(self.config, server.addresses))
+        await adopt_if_due(metadata, self.log_dirs, lambda: threads.run(self.log_dirs.kraft_topics))
         if not self._read_only:
             await skip_known_ids(metadata, self.log_dirs.highest_producer_id)
         await partitions.settled()
@@ -341,15 +341,6 @@ class Broker:
     async def _close_log_dirs(self, log_dirs: LogDirs, threads: DiskThreads) -> None:
         await threads.run(log_dirs.close, clean=self._is_clean)
 
-    async def _adopt_topics(self, metadata: Metadata, log_dirs: LogDirs, threads: DiskThreads) -> None:
-        if not await must_adopt(metadata):
-            return
-        if log_dirs.offline:
-            _LOG.warning("topics are not looked for while a log directory is offline", first=log_dirs.offline[0].path)
-            await skip_to(metadata, FIRST_ADOPTED)  # the logs in there may remember others
-        else:
-            await adopt_topics(metadata, log_dirs.logs.values(), await threads.run(log_dirs.kraft_topics))
-
     async def _leave(self, metadata: Metadata, partitions: Partitions, upkeep: Upkeep) -> None:
         await partitions.drained()
         try:
@@ -390,16 +381,6 @@ class Broker:
 
     def _log_config_of(self, image: MetadataImage, topic: TopicImage) -> LogConfig:
         return log_config(self.config, image.dynamic_configs(self.config.node_id), topic.configs)
-
-    def _listeners(self, server: Server) -> list[Listener]:
-        """The addresses to register: those advertised, else those listened on."""
-        config = self.config
-        if config.advertised_listeners is not None:
-            return [
-                Listener(each.name, config.security_protocol(each.name), each.host, each.port)
-                for each in config.advertised_listeners
-            ]
-        return [Listener(name, config.security_protocol(name), *address) for name, address in server.addresses.items()]
 
     def _running_server(self) -> Server:
         if self._server is None:

@@ -24,7 +24,7 @@ is not taken for a topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from broker.config.topic_config import log_config, validate
 from broker.event_log import EventLogger
@@ -35,6 +35,7 @@ from broker.metadata.store import Delete
 from broker.metadata.topics import write_topic
 from broker.storage.kraft_topics import KraftTopics
 from broker.storage.log import Log
+from broker.storage.log_dirs import LogDirs
 from broker.storage.log_opening import ZERO_TOPIC_ID
 from protocol.errors import KafkaError
 
@@ -48,16 +49,25 @@ INTERNAL_TOPIC_CONFIGS: Mapping[str, dict[str, str]] = {
 """What Kafka's coordinators create their topics with, and what their records are lost without."""
 
 
-async def must_adopt(metadata: Metadata) -> bool:
-    """Whether that is still to be done. Raises KafkaError KAFKA_STORAGE_ERROR."""
-    return await metadata.read(metadata.keys.adopting) is not None
+async def adopt_if_due(
+    metadata: Metadata, log_dirs: LogDirs, read_kraft_topics: Callable[[], Awaitable[KraftTopics | None]]
+) -> None:
+    """Make topics of the logs if that is still to be done, with what `read_kraft_topics` finds of Kafka's controller.
 
-
-async def adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTopics | None) -> None:
-    """Make topics of the logs; `kraft` is what Kafka's controller knew, None if nothing is known of it.
-
-    Returns when the image shows them. Raises KafkaError KAFKA_STORAGE_ERROR.
+    Returns when the image shows them. With a directory offline that is left to a later start. Raises KafkaError
+    KAFKA_STORAGE_ERROR.
     """
+    if await metadata.read(metadata.keys.adopting) is None:
+        return
+    if log_dirs.offline:
+        _LOG.warning("topics are not looked for while a log directory is offline", first=log_dirs.offline[0].path)
+        await skip_to(metadata, FIRST_ADOPTED)  # the logs in there may remember others
+        return
+    await _adopt_topics(metadata, log_dirs.logs.values(), await read_kraft_topics())
+
+
+async def _adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTopics | None) -> None:
+    """Make topics of the logs; `kraft` is what Kafka's controller knew, None if nothing is known of it."""
     found: dict[str, list[Log]] = {}
     for log in logs:
         if not log.had_segments:

@@ -19,10 +19,12 @@ holds the same log directory. Another broker with the same node id is refused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from broker.config import BrokerConfig
 from broker.metadata.commit import commit
 from broker.metadata.keys import Keys
 from broker.metadata.store import KV, MetadataStore, Put, Session, StoreError, created_at, still
@@ -37,6 +39,16 @@ from broker.metadata.values import (
     decode_registration,
     encode,
 )
+
+
+def advertised_listeners(config: BrokerConfig, addresses: Mapping[str, tuple[str, int]]) -> list[Listener]:
+    """The listeners to register: `advertised.listeners`, or else the addresses listened on, by listener name."""
+    if config.advertised_listeners is not None:
+        return [
+            Listener(each.name, config.security_protocol(each.name), each.host, each.port)
+            for each in config.advertised_listeners
+        ]
+    return [Listener(name, config.security_protocol(name), *address) for name, address in addresses.items()]
 
 
 class Identity(NamedTuple):
