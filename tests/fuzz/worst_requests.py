@@ -350,6 +350,8 @@ WORST = [
     ),
     Worst("ConsumerGroupHeartbeat, names", 1, lambda size: _heartbeat(names(size // 8))),
     Worst("ConsumerGroupHeartbeat, a regular expression", 1, lambda size: _heartbeat(None, "(a|aa)+" * 4000)),
+    Worst("ConsumerGroupHeartbeat, Unicode classes", 1, lambda size: _heartbeat(None, r"\pL" * 10_000)),
+    Worst("ConsumerGroupHeartbeat, the slowest expression", 1, lambda size: _heartbeat(None, "a?" * 2048)),
     Worst(
         "FindCoordinator",
         4,
