@@ -15,7 +15,12 @@ from tests.handlers.configs import set_to
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.wire import Wire
 
-TOPIC = {"cleanup_policy": "compact", "segment_bytes": "150", "min_cleanable_dirty_ratio": "0.1"}
+TOPIC = {
+    "cleanup_policy": "compact",
+    "segment_bytes": "150",
+    "min_cleanable_dirty_ratio": "0.1",
+    "max_compaction_lag_ms": "3600000",  # long over: else a worker hardly comes forward where all processors are busy
+}
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -48,6 +49,7 @@ from client import (
     NoOffsetError,
     NotKafkaError,
     OffsetOutOfRangeError,
+    PossiblyPersistedError,
     Producer,
     RecordTooLargeError,
     RequestTimeoutError,
@@ -62,7 +64,8 @@ from protocol.header import decode_request_header, encode_response
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from tests.client.conftest import MakeTopic
-from tests.peers.server import Server
+from tests.crash.kill_at_rolls import Relay
+from tests.peers.server import Server, free_port
 
 GROUPING = {ClientError, TransportError}
 """Types that only stand for others."""
@@ -386,6 +389,34 @@ async def test_what_is_not_allowed(bootstrap: str, make_topic: MakeTopic) -> Non
             "Ask for an ACL on the topic",
             str(told.value),
         )
+
+
+@provokes(PossiblyPersistedError)
+async def test_records_that_a_broker_has_forgotten(tmp_path: Path) -> None:
+    """Three batches are written and their answers lost; after a clean stop the broker knows the last of them alone."""
+    port, relay_port = free_port(), free_port()
+    properties = {
+        "log.dirs": str(tmp_path),
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{relay_port}",
+    }
+    relay = Relay(port)
+    async with relay.listening(relay_port), AsyncExitStack() as stack:
+        async with Broker(properties):
+            producer = await stack.enter_async_context(Producer(f"127.0.0.1:{relay_port}", batch_size=100))
+            await (await producer.send("t", b"first", partition=0))
+            losing = asyncio.create_task(relay.lose_answers(3))
+            sent = [await producer.send("t", bytes(200), partition=0) for _ in range(3)]
+            await losing
+        relay.pass_answers()
+        async with Broker(properties):
+            outcomes = await asyncio.gather(*sent, return_exceptions=True)
+            assert re.fullmatch(
+                rf"send records again on t-0 at 127.0.0.1:{relay_port} \(broker 1\): OUT_OF_ORDER_SEQUENCE_NUMBER.*\. "
+                "They may be in the log or not: look before you send them once more",
+                str(outcomes[0]),
+            )
+            assert isinstance(outcomes[0], PossiblyPersistedError)
 
 
 # Mistakes of the user.

@@ -169,6 +169,7 @@ def test_verify_prints_json_and_fails_where_something_is_wrong(
     spark: SparkSession, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / "00000000000000000000.log").touch()
     assert run(["verify", str(tmp_path)]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["partitions"], found["problems"]) == (1, 1)
