@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Generator
-from typing import Final, Protocol, TypeVar
+from collections.abc import Awaitable, Generator
+from typing import Any, Final, Protocol, TypeGuard, TypeVar
 
 from broker.clock import Clock
 
@@ -26,6 +26,11 @@ Steps = Generator[None, None, T]
 
 SLICE_SECONDS: Final = 0.002
 """Long enough that a turn of the loop, some 50 µs, is little beside it; short enough for the p99 of everybody else."""
+
+
+def is_steps(result: object) -> TypeGuard[Steps[Any]]:
+    """Whether a handler has returned steps; what mypyc compiles of a coroutine has a generator's methods as well."""
+    return isinstance(result, Generator) and not isinstance(result, Awaitable)
 
 
 class ClientHasGone(Exception):  # noqa: N818 - it is what happened, and no error

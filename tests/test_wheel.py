@@ -17,6 +17,32 @@ from tests.peers.availability import unavailable
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocol", "broker", "client", "pipeline")
+ROUND_TRIP = """
+import asyncio
+
+from broker.broker import Broker
+from client import Admin, Consumer, NewTopic, Producer, TopicPartition
+
+
+async def main():
+    async with Broker() as broker:
+        async with Producer(broker.bootstrap) as producer:
+            await producer.send_and_wait("t", b"small")
+            await producer.send_and_wait("t", bytes(100_000))  # on a writer thread
+        async with Consumer(broker.bootstrap, auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition("t", 0)])
+            sizes = []
+            while len(sizes) < 2:
+                sizes += [len(record.value) for record in await consumer.poll()]
+        async with Admin(broker.bootstrap) as admin:  # in slices
+            topics = [NewTopic(f"n{number}", 1) for number in range(1000)]
+            created = await admin.create_topics(topics, validate_only=True)
+            print(sizes, len(created.values_or_raise()))
+
+
+asyncio.run(main())
+"""
+"""What must work compiled as well: appends and reads, on the loop and elsewhere, and a request that takes long."""
 BUILT_BY = ("pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in")
 
 
@@ -103,6 +129,7 @@ def test_the_hottest_modules_of_a_wheel_are_compiled(tmp_path_factory: pytest.Te
     assert where.suffix == ".so"
     assert where.is_relative_to(tmp_path)
     assert run(tmp_path, sys.executable, "-m", "broker", "--version").endswith(" (compiled)\n")
+    assert run(tmp_path, sys.executable, "-c", ROUND_TRIP) == "[5, 100000] 1000\n"
 
 
 def test_without_a_compiler_a_wheel_is_plain(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final, cast
 
 from broker.clock import Clock
@@ -34,7 +34,7 @@ from broker.metrics.metrics import ApiMetrics, Metrics
 from broker.server.context import CloseConnection, ConnectionContext, RequestContext
 from broker.server.flow_control import FileSlice, release_all
 from broker.server.routes import API_VERSIONS, PRODUCE, Answers, Handler, Pending, Result, Route
-from broker.time_slices import ClientHasGone, Steps, TimeSlices
+from broker.time_slices import ClientHasGone, Steps, TimeSlices, is_steps
 from protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
 from protocol.framing import SIZE_PREFIX
@@ -110,7 +110,7 @@ class Dispatcher:
         result: Any
         try:
             result = route.handle(self._services, context, request)
-            if type(result) is not route.response and isinstance(result, Generator):
+            if type(result) is not route.response and is_steps(result):
                 result = self._begin(result, context)
         except Exception as error:  # noqa: BLE001 - the one place that turns exceptions into responses
             result = self._error_response(route, metrics, context, request, error)
@@ -225,7 +225,7 @@ class Dispatcher:
         metrics.versions[version] += 1
         pending.started = self._monotonic()
         result: Any = route.handle(self._services, context, request)
-        if isinstance(result, Generator):
+        if is_steps(result):
             result = await self._time_slices.finish(result, peer)
         if result is not None and type(result) is not route.response:
             result = await result
