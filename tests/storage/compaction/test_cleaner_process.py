@@ -88,13 +88,15 @@ def test_what_was_read_for_the_last_time_leaves_memory(
     """Or the broker would free it, a gigabyte at a time, when it removes the segments."""
     if is_in_memory(written_and_dropped(tmp_path)):
         pytest.skip("this file system keeps its pages")
-    fill(compacted)
-    compacted.log.flush()
-    assert compacted.compact(worker.clean)
-    replaced = list(tmp_path.glob("t-0/*.log.deleted"))
-    # Not all of them, rather than none: the kernel is asked, and keeps a page that it is just busy with.
-    assert len(replaced) > 1
-    assert not all(is_in_memory(path) for path in replaced)
+    for _ in range(5):  # the kernel is asked, and keeps pages that it is just busy with
+        fill(compacted)
+        compacted.log.flush()
+        assert compacted.compact(worker.clean)
+        replaced = list(tmp_path.glob("t-0/*.log.deleted"))
+        assert len(replaced) > 1
+        if not all(is_in_memory(path) for path in replaced):
+            return
+    pytest.fail("all files that were replaced are in memory")
 
 
 def is_in_memory(path: Path) -> bool:
