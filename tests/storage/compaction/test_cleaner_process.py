@@ -110,7 +110,10 @@ def written_and_dropped(directory: Path) -> Path:
         file.write(bytes(100_000))
         file.flush()
         os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        for _ in range(100):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            if not is_in_memory(path):
+                break
     return path
 
 
