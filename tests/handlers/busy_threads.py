@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from broker.broker import Broker
 from broker.replication.disk_threads import DISK_THREADS, SEARCH_THREADS
@@ -14,33 +15,30 @@ from broker.replication.disk_threads import DISK_THREADS, SEARCH_THREADS
 @asynccontextmanager
 async def busy_disk_threads(broker: Broker) -> AsyncIterator[None]:
     """Every disk thread is busy until the block ends, however it ends; what is handed over meanwhile begins then."""
-    ended = threading.Event()
-    busy = [broker.services.partitions._threads.run(ended.wait) for _ in range(DISK_THREADS)]
-    try:
+    async with _busy([broker.services.partitions._threads.run] * DISK_THREADS):
         yield
-    finally:
-        ended.set()
-        await asyncio.gather(*busy)
 
 
 @asynccontextmanager
 async def busy_writer_threads(broker: Broker) -> AsyncIterator[None]:
     """The same of the threads that write large batches."""
-    ended = threading.Event()
-    busy = [asyncio.ensure_future(each.run(ended.wait)) for each in broker.services.partitions._threads._writers]
-    await asyncio.sleep(0)  # they are queued now
-    try:
+    async with _busy([each.run for each in broker.services.partitions._threads._writers]):
         yield
-    finally:
-        ended.set()
-        await asyncio.gather(*busy)
 
 
 @asynccontextmanager
 async def busy_search_threads(broker: Broker) -> AsyncIterator[None]:
     """The same of the threads that search for times in large batches."""
+    async with _busy([broker.services.partitions._threads.search] * SEARCH_THREADS):
+        yield
+
+
+@asynccontextmanager
+async def _busy(runs: list[Callable[..., Any]]) -> AsyncIterator[None]:
+    """Make one thread busy with each of `runs`, which run a function on a thread, until the block ends."""
     ended = threading.Event()
-    busy = [broker.services.partitions._threads.search(ended.wait) for _ in range(SEARCH_THREADS)]
+    busy = [asyncio.ensure_future(run(ended.wait)) for run in runs]
+    await asyncio.sleep(0)  # all are queued now
     try:
         yield
     finally:
