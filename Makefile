@@ -119,7 +119,7 @@ test-compiled: compile ## The suite on compiled modules, which are removed when 
 # A compiled module hides its Python file, whatever is changed in there.
 uncompile: ## Run the Python files again
 	@find broker client protocol -name '*.so' -delete
-	@rm -rf *__mypyc.*.so build
+	@rm -rf odradek_*__mypyc.*.so build
 
 clean: uncompile ## Remove what the other targets made, apart from the broker's log
 	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist *.egg-info

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from time import process_time
 
-from protocol import codec
-from protocol.messages.fetch import (
+from odradek.protocol import codec
+from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -16,13 +16,13 @@ from protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from protocol.messages.metadata import (
+from odradek.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.messages.produce import (
+from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -30,7 +30,7 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.schema import Message
+from odradek.protocol.schema import Message
 
 ROUNDS = 40
 ROUND_SECONDS = 0.004

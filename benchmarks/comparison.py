@@ -4,7 +4,8 @@
 |---|---|
 | Apache Kafka | the JVM as its own scripts start it, on a new directory; what a container adds is not there |
 | Odradek, a process | `python -m broker` |
-| Odradek, in the test's process | `broker.testing.threaded.ThreadedBroker`, the first with its imports, and a second |
+| Odradek, in the test's process | `odradek.broker.testing.threaded.ThreadedBroker`, the first with its imports, and a
+second |
 | kfake, a process | the program in `benchmarks/kfake`; needs Go and its module proxy once |
 
 They take turns, each on a new directory and a free port. *Start* is from the start of the process (embedded: of the
@@ -36,8 +37,8 @@ from confluent_kafka import Consumer, Producer
 
 from benchmarks.side_by_side import load, usage
 from benchmarks.side_by_side.contest import KAFKA_OPTIONS
-from broker.build import is_compiled
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.build import is_compiled
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.peers import apache, java, odradek
 from tests.peers.server import Server
 

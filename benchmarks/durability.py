@@ -15,9 +15,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
-from broker.broker import Broker
-from client import Admin, NewTopic, Producer
-from protocol.plural import pluralize
+from odradek.broker.broker import Broker
+from odradek.client import Admin, NewTopic, Producer
+from odradek.protocol.plural import pluralize
 
 SECONDS = 5.0
 VALUE = bytes(1024)

@@ -26,7 +26,7 @@ def main() -> None:
     _tell(memory=int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6)
     for _ in steps:
         began = time.perf_counter()
-        from broker.testing.threaded import ThreadedBroker
+        from odradek.broker.testing.threaded import ThreadedBroker
 
         broker = ThreadedBroker()
         broker.start()

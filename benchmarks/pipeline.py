@@ -40,10 +40,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.side_by_side.usage import cpu_seconds
-from pipeline import session
-from pipeline.jobs.package import PACKAGES
-from pipeline.segments import LogDirectory
-from protocol.plural import pluralize
+from odradek.pipeline import session
+from odradek.pipeline.jobs.package import PACKAGES
+from odradek.pipeline.segments import LogDirectory
+from odradek.protocol.plural import pluralize
 from tests.peers import connector, odradek
 from tests.peers.server import Server
 

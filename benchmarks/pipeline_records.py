@@ -15,11 +15,11 @@ from time import process_time
 
 import pyarrow as pa
 
-from pipeline.encode import encode_batch
-from pipeline.records import decode
-from pipeline.schema import column_names
-from pipeline.whole_batches import whole_batches
-from protocol.records import Codec, assign_offsets
+from odradek.pipeline.encode import encode_batch
+from odradek.pipeline.records import decode
+from odradek.pipeline.schema import column_names
+from odradek.pipeline.whole_batches import whole_batches
+from odradek.protocol.records import Codec, assign_offsets
 
 ROUNDS = 7
 MOST_BATCHES = 5000  # of one case: making them is slow where each has one record

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from time import process_time
 
-from protocol.records import BatchBuilder, Header, iter_records, read_batch_header, validate_records
+from odradek.protocol.records import BatchBuilder, Header, iter_records, read_batch_header, validate_records
 
 COUNT = 1000
 KINDS: dict[str, tuple[bytes | None, bytes, list[Header]]] = {

@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from broker.clock import SystemClock
-from broker.config.broker_config import BrokerConfig
-from broker.handlers.table import Handler
-from broker.metrics.metrics import Metrics
-from broker.server.server import Server
-from protocol import header
-from protocol.api import by_name
-from protocol.messages.fetch import (
+from odradek.broker.clock import SystemClock
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.handlers.table import Handler
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.server.server import Server
+from odradek.protocol import header
+from odradek.protocol.api import by_name
+from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -37,7 +37,7 @@ from protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from protocol.messages.produce import (
+from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -45,7 +45,7 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.schema import Message
+from odradek.protocol.schema import Message
 
 FILE_BYTES = 1 << 20
 

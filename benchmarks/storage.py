@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
 
-from broker.clock import SystemClock
-from broker.randomness import SystemRandomness
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from protocol.records import BatchBuilder
+from odradek.broker.clock import SystemClock
+from odradek.broker.randomness import SystemRandomness
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.protocol.records import BatchBuilder
 
 CONFIG = LogConfig()
 TOPIC_ID = bytes(range(16))

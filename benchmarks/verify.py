@@ -11,11 +11,11 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.storage import CONFIG, TOPIC_ID, open_dir
-from broker.inspection.problem import Problem
-from broker.inspection.verification import Verification
-from broker.storage.log import Log
-from protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
-from protocol.records import BatchBuilder
+from odradek.broker.inspection.problem import Problem
+from odradek.broker.inspection.verification import Verification
+from odradek.broker.storage.log import Log
+from odradek.protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
+from odradek.protocol.records import BatchBuilder
 
 LOG_BYTES = 512 << 20
 NOW = 1_700_000_000_000

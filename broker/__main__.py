@@ -2,7 +2,7 @@
 
 ```
 python -m broker [--config FILE] [--override NAME=VALUE]... [--read-only] | --help-config | --version
-python -m broker inspect DIR … | verify DIR …         see `broker.inspection.command`
+python -m broker inspect DIR … | verify DIR …         see `odradek.broker.inspection.command`
 ```
 
 It runs until SIGTERM or SIGINT, then answers what it has received, leaves nothing to recover and exits with 0. It
@@ -21,17 +21,17 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NoReturn
 
-from broker import build
-from broker.broker import READ_ONLY, Broker
-from broker.config import BrokerConfig, ConfigError
-from broker.descriptor_budget import raise_limit
-from broker.event_log import EventLogger, configure
-from broker.inspection.text import error_text
-from broker.metadata.store import StoreError
-from broker.storage.log_dir import LogDirRefusedError
-from broker.storage.text_file import MalformedFileError
+from odradek.broker import build
+from odradek.broker.broker import READ_ONLY, Broker
+from odradek.broker.config import BrokerConfig, ConfigError
+from odradek.broker.descriptor_budget import raise_limit
+from odradek.broker.event_log import EventLogger, configure
+from odradek.broker.inspection.text import error_text
+from odradek.broker.metadata.store import StoreError
+from odradek.broker.storage.log_dir import LogDirRefusedError
+from odradek.broker.storage.text_file import MalformedFileError
 
-_LOG = EventLogger("broker")
+_LOG = EventLogger("odradek.broker")
 _STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, OSError)
 
 
@@ -39,12 +39,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] in ("inspect", "verify"):
-        from broker.inspection import command
+        from odradek.broker.inspection import command
 
         return command.run(arguments[0], arguments[1:])
     options = _parser().parse_args(arguments)
     if options.help_config:
-        from broker.config.docs import help_text
+        from odradek.broker.config.docs import help_text
 
         print(help_text())
         return 0

@@ -23,41 +23,41 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from broker.clock import Clock, SystemClock, boot_id
-from broker.config import BrokerConfig
-from broker.config.topic_config import log_config
-from broker.coordinator.group_types import group_factories
-from broker.coordinator.groups import Groups
-from broker.descriptor_budget import current_budget
-from broker.event_log import EventLogger
-from broker.handlers.read_only import ReadOnlyTable
-from broker.handlers.services import Services
-from broker.handlers.table import HandlerTable
-from broker.metadata.adoption import adopt_if_due
-from broker.metadata.image import MetadataImage, TopicImage
-from broker.metadata.metadata import Metadata
-from broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
-from broker.metadata.registration import advertised_listeners
-from broker.metadata.sqlite import FILE_NAME, SqliteStore, copy_store
-from broker.metrics.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
-from broker.metrics.group_lag import LAG_REFRESH_MS, GroupLag
-from broker.metrics.metrics import Metrics
-from broker.opening import make_log_dirs, open_log_dirs
-from broker.purgatory import Purgatory
-from broker.randomness import Randomness, SystemRandomness
-from broker.replication.disk_threads import DiskThreads
-from broker.replication.fetch_sessions import FetchSessions
-from broker.replication.partitions import Partitions
-from broker.server.server import Server
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from broker.storage.log_dirs import LogDirs
-from broker.tasks import BackgroundTasks
-from broker.time_slices import TimeSlices
-from broker.upkeep import Upkeep
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import FetchResponse
-from protocol.messages.produce import ProduceResponse
+from odradek.broker.clock import Clock, SystemClock, boot_id
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.topic_config import log_config
+from odradek.broker.coordinator.group_types import group_factories
+from odradek.broker.coordinator.groups import Groups
+from odradek.broker.descriptor_budget import current_budget
+from odradek.broker.event_log import EventLogger
+from odradek.broker.handlers.read_only import ReadOnlyTable
+from odradek.broker.handlers.services import Services
+from odradek.broker.handlers.table import HandlerTable
+from odradek.broker.metadata.adoption import adopt_if_due
+from odradek.broker.metadata.image import MetadataImage, TopicImage
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
+from odradek.broker.metadata.registration import advertised_listeners
+from odradek.broker.metadata.sqlite import FILE_NAME, SqliteStore, copy_store
+from odradek.broker.metrics.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
+from odradek.broker.metrics.group_lag import LAG_REFRESH_MS, GroupLag
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.opening import make_log_dirs, open_log_dirs
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.randomness import Randomness, SystemRandomness
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.fetch_sessions import FetchSessions
+from odradek.broker.replication.partitions import Partitions
+from odradek.broker.server.server import Server
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.tasks import BackgroundTasks
+from odradek.broker.time_slices import TimeSlices
+from odradek.broker.upkeep import Upkeep
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.produce import ProduceResponse
 
 _LOG = EventLogger(__name__)
 
@@ -301,8 +301,8 @@ class Broker:
 
     async def _start_status_server(self) -> None:
         # Not at the top: importing the Prometheus client would delay every start by a third.
-        from broker.metrics.dialects import broker_registry
-        from broker.server.status import start_status_server, status_server
+        from odradek.broker.metrics.dialects import broker_registry
+        from odradek.broker.server.status import start_status_server, status_server
 
         config = self.config
         registry = broker_registry(config, self.metrics, self._gauges, self._clock)

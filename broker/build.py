@@ -6,7 +6,7 @@ go before the files when they are imported. Nothing but the speed differs. Who r
 
 from __future__ import annotations
 
-from broker.storage import log
+from odradek.broker.storage import log
 
 
 def version() -> str:

@@ -2,7 +2,7 @@
 
 `time_ms` is wall-clock time for what people and records see (timestamps, retention); it may jump. `monotonic` is for
 everything that measures or waits: it never goes back and has no meaning across processes. The simulated side is
-`broker.testing.clock.ManualClock`.
+`odradek.broker.testing.clock.ManualClock`.
 """
 
 from __future__ import annotations

@@ -15,16 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from broker.clock import Clock
-from broker.config import BrokerConfig
-from broker.config.broker_config import PROPERTIES
-from broker.config.property import attribute_name
-from broker.event_log import EventLogger
-from broker.retention_check import RetentionCheck
-from broker.storage.compaction.cleaner import Cleaner, CleanerSettings
-from broker.storage.compaction.cleaner_process import CleanerProcess
-from broker.storage.log_dir import LogDir
-from broker.tasks import BackgroundTasks
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import PROPERTIES
+from odradek.broker.config.property import attribute_name
+from odradek.broker.event_log import EventLogger
+from odradek.broker.retention_check import RetentionCheck
+from odradek.broker.storage.compaction.cleaner import Cleaner, CleanerSettings
+from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.tasks import BackgroundTasks
 
 _LOG = EventLogger(__name__)
 

@@ -1,8 +1,8 @@
 """Structured log lines on top of stdlib logging: one line for each event, its name and then its fields.
 
 ```
-human   2026-01-31 12:00:00,123 WARNING broker.server connection closed peer=127.0.0.1:50312 reason="size is -1"
-json    {"time": "2026-01-31T12:00:00.123+0000", "level": "warning", "logger": "broker.server",
+human   2026-01-31 12:00:00,123 WARNING odradek.broker.server connection closed peer=127.0.0.1:50312 reason="size is -1"
+json    {"time": "2026-01-31T12:00:00.123+0000", "level": "warning", "logger": "odradek.broker.server",
          "event": "connection closed", "peer": "127.0.0.1:50312", "reason": "size is -1"}
 ```
 
@@ -13,8 +13,8 @@ follows a human line, and is the field `traceback` of a JSON one.
 `configure` is for the process that is a broker. A broker embedded in another program leaves logging to that program:
 there the same lines come out of whatever handlers it has, in human form.
 
-`broker.storage`, which is of use without a broker, writes sentences with plain `logging`, and so does the client. They
-come out as events without fields.
+`odradek.broker.storage`, which is of use without a broker, writes sentences with plain `logging`, and so does the
+client. They come out as events without fields.
 """
 
 from __future__ import annotations

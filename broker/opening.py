@@ -9,17 +9,17 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from broker.clock import Clock
-from broker.config import BrokerConfig
-from broker.config.topic_config import log_config
-from broker.event_log import EventLogger
-from broker.metrics.metrics import Metrics
-from broker.randomness import Randomness
-from broker.replication.disk_threads import DiskThreads
-from broker.storage.files import OsFiles
-from broker.storage.log_dir import LogDir
-from broker.storage.log_dirs import LogDirs
-from broker.storage.read_only_files import ReadOnlyFiles
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.topic_config import log_config
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.randomness import Randomness
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.storage.read_only_files import ReadOnlyFiles
 
 _LOG = EventLogger(__name__)
 

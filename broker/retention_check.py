@@ -26,14 +26,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from broker.event_log import EventLogger
-from broker.replication.disk_threads import DiskThreads
-from broker.replication.partition import Partition
-from broker.replication.partitions import Partitions
-from broker.storage.log import Log
-from broker.storage.log_dirs import LogDirs
-from broker.storage.segment import Segment
-from protocol.errors import KafkaError
+from odradek.broker.event_log import EventLogger
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partitions import Partitions
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.storage.segment import Segment
+from odradek.protocol.errors import KafkaError
 
 _LOG = EventLogger(__name__)
 

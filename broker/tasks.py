@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from broker.event_log import EventLogger
+from odradek.broker.event_log import EventLogger
 
 _LOG = EventLogger(__name__)
 

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Awaitable, Generator
 from typing import Any, Final, Protocol, TypeGuard, TypeVar
 
-from broker.clock import Clock
+from odradek.broker.clock import Clock
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]

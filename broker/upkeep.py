@@ -20,15 +20,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from broker.clock import Clock
-from broker.compaction_rounds import CompactionRounds
-from broker.config import BrokerConfig
-from broker.replication.disk_threads import DiskThreads
-from broker.replication.partitions import Partitions
-from broker.retention_check import RetentionCheck
-from broker.storage.log_dirs import LogDirs
-from broker.tasks import BackgroundTasks
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.clock import Clock
+from odradek.broker.compaction_rounds import CompactionRounds
+from odradek.broker.config import BrokerConfig
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.partitions import Partitions
+from odradek.broker.retention_check import RetentionCheck
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _FLUSH_CHECK_MS = 1_000
 _DELETION_CHECK_MS = 1_000

@@ -31,8 +31,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.admin.arguments import (
+    from odradek.client.admin.admin import Admin
+    from odradek.client.admin.arguments import (
         ConfigChange,
         ConfigOperation,
         ConfigResource,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         OffsetSpec,
         ResourceType,
     )
-    from client.admin.results import (
+    from odradek.client.admin.results import (
         ApiRange,
         BrokerDescription,
         ClusterDescription,
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
         TopicDescription,
         TopicListing,
     )
-    from client.consumer import Consumer
-    from client.errors import (
+    from odradek.client.consumer import Consumer
+    from odradek.client.errors import (
         AuthorizationError,
         BootstrapError,
         BrokerError,
@@ -90,10 +90,10 @@ if TYPE_CHECKING:
         UnknownTopicError,
         UnsupportedVersionError,
     )
-    from client.group.listener import RebalanceListener
-    from client.partitioner import Partitioner
-    from client.producer import Producer
-    from client.record import ConsumerRecord, OffsetAndTimestamp, RecordMetadata, TopicPartition
+    from odradek.client.group.listener import RebalanceListener
+    from odradek.client.partitioner import Partitioner
+    from odradek.client.producer import Producer
+    from odradek.client.record import ConsumerRecord, OffsetAndTimestamp, RecordMetadata, TopicPartition
 
 __all__ = [
     "Admin",
@@ -159,47 +159,47 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Admin": "client.admin.admin",
-    "ApiRange": "client.admin.results",
-    "BrokerDescription": "client.admin.results",
-    "ClusterDescription": "client.admin.results",
-    "CommittedOffset": "client.admin.results",
-    "ConfigChange": "client.admin.arguments",
-    "ConfigEntry": "client.admin.results",
-    "ConfigOperation": "client.admin.arguments",
-    "ConfigResource": "client.admin.arguments",
-    "ConfigSource": "client.admin.results",
-    "ConfigSynonym": "client.admin.results",
-    "ConfigType": "client.admin.results",
-    "Consumer": "client.consumer",
-    "ConsumerRecord": "client.record",
-    "CreatedTopic": "client.admin.results",
-    "FeatureDescription": "client.admin.results",
-    "GroupDescription": "client.admin.results",
-    "GroupListing": "client.admin.results",
-    "LogDirDescription": "client.admin.results",
-    "MemberDescription": "client.admin.results",
-    "NewPartitions": "client.admin.arguments",
-    "NewTopic": "client.admin.arguments",
-    "OffsetAndTimestamp": "client.record",
-    "OffsetSpec": "client.admin.arguments",
-    "PartitionDescription": "client.admin.results",
-    "PartitionLag": "client.admin.results",
-    "Partitioner": "client.partitioner",
-    "Producer": "client.producer",
-    "RebalanceListener": "client.group.listener",
-    "RecordMetadata": "client.record",
-    "ReplicaDescription": "client.admin.results",
-    "ResourceType": "client.admin.arguments",
-    "Results": "client.admin.results",
-    "TopicDescription": "client.admin.results",
-    "TopicListing": "client.admin.results",
-    "TopicPartition": "client.record",
+    "Admin": "odradek.client.admin.admin",
+    "ApiRange": "odradek.client.admin.results",
+    "BrokerDescription": "odradek.client.admin.results",
+    "ClusterDescription": "odradek.client.admin.results",
+    "CommittedOffset": "odradek.client.admin.results",
+    "ConfigChange": "odradek.client.admin.arguments",
+    "ConfigEntry": "odradek.client.admin.results",
+    "ConfigOperation": "odradek.client.admin.arguments",
+    "ConfigResource": "odradek.client.admin.arguments",
+    "ConfigSource": "odradek.client.admin.results",
+    "ConfigSynonym": "odradek.client.admin.results",
+    "ConfigType": "odradek.client.admin.results",
+    "Consumer": "odradek.client.consumer",
+    "ConsumerRecord": "odradek.client.record",
+    "CreatedTopic": "odradek.client.admin.results",
+    "FeatureDescription": "odradek.client.admin.results",
+    "GroupDescription": "odradek.client.admin.results",
+    "GroupListing": "odradek.client.admin.results",
+    "LogDirDescription": "odradek.client.admin.results",
+    "MemberDescription": "odradek.client.admin.results",
+    "NewPartitions": "odradek.client.admin.arguments",
+    "NewTopic": "odradek.client.admin.arguments",
+    "OffsetAndTimestamp": "odradek.client.record",
+    "OffsetSpec": "odradek.client.admin.arguments",
+    "PartitionDescription": "odradek.client.admin.results",
+    "PartitionLag": "odradek.client.admin.results",
+    "Partitioner": "odradek.client.partitioner",
+    "Producer": "odradek.client.producer",
+    "RebalanceListener": "odradek.client.group.listener",
+    "RecordMetadata": "odradek.client.record",
+    "ReplicaDescription": "odradek.client.admin.results",
+    "ResourceType": "odradek.client.admin.arguments",
+    "Results": "odradek.client.admin.results",
+    "TopicDescription": "odradek.client.admin.results",
+    "TopicListing": "odradek.client.admin.results",
+    "TopicPartition": "odradek.client.record",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULES.get(name, "client.errors")), name)
+    value = globals()[name] = getattr(import_module(_MODULES.get(name, "odradek.client.errors")), name)
     return value

@@ -21,7 +21,7 @@ def main() -> None:
 
     try:
         signal.signal(signal.SIGTERM, end_as_by_ctrl_c)
-        from client.cli import run
+        from odradek.client.cli import run
 
         status = run(sys.argv[1:])
     except KeyboardInterrupt:  # while modules are still being imported

@@ -15,13 +15,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from client.config import ProducerConfig
-from client.errors import BufferFullError
-from client.partition_queue import PartitionQueue, ProducerBatch
-from client.record import RecordMetadata
-from protocol.batch_builder import BatchBuilder
-from protocol.batch_header import MAX_SEQUENCE
-from protocol.record_headers import Header
+from odradek.client.config import ProducerConfig
+from odradek.client.errors import BufferFullError
+from odradek.client.partition_queue import PartitionQueue, ProducerBatch
+from odradek.client.record import RecordMetadata
+from odradek.protocol.batch_builder import BatchBuilder
+from odradek.protocol.batch_header import MAX_SEQUENCE
+from odradek.protocol.record_headers import Header
 
 RECORD_CHARGE = 256
 """Bytes for a record beside its data: an asyncio future of 120 bytes, its slots in two lists, a timestamp of 32 bytes;

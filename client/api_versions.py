@@ -16,12 +16,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from client.errors import UnsupportedVersionError
-from protocol.api import NAMES, by_key
-from protocol.codec import decode
-from protocol.errors import ErrorCode, RemoteProtocolError
-from protocol.header import API_VERSIONS_KEY
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from odradek.client.errors import UnsupportedVersionError
+from odradek.protocol.api import NAMES, by_key
+from odradek.protocol.codec import decode
+from odradek.protocol.errors import ErrorCode, RemoteProtocolError
+from odradek.protocol.header import API_VERSIONS_KEY
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 _ERROR_CODE = struct.Struct(">h")
 _BODY = 4  # after the correlation id: the response header of ApiVersions is v0 in all versions

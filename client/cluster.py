@@ -16,11 +16,11 @@ import logging
 import random
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from client.backoff import Backoff
-from client.config import Address, ClientConfig
-from client.connection import Connection, Network
-from client.connections import Connections, Purpose
-from client.errors import (
+from odradek.client.backoff import Backoff
+from odradek.client.config import Address, ClientConfig
+from odradek.client.connection import Connection, Network
+from odradek.client.connections import Connections, Purpose
+from odradek.client.errors import (
     BootstrapError,
     BrokerError,
     BrokerUnreachableError,
@@ -29,9 +29,9 @@ from client.errors import (
     TimeLimitError,
     broker_error,
 )
-from client.metadata import ClusterImage, TopicMetadata
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.client.metadata import ClusterImage, TopicMetadata
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 _LOG = logging.getLogger(__name__)
 

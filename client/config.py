@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
-from client.errors import ConfigurationError
-from client.partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
-from client.reset_policy import is_policy
-from protocol.compression import Codec
+from odradek.client.errors import ConfigurationError
+from odradek.client.partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
+from odradek.client.reset_policy import is_policy
+from odradek.protocol.compression import Codec
 
 Acks = Literal[0, 1, -1, "all"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -90,7 +90,7 @@ def check_keywords(client: type, given: Iterable[str]) -> None:
     """Check that keywords are among those that every client takes. Raises ConfigurationError, with a suggestion."""
     for name in given:
         if name not in ClientSettings.__annotations__:
-            from client.setting_names import unknown_setting  # for mistakes alone
+            from odradek.client.setting_names import unknown_setting  # for mistakes alone
 
             raise unknown_setting(name, client)
 
@@ -111,7 +111,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.security_protocol != "PLAINTEXT":
-            from client.setting_names import refused_security_protocol  # for mistakes alone
+            from odradek.client.setting_names import refused_security_protocol  # for mistakes alone
 
             raise refused_security_protocol(self.security_protocol)
         _at_least(self, 1, ("request_timeout_ms", "connect_timeout_ms", "metadata_max_age_ms"))
@@ -186,7 +186,9 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
 class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     """A consumer's settings."""
 
-    auto_offset_reset: str  # where to begin without a position, or when it is out of range (`client.reset_policy`)
+    auto_offset_reset: (
+        str  # where to begin without a position, or when it is out of range (`odradek.client.reset_policy`)
+    )
     isolation_level: IsolationLevel
     check_crcs: bool  # verify the checksum of every batch
     fetch_min_bytes: int  # a broker with less than this waits for more
@@ -199,7 +201,9 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     group_instance_id: str | None  # a name of its own makes the consumer a static member, which restarts unnoticed
     group_protocol: GroupProtocol  # "consumer": the newer one, where the coordinator assigns (KIP-848)
     group_remote_assignor: str | None  # of the newer protocol, "uniform" or "range"; None: the coordinator chooses
-    partition_assignment_strategy: Sequence[str]  # assignors of the group, by preference (`client.group.assignors`)
+    partition_assignment_strategy: Sequence[
+        str
+    ]  # assignors of the group, by preference (`odradek.client.group.assignors`)
     enable_auto_commit: bool  # commit what was handed out and is done, at intervals and when partitions go
     auto_commit_interval_ms: int
     session_timeout_ms: int  # a member that is not heard of for so long is out

@@ -25,9 +25,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
-from client.api_versions import ApiVersions, read_api_versions, version_to_retry
-from client.config import Address
-from client.errors import (
+from odradek.client.api_versions import ApiVersions, read_api_versions, version_to_retry
+from odradek.client.config import Address
+from odradek.client.errors import (
     BrokerUnreachableError,
     ClientError,
     ClosedError,
@@ -37,14 +37,14 @@ from client.errors import (
     RequestTimeoutError,
     broker_error,
 )
-from protocol import codec
-from protocol.api import NAMES, by_key
-from protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
-from protocol.framing import FrameReader, ReceiveArena
-from protocol.header import API_VERSIONS_KEY, RequestHeader, decode_response, encode_request_header
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.plural import pluralize
-from protocol.schema import Message, spec
+from odradek.protocol import codec
+from odradek.protocol.api import NAMES, by_key
+from odradek.protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
+from odradek.protocol.framing import FrameReader, ReceiveArena
+from odradek.protocol.header import API_VERSIONS_KEY, RequestHeader, decode_response, encode_request_header
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.plural import pluralize
+from odradek.protocol.schema import Message, spec
 
 R = TypeVar("R", bound=Message)
 
@@ -55,7 +55,7 @@ _FETCH_KEY = 1
 _SIZE = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">i")
 _MAX_CORRELATION_ID = 0x7FFFFFFF
-_ARENA_SIZE = 64 * 1024  # answers above this get a buffer of their own (protocol.framing)
+_ARENA_SIZE = 64 * 1024  # answers above this get a buffer of their own (odradek.protocol.framing)
 _NOT_KAFKA = "Is this the port of a Kafka listener, and is it a plaintext one?"
 
 

@@ -14,10 +14,10 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
-from client.backoff import Backoff
-from client.config import Address, ClientConfig
-from client.connection import Connection, Network, open_connection
-from client.errors import ClientError, ClosedError
+from odradek.client.backoff import Backoff
+from odradek.client.config import Address, ClientConfig
+from odradek.client.connection import Connection, Network, open_connection
+from odradek.client.errors import ClientError, ClosedError
 
 
 class Purpose(Enum):

@@ -18,9 +18,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from client.admin.results import CommittedOffset
-from client.cluster import Cluster
-from client.config import (
+from odradek.client.admin.results import CommittedOffset
+from odradek.client.cluster import Cluster
+from odradek.client.config import (
     ClientSettings,
     ConsumerConfig,
     GroupProtocol,
@@ -29,27 +29,27 @@ from client.config import (
     parse_bootstrap_servers,
     parse_names,
 )
-from client.connection import Network, TcpNetwork
-from client.errors import ClosedError, ConfigurationError
-from client.fetcher import Fetcher
-from client.group.listener import RebalanceListener
-from client.missing_topics import MissingTopics
-from client.offset_lookup import OffsetLookup
-from client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
-from client.subscription import PartitionState, Subscription
-from client.turns import Turns
-from protocol.messages.list_offsets import EARLIEST, LATEST
+from odradek.client.connection import Network, TcpNetwork
+from odradek.client.errors import ClosedError, ConfigurationError
+from odradek.client.fetcher import Fetcher
+from odradek.client.group.listener import RebalanceListener
+from odradek.client.missing_topics import MissingTopics
+from odradek.client.offset_lookup import OffsetLookup
+from odradek.client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
+from odradek.client.subscription import PartitionState, Subscription
+from odradek.client.turns import Turns
+from odradek.protocol.messages.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
-    from client.group.classic_group import ClassicGroup
-    from client.group.consumer_group import ConsumerGroup
-    from client.group.group import Group
+    from odradek.client.group.classic_group import ClassicGroup
+    from odradek.client.group.consumer_group import ConsumerGroup
+    from odradek.client.group.group import Group
 
 
 class Consumer:
     """Reads partitions; for one event loop, one task at a time.
 
-    Settings are those of Kafka's consumer (`client.config`).
+    Settings are those of Kafka's consumer (`odradek.client.config`).
     """
 
     def __init__(  # noqa: PLR0913 - settings are keywords
@@ -392,9 +392,9 @@ class Consumer:
 def _kind_of_group(protocol: GroupProtocol) -> type[ClassicGroup | ConsumerGroup]:
     """Imported here: a consumer without a group does without the 2 MB that these modules take."""
     if protocol == "consumer":
-        from client.group.consumer_group import ConsumerGroup
+        from odradek.client.group.consumer_group import ConsumerGroup
 
         return ConsumerGroup
-    from client.group.classic_group import ClassicGroup
+    from odradek.client.group.classic_group import ClassicGroup
 
     return ClassicGroup

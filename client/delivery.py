@@ -28,15 +28,15 @@ import asyncio
 import logging
 from enum import Enum
 
-from client.accumulator import Accumulator
-from client.backoff import Backoff
-from client.config import ProducerConfig
-from client.errors import BrokerError, ClientError, DeliveryTimeoutError, PossiblyPersistedError
-from client.partition_queue import PartitionQueue, ProducerBatch
-from protocol.batch_header import read_batch_header
-from protocol.errors import ErrorCode
-from protocol.plural import pluralize
-from protocol.record_iterator import iter_records
+from odradek.client.accumulator import Accumulator
+from odradek.client.backoff import Backoff
+from odradek.client.config import ProducerConfig
+from odradek.client.errors import BrokerError, ClientError, DeliveryTimeoutError, PossiblyPersistedError
+from odradek.client.partition_queue import PartitionQueue, ProducerBatch
+from odradek.protocol.batch_header import read_batch_header
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.plural import pluralize
+from odradek.protocol.record_iterator import iter_records
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ ClientError                            .retriable: whether the same call may suc
 │   ├── RequestTimeoutError            yes  connected, and no answer within request_timeout_ms
 │   └── NotKafkaError                  no   what answers there speaks another protocol
 ├── UnsupportedVersionError            no   client and broker have no version of an API in common
-├── BrokerError                        .code, and .retriable as the code says (protocol.errors.ErrorCode)
+├── BrokerError                        .code, and .retriable as the code says (odradek.protocol.errors.ErrorCode)
 │   ├── UnknownTopicError                   UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID: no such topic or partition
 │   ├── TopicExistsError                    TOPIC_ALREADY_EXISTS
 │   ├── AuthorizationError                  *_AUTHORIZATION_FAILED
@@ -33,7 +33,7 @@ are attributes too: `broker`, `topic`, `partition`, where they are known.
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode
 
 
 class ClientError(Exception):

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from client.config import ConsumerConfig
-from client.connection import Connection
-from client.fetch_session import FetchKey, FetchSession
-from client.metadata import ClusterImage
-from client.subscription import PartitionState
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
-from protocol.schema import ZERO_UUID
+from odradek.client.config import ConsumerConfig
+from odradek.client.connection import Connection
+from odradek.client.fetch_session import FetchKey, FetchSession
+from odradek.client.metadata import ClusterImage
+from odradek.client.subscription import PartitionState
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
+from odradek.protocol.schema import ZERO_UUID
 
 _FETCH_KEY = 1
 _LAST_VERSION_BY_NAME = 12

@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
-from client.errors import CorruptRecordsError
-from client.record import ConsumerRecord, TopicPartition
-from protocol.batch_header import (
+from odradek.client.errors import CorruptRecordsError
+from odradek.client.record import ConsumerRecord, TopicPartition
+from odradek.protocol.batch_header import (
     CONTROL_BIT,
     LOG_OVERHEAD,
     MAGIC,
@@ -28,12 +28,12 @@ from protocol.batch_header import (
     crc_is_valid,
     read_batch_header,
 )
-from protocol.control_records import ControlRecordType, control_record_type
-from protocol.errors import RemoteProtocolError
-from protocol.message_set import MAGIC_POSITION, iter_messages, magic_of, read_message_header
-from protocol.messages.fetch import AbortedTransaction
-from protocol.record_iterator import Record, RecordColumns, iter_columns, iter_records
-from protocol.record_runs import Shapes
+from odradek.protocol.control_records import ControlRecordType, control_record_type
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.message_set import MAGIC_POSITION, iter_messages, magic_of, read_message_header
+from odradek.protocol.messages.fetch import AbortedTransaction
+from odradek.protocol.record_iterator import Record, RecordColumns, iter_columns, iter_records
+from odradek.protocol.record_runs import Shapes
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")  # in front of a batch or message of every format
 _SPECIAL = CONTROL_BIT | TRANSACTIONAL_BIT

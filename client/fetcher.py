@@ -27,22 +27,22 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from client.backoff import Backoff
-from client.cluster import Cluster
-from client.config import Address, ConsumerConfig
-from client.connection import Connection
-from client.connections import Purpose
-from client.errors import BrokerError, ClientError, ClosedError, CorruptRecordsError, broker_error
-from client.fetch_request import Asked, PartitionFetch
-from client.fetch_session import FetchSession
-from client.fetched import Fetched
-from client.metadata import STALE_METADATA
-from client.offset_lookup import OffsetLookup
-from client.positions import Positions
-from client.subscription import PartitionState, Subscription
-from client.truncation import Truncation
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchResponse, PartitionData
+from odradek.client.backoff import Backoff
+from odradek.client.cluster import Cluster
+from odradek.client.config import Address, ConsumerConfig
+from odradek.client.connection import Connection
+from odradek.client.connections import Purpose
+from odradek.client.errors import BrokerError, ClientError, ClosedError, CorruptRecordsError, broker_error
+from odradek.client.fetch_request import Asked, PartitionFetch
+from odradek.client.fetch_session import FetchSession
+from odradek.client.fetched import Fetched
+from odradek.client.metadata import STALE_METADATA
+from odradek.client.offset_lookup import OffsetLookup
+from odradek.client.positions import Positions
+from odradek.client.subscription import PartitionState, Subscription
+from odradek.client.truncation import Truncation
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchResponse, PartitionData
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from client.config import Address
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
-from protocol.schema import ZERO_UUID
+from odradek.client.config import Address
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from odradek.protocol.schema import ZERO_UUID
 
 NO_LEADER = -1
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
-from client.cluster import Cluster
-from client.errors import ClientError, UnknownTopicError
-from client.record import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.plural import pluralize
+from odradek.client.cluster import Cluster
+from odradek.client.errors import ClientError, UnknownTopicError
+from odradek.client.record import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
 

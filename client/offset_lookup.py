@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from client.backoff import Backoff
-from client.cluster import Cluster
-from client.config import ConsumerConfig
-from client.errors import ClientError, TimeLimitError, UnknownTopicError, broker_error
-from client.metadata import STALE_METADATA
-from client.record import OffsetAndTimestamp, TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import (
+from odradek.client.backoff import Backoff
+from odradek.client.cluster import Cluster
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import ClientError, TimeLimitError, UnknownTopicError, broker_error
+from odradek.client.metadata import STALE_METADATA
+from odradek.client.record import OffsetAndTimestamp, TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import (
     LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from protocol.plural import pluralize
+from odradek.protocol.plural import pluralize
 
 _CONSUMER = -1  # the replica id of those who are none
 _TRIED = "look up an offset"

@@ -26,11 +26,11 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import count, repeat
 
-from client.backoff import Backoff
-from client.errors import ClientError
-from client.record import RecordMetadata
-from protocol.batch_builder import BatchBuilder
-from protocol.batch_header import MAX_SEQUENCE
+from odradek.client.backoff import Backoff
+from odradek.client.errors import ClientError
+from odradek.client.record import RecordMetadata
+from odradek.protocol.batch_builder import BatchBuilder
+from odradek.protocol.batch_header import MAX_SEQUENCE
 
 MAX_EPOCH = 32766
 """The last epoch of a producer id; Kafka keeps 32767 for fencing."""

@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
-from client.errors import ConfigurationError
-from protocol.plural import pluralize
+from odradek.client.errors import ConfigurationError
+from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # an int that takes a register where this module is compiled

@@ -11,13 +11,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-from client.admin.results import CommittedOffset
-from client.config import ConsumerConfig
-from client.errors import ClientError
-from client.offset_lookup import OffsetLookup
-from client.record import TopicPartition
-from client.reset_policy import reset_time
-from client.subscription import PartitionState, Subscription
+from odradek.client.admin.results import CommittedOffset
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import ClientError
+from odradek.client.offset_lookup import OffsetLookup
+from odradek.client.record import TopicPartition
+from odradek.client.reset_policy import reset_time
+from odradek.client.subscription import PartitionState, Subscription
 
 _LOG = logging.getLogger(__name__)
 

@@ -23,9 +23,9 @@ from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
-from client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
-from client.cluster import Cluster
-from client.config import (
+from odradek.client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
+from odradek.client.cluster import Cluster
+from odradek.client.config import (
     Acks,
     ClientSettings,
     CompressionType,
@@ -33,18 +33,24 @@ from client.config import (
     check_keywords,
     parse_bootstrap_servers,
 )
-from client.connection import Network, TcpNetwork
-from client.errors import BufferFullError, ClosedError, ConfigurationError, RecordTooLargeError, UnknownTopicError
-from client.metadata import NO_LEADER, TopicMetadata
-from client.partition_queue import PartitionQueue
-from client.partitioner import Partitioner, PartitionerName, topic_partitioner
-from client.record import RecordMetadata
-from client.record_arguments import RecordArguments, wrong_type
-from client.sender import Sender
-from protocol.batch_header import BATCH_HEADER_SIZE
-from protocol.errors import ErrorCode, LocalProtocolError
-from protocol.plural import pluralize
-from protocol.record_headers import Header
+from odradek.client.connection import Network, TcpNetwork
+from odradek.client.errors import (
+    BufferFullError,
+    ClosedError,
+    ConfigurationError,
+    RecordTooLargeError,
+    UnknownTopicError,
+)
+from odradek.client.metadata import NO_LEADER, TopicMetadata
+from odradek.client.partition_queue import PartitionQueue
+from odradek.client.partitioner import Partitioner, PartitionerName, topic_partitioner
+from odradek.client.record import RecordMetadata
+from odradek.client.record_arguments import RecordArguments, wrong_type
+from odradek.client.sender import Sender
+from odradek.protocol.batch_header import BATCH_HEADER_SIZE
+from odradek.protocol.errors import ErrorCode, LocalProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.record_headers import Header
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -86,7 +92,7 @@ class _Topic:
 
 
 class Producer(Generic[K, V]):
-    """Sends records; for one event loop. Settings are those of Kafka's producer (`client.config`).
+    """Sends records; for one event loop. Settings are those of Kafka's producer (`odradek.client.config`).
 
     K and V are the types of keys and values: bytes, or what `key_serializer` and `value_serializer` take.
     """

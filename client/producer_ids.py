@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from client.backoff import Backoff
-from client.cluster import Cluster
-from client.config import ClientConfig
-from client.errors import ClientError, broker_error
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.client.backoff import Backoff
+from odradek.client.cluster import Cluster
+from odradek.client.config import ClientConfig
+from odradek.client.errors import ClientError, broker_error
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _NO_TRANSACTION_TIMEOUT = 2**31 - 1
 

@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from protocol.batch_header import TimestampType
-from protocol.record_headers import Header
+from odradek.protocol.batch_header import TimestampType
+from odradek.protocol.record_headers import Header
 
 
 class TopicPartition(NamedTuple):

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 import time
 
-from client.errors import NoOffsetError
-from protocol.messages.list_offsets import EARLIEST, LATEST
+from odradek.client.errors import NoOffsetError
+from odradek.protocol.messages.list_offsets import EARLIEST, LATEST
 
 _BY_DURATION = "by_duration:"
 _DURATION = re.compile(

@@ -5,7 +5,7 @@ came, a connection opened or ended) and runs `_drain` once, at the next turn of 
 that is connected and has fewer than `max_in_flight` requests open a request with the oldest batch of each partition
 that it leads, and goes on until there is nothing to give. There is no task a request and no timer but for retries.
 
-What an answer means for a batch is decided in `client.delivery`.
+What an answer means for a batch is decided in `odradek.client.delivery`.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import asyncio
 import logging
 from functools import partial
 
-from client.accumulator import Accumulator
-from client.cluster import Cluster
-from client.config import Address, ProducerConfig
-from client.connection import Connection
-from client.delivery import Delivery
-from client.errors import ClientError, ClosedError, broker_error
-from client.metadata import STALE_METADATA
-from client.partition_queue import MAX_EPOCH, PartitionQueue, ProducerBatch
-from client.producer_ids import new_producer_id
-from protocol.errors import ErrorCode
-from protocol.messages.produce import (
+from odradek.client.accumulator import Accumulator
+from odradek.client.cluster import Cluster
+from odradek.client.config import Address, ProducerConfig
+from odradek.client.connection import Connection
+from odradek.client.delivery import Delivery
+from odradek.client.errors import ClientError, ClosedError, broker_error
+from odradek.client.metadata import STALE_METADATA
+from odradek.client.partition_queue import MAX_EPOCH, PartitionQueue, ProducerBatch
+from odradek.client.producer_ids import new_producer_id
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from client.errors import ConfigurationError
+from odradek.client.errors import ConfigurationError
 
 OTHER_NAMES: dict[str, tuple[str | None, str | None]] = {
     "bootstrap_servers": ("bootstrap_servers", "bootstrap.servers"),
@@ -90,7 +90,7 @@ def setting_types(client: type) -> dict[str, str]:
     """The settings of a client by name, each with the name of its type; those of all clients come first."""
     from typing import get_type_hints
 
-    from client.config import ClientSettings
+    from odradek.client.config import ClientSettings
 
     of_all = {name: kind.__name__ for name, kind in get_type_hints(ClientSettings).items()}
     own = inspect.signature(client).parameters

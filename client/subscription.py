@@ -19,10 +19,10 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from client.backoff import Backoff
-from client.errors import ClientError, ConfigurationError
-from client.fetched import Fetched
-from client.record import ConsumerRecord, TopicPartition
+from odradek.client.backoff import Backoff
+from odradek.client.errors import ClientError, ConfigurationError
+from odradek.client.fetched import Fetched
+from odradek.client.record import ConsumerRecord, TopicPartition
 
 MAX_BUFFERED = 2
 """Answers that a partition may hold: one that is being read and one that comes meanwhile."""
@@ -84,7 +84,7 @@ class PartitionState:
         )
 
     def is_unchecked(self, leader_epoch: int) -> bool:
-        """Whether the leader of this epoch may not have what was read from another (`client.truncation`)."""
+        """Whether the leader of this epoch may not have what was read from another (`odradek.client.truncation`)."""
         return self.fetch_epoch >= 0 and self.checked_epoch < leader_epoch
 
     def is_full(self) -> bool:
@@ -152,7 +152,9 @@ class Subscription:
 
     def __init__(self) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
-        self.current: PartitionState | None = None  # the one whose records are being handed out (`client.turns`)
+        self.current: PartitionState | None = (
+            None  # the one whose records are being handed out (`odradek.client.turns`)
+        )
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions and no others; those that were assigned before stay where they are."""

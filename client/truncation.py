@@ -21,12 +21,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from client.cluster import Cluster
-from client.config import ConsumerConfig
-from client.errors import ClientError, LogTruncationError, UnsupportedVersionError, broker_error
-from client.record import TopicPartition
-from client.subscription import PartitionState
-from protocol.messages.offset_for_leader_epoch import (
+from odradek.client.cluster import Cluster
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import ClientError, LogTruncationError, UnsupportedVersionError, broker_error
+from odradek.client.record import TopicPartition
+from odradek.client.subscription import PartitionState
+from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,

@@ -15,10 +15,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from client.errors import ClientError
-from client.fetcher import Fetcher
-from client.record import ConsumerRecord
-from client.subscription import Subscription
+from odradek.client.errors import ClientError
+from odradek.client.fetcher import Fetcher
+from odradek.client.record import ConsumerRecord
+from odradek.client.subscription import Subscription
 
 
 class Turns:

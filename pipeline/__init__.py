@@ -1,7 +1,7 @@
 """Topics and log directories as Spark tables, through PySpark's own data source API and Arrow, without a jar.
 
 ```python
-from pipeline import session
+from odradek.pipeline import session
 
 spark = session()  # or register(spark), for a session that is there already
 spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").option("subscribe", "orders").load()
@@ -28,11 +28,11 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 | `encode` | Arrow columns → record batches |
 | `jobs`, `taxi` | `python -m pipeline`, and its example |
 
-What reads and writes here knows `protocol`, `client` and the read-only opener of `broker.storage`.
+What reads and writes here knows `protocol`, `client` and the read-only opener of `odradek.broker.storage`.
 """
 
-from pipeline.session import register, session
-from pipeline.worker_process import hang_up_quietly, spare_imports
+from odradek.pipeline.session import register, session
+from odradek.pipeline.worker_process import hang_up_quietly, spare_imports
 
 spare_imports()
 hang_up_quietly()

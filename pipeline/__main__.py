@@ -6,7 +6,7 @@ import signal
 import sys
 from types import FrameType
 
-from pipeline.jobs import TERMINATED, run
+from odradek.pipeline.jobs import TERMINATED, run
 
 
 def main() -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from protocol.control_records import ControlRecordType, control_record_type
-from protocol.primitives import Buffer
-from protocol.records import BatchHeader, iter_records
+from odradek.protocol.control_records import ControlRecordType, control_record_type
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import BatchHeader, iter_records
 
 
 class AbortedFilter:

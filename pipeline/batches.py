@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from client.record import TopicPartition
-from pipeline.arrow_values import number_array, number_scalar, numbers_of
-from pipeline.delivery import Delivery
-from pipeline.encode import encode_records, join_batch
-from pipeline.options import WriteOptions
-from protocol.compression import Codec
-from protocol.primitives import Buffer
+from odradek.client.record import TopicPartition
+from odradek.pipeline.arrow_values import number_array, number_scalar, numbers_of
+from odradek.pipeline.delivery import Delivery
+from odradek.pipeline.encode import encode_records, join_batch
+from odradek.pipeline.options import WriteOptions
+from odradek.protocol.compression import Codec
+from odradek.protocol.primitives import Buffer
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from client.record import TopicPartition
+from odradek.client.record import TopicPartition
 
 LATEST = -1
 EARLIEST = -2

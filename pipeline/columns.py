@@ -18,11 +18,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.arrow_values import binary_scalar, boolean_array, number_array
-from pipeline.record_fields import HeaderPlaces, Places, RecordFields
-from pipeline.schema import ARROW_TYPES, CORRUPT_RECORD, HEADER_TYPE, HEADERS, HEADERS_TYPE, arrow_schema
-from pipeline.varints import Ints
-from protocol.primitives import Buffer
+from odradek.pipeline.arrow_values import binary_scalar, boolean_array, number_array
+from odradek.pipeline.record_fields import HeaderPlaces, Places, RecordFields
+from odradek.pipeline.schema import ARROW_TYPES, CORRUPT_RECORD, HEADER_TYPE, HEADERS, HEADERS_TYPE, arrow_schema
+from odradek.pipeline.varints import Ints
+from odradek.protocol.primitives import Buffer
 
 _LARGEST_MS: Final = ((1 << 63) - 1) // 1000
 _Rows = Ints | None  # numbers of records; None: all of them

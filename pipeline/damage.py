@@ -12,8 +12,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from protocol.errors import ErrorCode, KafkaError
-from protocol.plural import pluralize
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.plural import pluralize
 
 
 class Mode(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from pipeline.options import ReadOptions
+from odradek.pipeline.options import ReadOptions
 
 _LOG = logging.getLogger(__name__)
 

@@ -23,21 +23,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from client.backoff import Backoff
-from client.cluster import Cluster as ClientCluster
-from client.connection import TcpNetwork
-from client.errors import ClientError, DeliveryTimeoutError, RecordTooLargeError, broker_error
-from client.producer_ids import new_producer_id
-from client.record import TopicPartition
-from pipeline.encode import halves
-from pipeline.event_loop import EventLoop
-from pipeline.options import WriteOptions
-from pipeline.wire import client_config
-from protocol.batch_header import MAX_SEQUENCE, read_batch_header
-from protocol.errors import ErrorCode
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from protocol.primitives import Buffer
-from protocol.schema import ZERO_UUID
+from odradek.client.backoff import Backoff
+from odradek.client.cluster import Cluster as ClientCluster
+from odradek.client.connection import TcpNetwork
+from odradek.client.errors import ClientError, DeliveryTimeoutError, RecordTooLargeError, broker_error
+from odradek.client.producer_ids import new_producer_id
+from odradek.client.record import TopicPartition
+from odradek.pipeline.encode import halves
+from odradek.pipeline.event_loop import EventLoop
+from odradek.pipeline.options import WriteOptions
+from odradek.pipeline.wire import client_config
+from odradek.protocol.batch_header import MAX_SEQUENCE, read_batch_header
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.schema import ZERO_UUID
 
 _PRODUCE_KEY: Final = 0
 _LAST_VERSION_BY_NAME: Final = 12

@@ -5,8 +5,8 @@ record  = numbers                            | key | value length v | value | he
 numbers = length v | 0 | timestamp delta v | offset delta v | key length v
 headers = count v  | each: key length v | key | value length v | value
 ```
-`v`: a varint. The format is drawn in `protocol.record_iterator`. Compression is that of `protocol`, which Kafka's own
-readers can undo; Arrow's own LZ4 has blocks that depend on each other, and Kafka refuses those.
+`v`: a varint. The format is drawn in `odradek.protocol.record_iterator`. Compression is that of `protocol`, which
+Kafka's own readers can undo; Arrow's own LZ4 has blocks that depend on each other, and Kafka refuses those.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.arrow_values import binary_scalar, number_scalar, numbers_of
-from pipeline.records import decode
-from pipeline.schema import HEADERS
-from pipeline.varints import Ints, varint_bytes, varint_sizes
-from pipeline.whole_batches import whole_batches
-from protocol.batch_header import HEADER, MAGIC, MAX_SEQUENCE
-from protocol.compression import compress
-from protocol.errors import LocalProtocolError
-from protocol.primitives import Buffer
-from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Codec, read_batch_header, write_crc
+from odradek.pipeline.arrow_values import binary_scalar, number_scalar, numbers_of
+from odradek.pipeline.records import decode
+from odradek.pipeline.schema import HEADERS
+from odradek.pipeline.varints import Ints, varint_bytes, varint_sizes
+from odradek.pipeline.whole_batches import whole_batches
+from odradek.protocol.batch_header import HEADER, MAGIC, MAX_SEQUENCE
+from odradek.protocol.compression import compress
+from odradek.protocol.errors import LocalProtocolError
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Codec, read_batch_header, write_crc
 
 _NO_LEADER_EPOCH: Final = -1
 _ATTRIBUTES_SIZE: Final = 1
@@ -94,8 +94,8 @@ def join_batch(
 ) -> bytearray:
     """One batch, base offset 0, of `count` records that `encode_records` has made, in several pieces perhaps.
 
-    Their offset deltas go from 0 to `count` - 1. `level` is that of `protocol.compression`. Raises LocalProtocolError
-    for a batch of no records.
+    Their offset deltas go from 0 to `count` - 1. `level` is that of `odradek.protocol.compression`. Raises
+    LocalProtocolError for a batch of no records.
     """
     if not count:
         raise LocalProtocolError("a batch of no records")

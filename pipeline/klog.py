@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from pipeline.damage import Damage, Mode
-from pipeline.klog_options import KlogOptions, klog_options
-from pipeline.klog_plan import KlogPartition, plan
-from pipeline.log_filters import LogFilter, log_filter
-from pipeline.records import decode, report
-from pipeline.schema import ARROW_TYPES, column_names, spark_schema
-from pipeline.segment_reader import Chunk, SegmentGoneError, read_range
-from pipeline.worker_process import spare_collections
+from odradek.pipeline.damage import Damage, Mode
+from odradek.pipeline.klog_options import KlogOptions, klog_options
+from odradek.pipeline.klog_plan import KlogPartition, plan
+from odradek.pipeline.log_filters import LogFilter, log_filter
+from odradek.pipeline.records import decode, report
+from odradek.pipeline.schema import ARROW_TYPES, column_names, spark_schema
+from odradek.pipeline.segment_reader import Chunk, SegmentGoneError, read_range
+from odradek.pipeline.worker_process import spare_collections
 
 if TYPE_CHECKING:
     import pyarrow as pa

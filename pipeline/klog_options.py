@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
-from client.config import IsolationLevel
-from pipeline.bounds import EARLIEST, LATEST, Bound, read_bound
-from pipeline.damage import Mode
-from pipeline.options import Strategy, Subscription, boolean, choice, isolation_level, number, subscription
+from odradek.client.config import IsolationLevel
+from odradek.pipeline.bounds import EARLIEST, LATEST, Bound, read_bound
+from odradek.pipeline.damage import Mode
+from odradek.pipeline.options import Strategy, Subscription, boolean, choice, isolation_level, number, subscription
 
 _SUBSCRIPTIONS: Final = ("subscribe", "subscribepattern", "assign")
 _KNOWN: Final = {

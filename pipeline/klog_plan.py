@@ -14,14 +14,14 @@ from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
-from broker.storage.timestamp_lookup import find_by_timestamp
-from client.record import TopicPartition
-from pipeline.bounds import EARLIEST, LATEST, Bound
-from pipeline.damage import Damage
-from pipeline.klog_options import KlogOptions
-from pipeline.log_filters import LogFilter
-from pipeline.segment_ranges import SegmentRange, segment_ranges
-from pipeline.segments import LogDirectory, PartitionLog
+from odradek.broker.storage.timestamp_lookup import find_by_timestamp
+from odradek.client.record import TopicPartition
+from odradek.pipeline.bounds import EARLIEST, LATEST, Bound
+from odradek.pipeline.damage import Damage
+from odradek.pipeline.klog_options import KlogOptions
+from odradek.pipeline.log_filters import LogFilter
+from odradek.pipeline.segment_ranges import SegmentRange, segment_ranges
+from odradek.pipeline.segments import LogDirectory, PartitionLog
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 # Of a task, unless options say otherwise. It costs 0.03 s of processor, and 64 MiB are read in twice that.

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from client.record import TopicPartition
+from odradek.client.record import TopicPartition
 
 _MAX = (1 << 63) - 1
 

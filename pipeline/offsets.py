@@ -13,16 +13,16 @@ import re
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from client.admin.calls import Calls
-from client.admin.offsets import list_offsets
-from client.admin.topics import describe_topics, list_topics
-from client.cluster import Cluster as ClientCluster
-from client.config import AdminConfig, IsolationLevel, parse_bootstrap_servers
-from client.connection import TcpNetwork
-from client.record import TopicPartition
-from pipeline.bounds import EARLIEST, LATEST, Bound, Numbers
-from pipeline.event_loop import EventLoop
-from pipeline.options import Cluster, ReadOptions, Subscription
+from odradek.client.admin.calls import Calls
+from odradek.client.admin.offsets import list_offsets
+from odradek.client.admin.topics import describe_topics, list_topics
+from odradek.client.cluster import Cluster as ClientCluster
+from odradek.client.config import AdminConfig, IsolationLevel, parse_bootstrap_servers
+from odradek.client.connection import TcpNetwork
+from odradek.client.record import TopicPartition
+from odradek.pipeline.bounds import EARLIEST, LATEST, Bound, Numbers
+from odradek.pipeline.event_loop import EventLoop
+from odradek.pipeline.options import Cluster, ReadOptions, Subscription
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pipeline.schema import CORRUPT_RECORD, HEADERS, arrow_schema
-from protocol.message_set import iter_messages, read_message_header
-from protocol.primitives import Buffer
-from protocol.records import Record, TimestampType
+from odradek.pipeline.schema import CORRUPT_RECORD, HEADERS, arrow_schema
+from odradek.protocol.message_set import iter_messages, read_message_header
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import Record, TimestampType
 
 _NO_TIMESTAMP_TYPE: Final = -1
 _ON_RECORD: Final[dict[str, Callable[[Record], Any]]] = {

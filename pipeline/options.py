@@ -16,9 +16,9 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, cast
 
-from client.config import COMPRESSION_LEVELS, ClientSettings, CompressionType, IsolationLevel
-from client.record import TopicPartition
-from pipeline.bounds import EARLIEST, LATEST, Bound, read_bound, read_partitions
+from odradek.client.config import COMPRESSION_LEVELS, ClientSettings, CompressionType, IsolationLevel
+from odradek.client.record import TopicPartition
+from odradek.pipeline.bounds import EARLIEST, LATEST, Bound, read_bound, read_partitions
 
 Strategy = Literal["error", "latest"]
 

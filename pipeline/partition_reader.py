@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from client.errors import OffsetOutOfRangeError, UnknownTopicError
-from pipeline.data_loss import report_data_loss
-from pipeline.offsets import ClusterOffsets
-from pipeline.options import ReadOptions
-from pipeline.ranges import OffsetRange
-from pipeline.records import decode
-from pipeline.wire import EndOfLogError, Wire
-from pipeline.worker_process import spare_collections
+from odradek.client.errors import OffsetOutOfRangeError, UnknownTopicError
+from odradek.pipeline.data_loss import report_data_loss
+from odradek.pipeline.offsets import ClusterOffsets
+from odradek.pipeline.options import ReadOptions
+from odradek.pipeline.ranges import OffsetRange
+from odradek.pipeline.records import decode
+from odradek.pipeline.wire import EndOfLogError, Wire
+from odradek.pipeline.worker_process import spare_collections
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.arrow_values import numbers_of
+from odradek.pipeline.arrow_values import numbers_of
 
 if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from client.record import TopicPartition
+from odradek.client.record import TopicPartition
 
 
 class OffsetRange(NamedTuple):

@@ -4,7 +4,7 @@
 length v | attributes | timestamp delta v | offset delta v | key length v | key | value length v | value | headers v …
 ```
 `v`: a varint. Each pass takes one field of all records. Every record must end where its length says, and there the next
-one of its batch begins; that is checked here, so a wrong length is noticed. Source: `protocol.record_iterator`.
+one of its batch begins; that is checked here, so a wrong length is noticed. Source: `odradek.protocol.record_iterator`.
 
 A group of batches takes some hundred calls of numpy, of about a microsecond each. `np.count_nonzero` is asked whether
 an element is true: `.any()` goes through Python, and takes two more.
@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrow_values import Booleans
-from pipeline.record_starts import record_starts
-from pipeline.varints import Bytes, Ints, read_varints
-from pipeline.whole_batches import Headers, numbers
-from protocol.batch_header import TIMESTAMP_TYPE_BIT, TimestampType
-from protocol.errors import RemoteProtocolError
-from protocol.primitives import Buffer
+from odradek.pipeline.arrow_values import Booleans
+from odradek.pipeline.record_starts import record_starts
+from odradek.pipeline.varints import Bytes, Ints, read_varints
+from odradek.pipeline.whole_batches import Headers, numbers
+from odradek.protocol.batch_header import TIMESTAMP_TYPE_BIT, TimestampType
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.primitives import Buffer
 
 _SMALLEST_RECORD = 7  # a byte for each field: no key, no value, no header
 

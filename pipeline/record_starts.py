@@ -18,10 +18,10 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.varints import Bytes, Ints, guess_varints, read_varints
-from protocol.errors import RemoteProtocolError
-from protocol.primitives import Buffer
-from protocol.varint import read_varint
+from odradek.pipeline.varints import Bytes, Ints, guess_varints, read_varints
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.varint import read_varint
 
 _FEW_RECORDS: Final = 48  # a run does not pay in a batch of so many
 _MANY_BATCHES: Final = 48  # a step of numpy costs less than so many of Python

@@ -25,21 +25,21 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.aborted import AbortedFilter
-from pipeline.arrow_values import Booleans
-from pipeline.columns import record_columns
-from pipeline.damage import CorruptRecordsError, Damage, Mode
-from pipeline.old_messages import message_columns
-from pipeline.record_fields import RecordFields, read_fields
-from pipeline.schema import CORRUPT_RECORD, PLAIN_COLUMNS, arrow_schema
-from pipeline.varints import Ints
-from pipeline.whole_batches import WholeBatches, numbers
-from protocol.batch_header import CODEC_BITS, CONTROL_BIT, CRC_START, TRANSACTIONAL_BIT, codec_of
-from protocol.checksum import crc32c
-from protocol.compression import decompress
-from protocol.errors import RemoteProtocolError
-from protocol.primitives import Buffer
-from protocol.records import BATCH_HEADER_SIZE, read_batch_header
+from odradek.pipeline.aborted import AbortedFilter
+from odradek.pipeline.arrow_values import Booleans
+from odradek.pipeline.columns import record_columns
+from odradek.pipeline.damage import CorruptRecordsError, Damage, Mode
+from odradek.pipeline.old_messages import message_columns
+from odradek.pipeline.record_fields import RecordFields, read_fields
+from odradek.pipeline.schema import CORRUPT_RECORD, PLAIN_COLUMNS, arrow_schema
+from odradek.pipeline.varints import Ints
+from odradek.pipeline.whole_batches import WholeBatches, numbers
+from odradek.protocol.batch_header import CODEC_BITS, CONTROL_BIT, CRC_START, TRANSACTIONAL_BIT, codec_of
+from odradek.protocol.checksum import crc32c
+from odradek.protocol.compression import decompress
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 
 GROUP_BYTES: Final = 4_000_000  # a group has a fixed part, here and in Spark: of 2 MB it is dearer
 MAX_OFFSET: Final = (1 << 63) - 1

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.segment import Segment
-from pipeline.segments import FileIdentity, PartitionLog, file_identity
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.segment import Segment
+from odradek.pipeline.segments import FileIdentity, PartitionLog, file_identity
 
 
 class SegmentRange(NamedTuple):

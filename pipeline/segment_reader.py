@@ -11,13 +11,13 @@ import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from broker.storage.index_file import CorruptIndexError
-from broker.storage.names import DELETED_SUFFIX, SWAP_SUFFIX
-from pipeline.damage import Damage
-from pipeline.segment_ranges import SegmentRange
-from pipeline.segments import FileIdentity, file_identity, offset_index
-from pipeline.whole_batches import WholeBatches, whole_batches
-from protocol.plural import pluralize
+from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.broker.storage.names import DELETED_SUFFIX, SWAP_SUFFIX
+from odradek.pipeline.damage import Damage
+from odradek.pipeline.segment_ranges import SegmentRange
+from odradek.pipeline.segments import FileIdentity, file_identity, offset_index
+from odradek.pipeline.whole_batches import WholeBatches, whole_batches
+from odradek.protocol.plural import pluralize
 
 CHUNK_BYTES: Final = 4_000_000  # one group of `records`
 

@@ -10,8 +10,8 @@
 
 A checkpoint is some seconds old, so of a running broker the last seconds are not seen; all that is seen is complete.
 Unlike `open_log_dir` this mends nothing and reads no records, so damage is found by who reads. A compaction that is
-just being swapped in, or was when its broker died, is seen as finished or not begun (`broker.storage.leftovers`). For
-the driver: tasks get byte ranges (`segment_ranges`).
+just being swapped in, or was when its broker died, is seen as finished or not begun
+(`odradek.broker.storage.leftovers`). For the driver: tasks get byte ranges (`segment_ranges`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.checkpoints import OffsetCheckpoint
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.log_config import LogConfig
-from broker.storage.names import (
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.checkpoints import OffsetCheckpoint
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.names import (
     CLEAN_SHUTDOWN,
     CLEANED_SUFFIX,
     HIGH_WATERMARKS,
@@ -44,14 +44,14 @@ from broker.storage.names import (
     parse_partition_directory,
     partition_directory,
 )
-from broker.storage.offset_index import OffsetIndex
-from broker.storage.producer_entry import NO_OFFSET
-from broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
-from broker.storage.read_only_files import ReadOnlyFiles
-from broker.storage.segment import Segment
-from broker.storage.segments import Segments
-from broker.storage.time_index import TimeIndex
-from client.record import TopicPartition
+from odradek.broker.storage.offset_index import OffsetIndex
+from odradek.broker.storage.producer_entry import NO_OFFSET
+from odradek.broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from odradek.broker.storage.read_only_files import ReadOnlyFiles
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.segments import Segments
+from odradek.broker.storage.time_index import TimeIndex
+from odradek.client.record import TopicPartition
 
 _ENTRY_SIZES: Final = {OFFSET_INDEX_SUFFIX: OffsetIndex.entry_size, TIME_INDEX_SUFFIX: TimeIndex.entry_size}
 

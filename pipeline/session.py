@@ -23,13 +23,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.worker_interpreter import worker_interpreter
-from pipeline.worker_sockets import socket_settings
+import odradek
+from odradek.pipeline.worker_interpreter import worker_interpreter
+from odradek.pipeline.worker_sockets import socket_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PROJECT = Path(__file__).resolve().parents[1]
+_PROJECT = Path(odradek.__file__).resolve().parents[1]
 
 _PACKAGES = ("pyspark", "pyarrow", "numpy", "pandas")
 _DEFAULTS = {
@@ -50,8 +51,8 @@ class RequirementMissingError(Exception):
 def register(spark: SparkSession) -> None:
     """Make the formats of the pipeline known to a session, and let Spark hand filters down to them."""
     # Here and not above, because each worker imports this package, and then one format alone: that saves it 0.1 s.
-    from pipeline.klog import KlogDataSource
-    from pipeline.source import BrokerDataSource
+    from odradek.pipeline.klog import KlogDataSource
+    from odradek.pipeline.source import BrokerDataSource
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(BrokerDataSource)

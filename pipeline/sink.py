@@ -25,13 +25,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
-from pipeline.arrow_values import number_array, number_scalar, numbers_of
-from pipeline.batches import Batches, Rows
-from pipeline.delivery import Delivery
-from pipeline.options import WriteOptions, write_options
-from pipeline.partitioning import StickyPartitions, partitions_of_keys
-from pipeline.schema import HEADERS, HEADERS_TYPE, spark_schema
-from pipeline.worker_process import spare_collections
+from odradek.pipeline.arrow_values import number_array, number_scalar, numbers_of
+from odradek.pipeline.batches import Batches, Rows
+from odradek.pipeline.delivery import Delivery
+from odradek.pipeline.options import WriteOptions, write_options
+from odradek.pipeline.partitioning import StickyPartitions, partitions_of_keys
+from odradek.pipeline.schema import HEADERS, HEADERS_TYPE, spark_schema
+from odradek.pipeline.worker_process import spare_collections
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from client.record import TopicPartition
-from pipeline.data_loss import report_data_loss
-from pipeline.offsets import ClusterOffsets, ending_offsets, starting_offsets
-from pipeline.options import ReadOptions, batch_read_options
-from pipeline.ranges import OffsetRange, cut
-from pipeline.schema import column_names, spark_schema
-from pipeline.worker_process import spare_collections
+from odradek.client.record import TopicPartition
+from odradek.pipeline.data_loss import report_data_loss
+from odradek.pipeline.offsets import ClusterOffsets, ending_offsets, starting_offsets
+from odradek.pipeline.options import ReadOptions, batch_read_options
+from odradek.pipeline.ranges import OffsetRange, cut
+from odradek.pipeline.schema import column_names, spark_schema
+from odradek.pipeline.worker_process import spare_collections
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipeline.sink import BrokerStreamWriter, BrokerWriter
-    from pipeline.stream import BrokerStreamReader
+    from odradek.pipeline.sink import BrokerStreamWriter, BrokerWriter
+    from odradek.pipeline.stream import BrokerStreamReader
 
 
 class BrokerDataSource(DataSource):
@@ -46,19 +46,19 @@ class BrokerDataSource(DataSource):
         return BrokerReader(batch_read_options(self.options), columns_of(schema))
 
     def streamReader(self, schema: StructType) -> BrokerStreamReader:  # noqa: N802 - Spark's name
-        from pipeline.stream import BrokerStreamReader
+        from odradek.pipeline.stream import BrokerStreamReader
 
         spare_collections()
         return BrokerStreamReader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BrokerWriter:
-        from pipeline.sink import BrokerWriter
+        from odradek.pipeline.sink import BrokerWriter
 
         spare_collections()
         return BrokerWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> BrokerStreamWriter:  # noqa: ARG002, N802 - Spark's
-        from pipeline.sink import BrokerStreamWriter
+        from odradek.pipeline.sink import BrokerStreamWriter
 
         spare_collections()
         return BrokerStreamWriter(self.options, schema)
@@ -94,7 +94,7 @@ class BrokerReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, RangePartition):
             return iter(())  # of no partitions at all, Spark makes one of its own
-        from pipeline.partition_reader import read_range
+        from odradek.pipeline.partition_reader import read_range
 
         return read_range(self._options, self._columns, partition.wanted)
 

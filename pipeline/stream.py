@@ -30,12 +30,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pipeline.bounds import Numbers, offsets_json, offsets_of
-from pipeline.data_loss import report_data_loss
-from pipeline.offsets import ClusterOffsets, starting_offsets
-from pipeline.options import ReadOptions, stream_read_options
-from pipeline.ranges import OffsetRange, share
-from pipeline.source import RangePartition, columns_of, plan
+from odradek.pipeline.bounds import Numbers, offsets_json, offsets_of
+from odradek.pipeline.data_loss import report_data_loss
+from odradek.pipeline.offsets import ClusterOffsets, starting_offsets
+from odradek.pipeline.options import ReadOptions, stream_read_options
+from odradek.pipeline.ranges import OffsetRange, share
+from odradek.pipeline.source import RangePartition, columns_of, plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +113,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return plan(self._options, [OffsetRange(one, starts[one], ends[one]) for one in sorted(ends)])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from pipeline.partition_reader import read_range
+        from odradek.pipeline.partition_reader import read_range
 
         assert isinstance(partition, RangePartition)
         return read_range(self._options, self._columns, partition.wanted)

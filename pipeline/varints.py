@@ -1,6 +1,6 @@
 """The signed varints of records, many at a time: one pass over all of them for each byte of the longest.
 
-`protocol.varint` says what a varint is; what it refuses is refused here.
+`odradek.protocol.varint` says what a varint is; what it refuses is refused here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.errors import RemoteProtocolError
+from odradek.protocol.errors import RemoteProtocolError
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]

@@ -16,14 +16,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.varints import Ints
-from protocol.message_set import MAGIC_POSITION
-from protocol.primitives import Buffer
-from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, read_batch_header
+from odradek.pipeline.varints import Ints
+from odradek.protocol.message_set import MAGIC_POSITION
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, read_batch_header
 
 Headers = NDArray[np.void]  # of `HEADER`
 
-# `protocol.batch_header` says what these are.
+# `odradek.protocol.batch_header` says what these are.
 HEADER: Final = np.dtype(
     [
         ("base_offset", ">i8"),

@@ -32,21 +32,21 @@ from contextlib import closing
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
-from client.backoff import Backoff
-from client.cluster import Cluster as ClientCluster
-from client.config import ClientConfig, IsolationLevel, parse_bootstrap_servers
-from client.connection import Connection, TcpNetwork
-from client.connections import Purpose
-from client.errors import ClientError, UnknownTopicError, broker_error
-from client.metadata import TopicMetadata
-from client.record import TopicPartition
-from pipeline.event_loop import EventLoop
-from pipeline.offsets import ClusterOffsets
-from pipeline.options import Cluster
-from pipeline.whole_batches import WholeBatches, whole_batches
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from protocol.schema import ZERO_UUID
+from odradek.client.backoff import Backoff
+from odradek.client.cluster import Cluster as ClientCluster
+from odradek.client.config import ClientConfig, IsolationLevel, parse_bootstrap_servers
+from odradek.client.connection import Connection, TcpNetwork
+from odradek.client.connections import Purpose
+from odradek.client.errors import ClientError, UnknownTopicError, broker_error
+from odradek.client.metadata import TopicMetadata
+from odradek.client.record import TopicPartition
+from odradek.pipeline.event_loop import EventLoop
+from odradek.pipeline.offsets import ClusterOffsets
+from odradek.pipeline.options import Cluster
+from odradek.pipeline.whole_batches import WholeBatches, whole_batches
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from odradek.protocol.schema import ZERO_UUID
 
 T = TypeVar("T")
 

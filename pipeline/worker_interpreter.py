@@ -25,7 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from pipeline.session_directory import session_directory
+from odradek.pipeline.session_directory import session_directory
 
 _RUNNER: Final = (
     "import gc, runpy; gc.set_threshold(100000); "

@@ -16,7 +16,7 @@ import socket
 import uuid
 from typing import Final
 
-from pipeline.session_directory import session_directory
+from odradek.pipeline.session_directory import session_directory
 
 _LONGEST_PATH: Final = 103  # bytes, of macOS; Linux takes four more
 

@@ -12,10 +12,10 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 
-from protocol.api import NAMES, Api, by_name
-from protocol.errors import RemoteProtocolError
-from protocol.explain import Explainer, Row
-from protocol.show import show_history, show_list, show_version
+from odradek.protocol.api import NAMES, Api, by_name
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.explain import Explainer, Row
+from odradek.protocol.show import show_history, show_list, show_version
 
 HEX_BYTES_SHOWN = 8  # of a row: more would push its value off the screen
 

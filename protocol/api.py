@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-from protocol.schema import Message, spec
+from odradek.protocol.schema import Message, spec
 
 
 class Api(NamedTuple):
@@ -28,7 +28,7 @@ class Api(NamedTuple):
 def by_key(key: int) -> Api:
     """The API with this key. Raises KeyError."""
     name = NAMES[key]
-    module = import_module(f"protocol.messages.{_module_name(name)}")
+    module = import_module(f"odradek.protocol.messages.{_module_name(name)}")
     request: type[Message] = getattr(module, f"{name}Request")
     declared = spec(request)
     return Api(

@@ -3,7 +3,7 @@
 A record of 100 bytes takes 0.5 µs to append, one with two headers 1.2 µs (`benchmarks/records.py`): lengths come out of
 a table, and one join makes the record.
 
-The layouts are drawn in `protocol.batch_header` and `protocol.record_iterator`.
+The layouts are drawn in `odradek.protocol.batch_header` and `odradek.protocol.record_iterator`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.batch_header import (
+from odradek.protocol.batch_header import (
     BATCH_HEADER_SIZE,
     CONTROL_BIT,
     HEADER,
@@ -24,10 +24,10 @@ from protocol.batch_header import (
     TimestampType,
     write_crc,
 )
-from protocol.compression import Codec, compress
-from protocol.errors import LocalProtocolError
-from protocol.record_headers import Header, encode_headers
-from protocol.varint import SHORT_VARINTS, encode_varint
+from odradek.protocol.compression import Codec, compress
+from odradek.protocol.errors import LocalProtocolError
+from odradek.protocol.record_headers import Header, encode_headers
+from odradek.protocol.varint import SHORT_VARINTS, encode_varint
 
 _SHORT: Final = len(SHORT_VARINTS)
 _NULL: Final = encode_varint(-1)

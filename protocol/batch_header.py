@@ -30,10 +30,10 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Final
 
-from protocol.checksum import crc32c
-from protocol.compression import Codec
-from protocol.errors import RemoteProtocolError
-from protocol.primitives import Buffer
+from odradek.protocol.checksum import crc32c
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.primitives import Buffer
 
 LOG_OVERHEAD: Final = 12  # base offset and batch length, which every format begins with
 BATCH_HEADER_SIZE: Final = 61

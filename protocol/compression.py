@@ -26,8 +26,8 @@ import zlib
 from enum import IntEnum
 from typing import Final
 
-from protocol.errors import DecompressionLimitError, RemoteProtocolError
-from protocol.primitives import Buffer
+from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
+from odradek.protocol.primitives import Buffer
 
 _MAX_DECOMPRESSED: Final = 128 << 20  # 128 times the default largest batch; JSON shrinks 5 to 20 times
 _ALLOWED_RATIO: Final = 10  # for batches over 13 MB, which only topics with a large max.message.bytes have
@@ -58,15 +58,15 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     if codec == Codec.GZIP:
         return zlib.compress(data, -1 if level is None else level, _GZIP_WINDOW)
     if codec == Codec.SNAPPY:
-        from protocol import compression_snappy
+        from odradek.protocol import compression_snappy
 
         return compression_snappy.compress(data)
     if codec == Codec.LZ4:
-        from protocol import compression_lz4
+        from odradek.protocol import compression_lz4
 
         return compression_lz4.compress(data, level)
     if codec == Codec.ZSTD:
-        from protocol import compression_zstd
+        from odradek.protocol import compression_zstd
 
         return compression_zstd.compress(data, level)
     return bytes(data)
@@ -83,7 +83,7 @@ def largest_decompressed_size(codec: Codec, data: Buffer) -> int:
     Raises RemoteProtocolError where that shows that they are malformed.
     """
     if codec == Codec.ZSTD:
-        from protocol import compression_zstd
+        from odradek.protocol import compression_zstd
 
         return compression_zstd.largest_size(data)
     return len(data) * _LARGEST_RATIOS.get(codec, 1)
@@ -100,15 +100,15 @@ def decompress(codec: Codec, data: Buffer, max_size: int | None = None, magic: i
     if codec == Codec.GZIP:
         return _gunzip(data, max_size)
     if codec == Codec.SNAPPY:
-        from protocol import compression_snappy
+        from odradek.protocol import compression_snappy
 
         return compression_snappy.decompress(data, max_size)
     if codec == Codec.LZ4:
-        from protocol import compression_lz4
+        from odradek.protocol import compression_lz4
 
         return compression_lz4.decompress(data, max_size, checked_header=magic > 0)
     if codec == Codec.ZSTD:
-        from protocol import compression_zstd
+        from odradek.protocol import compression_zstd
 
         return compression_zstd.decompress(data, max_size)
     if len(data) > max_size:

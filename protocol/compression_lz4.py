@@ -18,8 +18,8 @@ from typing import Final
 
 from lz4 import frame
 
-from protocol.errors import DecompressionLimitError, RemoteProtocolError
-from protocol.primitives import Buffer
+from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
+from odradek.protocol.primitives import Buffer
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
 _SMALLEST_DESCRIPTOR: Final = 7

@@ -21,8 +21,8 @@ from snappy import UncompressError
 from snappy import compress as compress_raw
 from snappy import uncompress as decompress_raw
 
-from protocol.errors import DecompressionLimitError, RemoteProtocolError
-from protocol.primitives import Buffer, uvarint_rest
+from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
+from odradek.protocol.primitives import Buffer, uvarint_rest
 
 _MAGIC: Final = b"\x82SNAPPY\x00"
 _HEADER: Final = _MAGIC + Struct(">ii").pack(1, 1)

@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
-from protocol.errors import DecompressionLimitError, RemoteProtocolError
-from protocol.primitives import Buffer
+from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
+from odradek.protocol.primitives import Buffer
 
 _MAGIC: Final = 0xFD2FB528
 _SKIPPABLE: Final = 0x184D2A50

@@ -15,9 +15,9 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from protocol.batch_builder import BatchBuilder
-from protocol.errors import RemoteProtocolError
-from protocol.record_iterator import Record
+from odradek.protocol.batch_builder import BatchBuilder
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.record_iterator import Record
 
 _KEY: Final = struct.Struct(">hh")
 _END_TXN_VALUE: Final = struct.Struct(">hi")

@@ -1,14 +1,14 @@
-"""Writes the source of decoders: one straight-line function per layout. `protocol.codec` compiles it."""
+"""Writes the source of decoders: one straight-line function per layout. `odradek.protocol.codec` compiles it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from protocol import codec_parts as parts
-from protocol.codec_parts import SHORT_ARRAY, SHORT_BYTES, STEP_BYTES, fixed
-from protocol.primitives import uvarint_rest
-from protocol.schema import ZERO_UUID, Layout, LayoutField, Scalar, fields
-from protocol.source_writer import SourceWriter, fixed_code
+from odradek.protocol import codec_parts as parts
+from odradek.protocol.codec_parts import SHORT_ARRAY, SHORT_BYTES, STEP_BYTES, fixed
+from odradek.protocol.primitives import uvarint_rest
+from odradek.protocol.schema import ZERO_UUID, Layout, LayoutField, Scalar, fields
+from odradek.protocol.source_writer import SourceWriter, fixed_code
 
 
 def minimum_size(of: Layout) -> int:

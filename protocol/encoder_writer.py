@@ -1,13 +1,13 @@
-"""Writes the source of encoders: one straight-line function per layout. `protocol.codec` compiles it."""
+"""Writes the source of encoders: one straight-line function per layout. `odradek.protocol.codec` compiles it."""
 
 from __future__ import annotations
 
-from protocol import codec_parts as parts
-from protocol.codec_parts import STEP_BYTES
-from protocol.errors import LocalProtocolError
-from protocol.primitives import uvarint
-from protocol.schema import Layout, LayoutField, Scalar
-from protocol.source_writer import SourceWriter, fixed_code
+from odradek.protocol import codec_parts as parts
+from odradek.protocol.codec_parts import STEP_BYTES
+from odradek.protocol.errors import LocalProtocolError
+from odradek.protocol.primitives import uvarint
+from odradek.protocol.schema import Layout, LayoutField, Scalar
+from odradek.protocol.source_writer import SourceWriter, fixed_code
 
 BYTES_LIKE = (bytes, bytearray, memoryview)
 

@@ -3,8 +3,8 @@
 What Kafka's AbstractResponse.errorCounts says by a method of each response is read off the classes here, so a new API
 needs nothing. A code that a version does not carry is not counted: in Kafka some responses count a NONE for it.
 
-Counting is a straight-line function for each layout, as decoding and encoding are (`protocol.codec`): 0.1 µs for a
-Produce to one partition, 36 ns for every further one.
+Counting is a straight-line function for each layout, as decoding and encoding are (`odradek.protocol.codec`): 0.1 µs
+for a Produce to one partition, 36 ns for every further one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from typing import Any, cast
 
-from protocol.schema import Layout, Message, layout
-from protocol.source_writer import SourceWriter, compiled
+from odradek.protocol.schema import Layout, Message, layout
+from odradek.protocol.source_writer import SourceWriter, compiled
 
 ErrorCounts = MutableMapping[int, int]
 """Numbers by error code, 0 where there is none yet: a `defaultdict(int)`."""

@@ -1,8 +1,8 @@
-"""Explains bytes: a decoder that walks the layouts of `protocol.schema` field by field and notes what it finds where.
+"""Explains bytes: a decoder that walks the layouts of `odradek.protocol.schema` field by field.
 
-`python -m protocol decode` prints its rows. Compiled decoders (`protocol.codec`) are many times as fast and say little
-when bytes are malformed; this one knows offset and field at every moment. Neither is made from the other, and the tests
-hold them to yield the same values and to refuse the same bytes.
+`python -m protocol decode` prints its rows. Compiled decoders (`odradek.protocol.codec`) are many times as fast and say
+little when bytes are malformed; this one knows offset and field at every moment. Neither is made from the other, and
+the tests hold them to yield the same values and to refuse the same bytes.
 
 Rows that are not headings follow each other without a gap: together they are the bytes that were explained. Headings
 are zero bytes long: elements of arrays, structures, record batches.
@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from protocol.api import Api
-from protocol.codec_parts import MAX_STRING_SIZE, fixed
-from protocol.errors import RemoteProtocolError
-from protocol.field_text import batch_text, bytes_text, value_text
-from protocol.header import request_header_version, response_header_version
-from protocol.message_set import MAGIC_POSITION
-from protocol.plural import pluralize
-from protocol.primitives import Buffer, uvarint_rest
-from protocol.records import batch_headers, crc_is_valid
-from protocol.schema import Layout, LayoutField, Message, Scalar, Structure, layout
+from odradek.protocol.api import Api
+from odradek.protocol.codec_parts import MAX_STRING_SIZE, fixed
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.field_text import batch_text, bytes_text, value_text
+from odradek.protocol.header import request_header_version, response_header_version
+from odradek.protocol.message_set import MAGIC_POSITION
+from odradek.protocol.plural import pluralize
+from odradek.protocol.primitives import Buffer, uvarint_rest
+from odradek.protocol.records import batch_headers, crc_is_valid
+from odradek.protocol.schema import Layout, LayoutField, Message, Scalar, Structure, layout
 
 
 class Row(NamedTuple):
@@ -48,7 +48,7 @@ def _header_field(name: str, type_name: str, code: str = "", *, nullable: bool =
     return LayoutField(name, Scalar(type_name, code), None, is_array=False, is_nullable=nullable, default=None)
 
 
-# The headers of `protocol.header`. The length of a client id is an i16 in header v2 as well.
+# The headers of `odradek.protocol.header`. The length of a client id is an i16 in header v2 as well.
 _API_KEY = _header_field("api_key", "int16", "h")
 _API_VERSION = _header_field("api_version", "int16", "h")
 _CORRELATION_ID = _header_field("correlation_id", "int32", "i")

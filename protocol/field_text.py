@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from protocol.api import NAMES
-from protocol.batch_header import CODEC_BITS
-from protocol.errors import ErrorCode
-from protocol.plural import pluralize
-from protocol.primitives import Buffer, uuid_to_text
-from protocol.records import BatchHeader, Codec
-from protocol.schema import LayoutField, Scalar
+from odradek.protocol.api import NAMES
+from odradek.protocol.batch_header import CODEC_BITS
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.plural import pluralize
+from odradek.protocol.primitives import Buffer, uuid_to_text
+from odradek.protocol.records import BatchHeader, Codec
+from odradek.protocol.schema import LayoutField, Scalar
 
 BYTES_SHOWN = 32  # of a `bytes` field; its length is told in any case
 

@@ -29,8 +29,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from protocol.errors import RemoteProtocolError
-from protocol.receive_memory import ReceiveMemory
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.receive_memory import ReceiveMemory
 
 SIZE_PREFIX: Final = struct.Struct(">i")
 _SIZE_AND_API_KEY: Final = struct.Struct(">ih")

@@ -25,13 +25,13 @@ from typing import Final
 
 import msgspec
 
-from protocol import codec
-from protocol.api import by_key
-from protocol.codec_parts import MAX_TAGGED_FIELDS, too_many_tagged_fields
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.plural import pluralize
-from protocol.primitives import Buffer, uvarint_rest
-from protocol.schema import Message, spec
+from odradek.protocol import codec
+from odradek.protocol.api import by_key
+from odradek.protocol.codec_parts import MAX_TAGGED_FIELDS, too_many_tagged_fields
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.primitives import Buffer, uvarint_rest
+from odradek.protocol.schema import Message, spec
 
 API_VERSIONS_KEY: Final = 18
 CONTROLLED_SHUTDOWN_KEY: Final = 7
@@ -189,7 +189,7 @@ def encode_response(
     message: Message,
     splices: codec.Splices | None = None,
 ) -> bytearray:
-    """Encode a whole response; see `protocol.codec` for `splices`. Raises LocalProtocolError."""
+    """Encode a whole response; see `odradek.protocol.codec` for `splices`. Raises LocalProtocolError."""
     out = bytearray(response_header_packer(api_key, api_version)(correlation_id))
     codec.encode_into(message, api_version, out, splices)
     return out

@@ -28,15 +28,15 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from protocol.batch_builder import BatchBuilder
-from protocol.batch_header import CODEC_BITS, LOG_OVERHEAD, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, TimestampType
-from protocol.checksum import crc32
-from protocol.compression import Codec, decompress
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.plural import pluralize
-from protocol.primitives import Buffer
-from protocol.record_iterator import Record
-from protocol.varint import INT64_MAX, INT64_MIN
+from odradek.protocol.batch_builder import BatchBuilder
+from odradek.protocol.batch_header import CODEC_BITS, LOG_OVERHEAD, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, TimestampType
+from odradek.protocol.checksum import crc32
+from odradek.protocol.compression import Codec, decompress
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.record_iterator import Record
+from odradek.protocol.varint import INT64_MAX, INT64_MIN
 
 MAGIC_POSITION: Final = 16
 _HEADER: Final = struct.Struct(">qiIbb")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-from protocol.errors import RemoteProtocolError
+from odradek.protocol.errors import RemoteProtocolError
 
 _ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 Buffer = bytes | bytearray | memoryview

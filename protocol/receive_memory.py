@@ -5,7 +5,7 @@ although its client has gone. So what is counted is the life of the buffer itsel
 whatever thread drops the last view of it.
 
 The limit is not a wall: whoever receives asks `is_full` before it makes a buffer larger, and may go over the limit if
-otherwise nobody could finish (`broker.server.connections`).
+otherwise nobody could finish (`odradek.broker.server.connections`).
 """
 
 from __future__ import annotations

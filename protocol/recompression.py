@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from protocol.batch_header import (
+from odradek.protocol.batch_header import (
     ATTRIBUTES_POSITION,
     BATCH_HEADER_SIZE,
     CODEC_BITS,
@@ -13,9 +13,9 @@ from protocol.batch_header import (
     BatchHeader,
     write_crc,
 )
-from protocol.compression import Codec, compress
-from protocol.primitives import Buffer
-from protocol.record_iterator import records_section
+from odradek.protocol.compression import Codec, compress
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.record_iterator import records_section
 
 
 def recompress(

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.plural import pluralize
-from protocol.varint import SHORT_VARINTS, encode_varint, read_varint
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.varint import SHORT_VARINTS, encode_varint, read_varint
 
 Header = tuple[str, bytes | None]
 

@@ -9,10 +9,10 @@ key length       varint   negative: no key
 key              bytes
 value length     varint   negative: no value (a tombstone)
 value            bytes
-headers          varint   their count, then each (`protocol.record_headers`)
+headers          varint   their count, then each (`odradek.protocol.record_headers`)
 ```
-Varints are signed (`protocol.varint`). Where the batch says log append time, the timestamp of every record is the
-batch's maximum instead. Source: Kafka `DefaultRecord`.
+Varints are signed (`odradek.protocol.varint`). Where the batch says log append time, the timestamp of every record is
+the batch's maximum instead. Source: Kafka `DefaultRecord`.
 
 A record must end where its length says, within the batch, and the batch after the last of the records that its header
 counts. No length makes more than a copy of what is left of the batch, and then the walk fails.
@@ -29,14 +29,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, cast
 
-from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, BatchHeader
-from protocol.compression import decompress
-from protocol.errors import RemoteProtocolError
-from protocol.plural import pluralize
-from protocol.primitives import Buffer
-from protocol.record_headers import Header, decode_headers
-from protocol.record_runs import Run, Shapes, find_run
-from protocol.varint import INT64_MAX, INT64_MIN, ZIGZAG, read_varint, read_varlong
+from odradek.protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, BatchHeader
+from odradek.protocol.compression import decompress
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.record_headers import Header, decode_headers
+from odradek.protocol.record_runs import Run, Shapes, find_run
+from odradek.protocol.varint import INT64_MAX, INT64_MIN, ZIGZAG, read_varint, read_varlong
 
 _MOST_RECORDS: Final = 512  # in columns at once, which bounds what they take
 _IS_COMPILED: Final = not __file__.endswith(".py")
@@ -162,7 +162,7 @@ def _plain(data: bytes, at: int, most: int, header: BatchHeader, shapes: Shapes)
     run = find_run(data, at, most, header.base_timestamp, shapes)
     if run is not None or _IS_COMPILED:
         return run
-    from protocol.record_stretches import find_stretch  # a compiled client does without its memory
+    from odradek.protocol.record_stretches import find_stretch  # a compiled client does without its memory
 
     return find_stretch(data, at, most, header.base_timestamp)
 

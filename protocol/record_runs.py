@@ -26,8 +26,8 @@ from operator import add
 from struct import Struct
 from typing import Final, NamedTuple
 
-from protocol.record_headers import Header
-from protocol.varint import SHORT_VARINTS, ZIGZAG
+from odradek.protocol.record_headers import Header
+from odradek.protocol.varint import SHORT_VARINTS, ZIGZAG
 
 SHORTEST_RUN: Final = 8
 _MOST_SHAPES: Final = 16

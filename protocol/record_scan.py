@@ -1,7 +1,7 @@
 """The records of a batch by their keys and their places, for whoever keeps some and drops others as they are encoded.
 
 Values and headers are stepped over, and what is kept is copied byte by byte, so a pass costs a third of decoding and
-building anew. `protocol.record_iterator` draws the layout.
+building anew. `odradek.protocol.record_iterator` draws the layout.
 
 Offsets and timestamps of records are differences to those of the batch. Dropping a record changes neither base, so the
 bytes of the others stay true. Only a delete horizon (KIP-534), which takes the place of the base timestamp, makes
@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from protocol.batch_header import (
+from odradek.protocol.batch_header import (
     BATCH_HEADER_SIZE,
     CODEC_BITS,
     DELETE_HORIZON_BIT,
@@ -25,10 +25,10 @@ from protocol.batch_header import (
     BatchHeader,
     write_crc,
 )
-from protocol.compression import compress
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.plural import pluralize
-from protocol.varint import ZIGZAG, encode_varint, read_varint, read_varlong
+from odradek.protocol.compression import compress
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.varint import ZIGZAG, encode_varint, read_varint, read_varlong
 
 
 class ScannedRecord(NamedTuple):

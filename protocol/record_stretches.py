@@ -24,9 +24,9 @@ from itertools import repeat
 from struct import Struct, calcsize
 from typing import Final, NamedTuple
 
-from protocol.record_headers import Header, decode_key
-from protocol.record_runs import ONE_BYTE_LENGTHS, SHORTEST_RUN, Run, read_short
-from protocol.varint import SHORT_VARINTS
+from odradek.protocol.record_headers import Header, decode_key
+from odradek.protocol.record_runs import ONE_BYTE_LENGTHS, SHORTEST_RUN, Run, read_short
+from odradek.protocol.varint import SHORT_VARINTS
 
 _FEWEST: Final = 32  # records to try it with; below that the loop is as fast
 _LONGEST: Final = 2048  # bytes of a record; each length that is met keeps a text of 70 bytes

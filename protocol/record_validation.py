@@ -5,20 +5,20 @@ proves that the records agree: Kafka does it for every batch (`LogValidator`), a
 record without a key is not allowed there.
 
 Nothing is decoded that is not compared: no record, key or value is built. The layout is drawn in
-`protocol.record_iterator`.
+`odradek.protocol.record_iterator`.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from protocol.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, BatchHeader
-from protocol.errors import RemoteProtocolError
-from protocol.plural import pluralize
-from protocol.primitives import Buffer
-from protocol.record_headers import skip_headers
-from protocol.record_iterator import records_section
-from protocol.varint import INT64_MAX, INT64_MIN, read_varint, read_varlong
+from odradek.protocol.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, BatchHeader
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.record_headers import skip_headers
+from odradek.protocol.record_iterator import records_section
+from odradek.protocol.varint import INT64_MAX, INT64_MIN, read_varint, read_varlong
 
 SMALLEST_RECORD: Final = 7
 """Bytes of the smallest record: its length, attributes, two deltas, two lengths and the number of headers, one each."""

@@ -8,13 +8,13 @@
 | `batch_builder` | batches made from records |
 | `recompression` | the same batch under another codec |
 
-Batches of magic 0 and 1 are the business of `protocol.message_set`.
+Batches of magic 0 and 1 are the business of `odradek.protocol.message_set`.
 """
 
 from __future__ import annotations
 
-from protocol.batch_builder import BatchBuilder
-from protocol.batch_header import (
+from odradek.protocol.batch_builder import BatchBuilder
+from odradek.protocol.batch_header import (
     BATCH_HEADER_SIZE,
     LOG_OVERHEAD,
     BatchHeader,
@@ -27,11 +27,11 @@ from protocol.batch_header import (
     stamp_log_append_time,
     write_crc,
 )
-from protocol.compression import Codec
-from protocol.recompression import recompress
-from protocol.record_headers import Header
-from protocol.record_iterator import Record, iter_records
-from protocol.record_validation import KeylessRecordsError, RecordTimestamps, validate_records
+from odradek.protocol.compression import Codec
+from odradek.protocol.recompression import recompress
+from odradek.protocol.record_headers import Header
+from odradek.protocol.record_iterator import Record, iter_records
+from odradek.protocol.record_validation import KeylessRecordsError, RecordTimestamps, validate_records
 
 __all__ = [
     "BATCH_HEADER_SIZE",

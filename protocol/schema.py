@@ -25,8 +25,8 @@ know beside it:
 | `ignorable` | dropped silently in versions that cannot carry it, where other fields with a value raise |
 
 `layout(cls, version)` resolves a class for one version. Layouts are values: versions that look the same on the wire
-compare equal, so that `protocol.codec` compiles each of them only once. This module reads annotations at run time:
-message modules must not defer theirs (`from __future__ import annotations`).
+compare equal, so that `odradek.protocol.codec` compiles each of them only once. This module reads annotations at run
+time: message modules must not defer theirs (`from __future__ import annotations`).
 """
 
 from collections.abc import Callable
@@ -94,7 +94,7 @@ boolean = Annotated[bool, Scalar("bool", "?")]
 string = Annotated[str, Scalar("string")]
 binary = Annotated[bytes, Scalar("bytes")]
 uuid = Annotated[bytes, Scalar("uuid", "16s")]
-# A view of the input on decoding; on encoding anything bytes-like, or a file slice (see `protocol.codec`).
+# A view of the input on decoding; on encoding anything bytes-like, or a file slice (see `odradek.protocol.codec`).
 record_batches = Annotated[Any, Scalar("records")]
 
 ignorable = _Ignorable()

@@ -1,7 +1,7 @@
 """Layouts as text: one version of an API as a tree of fields, or what changed from version to version.
 
 The words beside the fields and above the tables come from where they are written, the comments and docstrings of
-`protocol.messages`.
+`odradek.protocol.messages`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import textwrap
 from collections.abc import Iterator
 from functools import cache
 
-from protocol import codec
-from protocol.api import NAMES, Api, by_key
-from protocol.field_text import default_text, type_text
-from protocol.header import request_header_version, response_header_version
-from protocol.schema import Layout, LayoutField, Message, Structure, layout, spec
+from odradek.protocol import codec
+from odradek.protocol.api import NAMES, Api, by_key
+from odradek.protocol.field_text import default_text, type_text
+from odradek.protocol.header import request_header_version, response_header_version
+from odradek.protocol.schema import Layout, LayoutField, Message, Structure, layout, spec
 
 WIDTH = 120
 COMMENT_COLUMN = 52

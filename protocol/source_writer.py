@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, cast
 
-from protocol.codec_parts import fixed
-from protocol.schema import Layout, LayoutField, Scalar, Structure
+from odradek.protocol.codec_parts import fixed
+from odradek.protocol.schema import Layout, LayoutField, Scalar, Structure
 
 
 class SourceWriter:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from broker.config import BrokerConfig
+from odradek.broker.config import BrokerConfig
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCKER = REPOSITORY / "docker"

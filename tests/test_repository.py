@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from client.connection import SOFTWARE_VERSION
+from odradek.client.connection import SOFTWARE_VERSION
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
@@ -123,7 +123,7 @@ def test_nothing_tracked_names_a_machine_a_registry_or_an_unfinished_thing() -> 
 
 def test_generated_files_are_as_the_code_makes_them(tmp_path: Path) -> None:
     subprocess.run(
-        [sys.executable, "-m", "broker.config"],
+        [sys.executable, "-m", "odradek.broker.config"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
         check=True,

@@ -20,8 +20,8 @@ PACKAGES = ("protocol", "broker", "client", "pipeline")
 ROUND_TRIP = """
 import asyncio
 
-from broker.broker import Broker
-from client import Admin, Consumer, NewTopic, Producer, TopicPartition
+from odradek.broker.broker import Broker
+from odradek.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 
 
 async def main():
@@ -67,9 +67,9 @@ def copy_of_the_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ).stdout
     source = tmp_path_factory.mktemp("source")
     for name in filter(None, listed.split("\0")):
-        if name.startswith((*(f"{package}/" for package in PACKAGES), *BUILT_BY, "README", "LICENSE")):
+        if name.startswith(("odradek/", *(f"{package}/" for package in PACKAGES), *BUILT_BY, "README", "LICENSE")):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((REPOSITORY / name).read_bytes())
+            shutil.copy(REPOSITORY / name, source / name, follow_symlinks=False)
     return source
 
 
@@ -96,7 +96,8 @@ def test_a_plain_wheel_runs_on_any_platform(wheel: zipfile.ZipFile) -> None:
 def test_every_module_is_in_it_and_no_test(wheel: zipfile.ZipFile) -> None:
     packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     listed = subprocess.run(["git", "ls-files", *PACKAGES], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert packed == set(listed.stdout.split())
+    own = {"odradek/__init__.py", "odradek/py.typed"}
+    assert packed == own | {f"odradek/{name}" for name in listed.stdout.split()}
 
 
 def test_the_command_and_the_license_are_in_it(wheel: zipfile.ZipFile) -> None:
@@ -124,11 +125,11 @@ def test_the_hottest_modules_of_a_wheel_are_compiled(tmp_path_factory: pytest.Te
     compiled = build(tmp_path_factory)
     assert not name_of(compiled).endswith("-any.whl")
     install(compiled, tmp_path)
-    program = "import broker.broker, broker.storage.log as log; print(log.__file__)"
+    program = "import odradek.broker.broker, odradek.broker.storage.log as log; print(log.__file__)"
     where = Path(run(tmp_path, sys.executable, "-c", program).strip())
     assert where.suffix == ".so"
     assert where.is_relative_to(tmp_path)
-    assert run(tmp_path, sys.executable, "-m", "broker", "--version").endswith(" (compiled)\n")
+    assert run(tmp_path, sys.executable, "-m", "odradek.broker", "--version").endswith(" (compiled)\n")
     assert run(tmp_path, sys.executable, "-c", ROUND_TRIP) == "[5, 100000] 1000\n"
 
 
@@ -136,7 +137,7 @@ def test_without_a_compiler_a_wheel_is_plain(tmp_path_factory: pytest.TempPathFa
     plain = build(tmp_path_factory, CC="/nowhere/cc")
     assert name_of(plain).endswith("-py3-none-any.whl")
     install(plain, tmp_path)
-    assert run(tmp_path, sys.executable, "-m", "broker", "--version").endswith(" (plain Python)\n")
+    assert run(tmp_path, sys.executable, "-m", "odradek.broker", "--version").endswith(" (plain Python)\n")
 
 
 FAILS_TO_COMPILE = """

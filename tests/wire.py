@@ -6,11 +6,11 @@ import asyncio
 from types import TracebackType
 from typing import Any, Self
 
-from protocol import header
-from protocol.api import by_key
-from protocol.framing import SIZE_PREFIX
-from protocol.header import RequestHeader
-from protocol.schema import Message, spec
+from odradek.protocol import header
+from odradek.protocol.api import by_key
+from odradek.protocol.framing import SIZE_PREFIX
+from odradek.protocol.header import RequestHeader
+from odradek.protocol.schema import Message, spec
 
 
 class Wire:

@@ -83,7 +83,7 @@ async def _sent_one_by_one(task: Task, producer: Any) -> Measured:
 
 
 async def odradek_produce(task: Task, *, keyed: bool = False) -> Measured:
-    from client import Producer
+    from odradek.client import Producer
 
     value = task.value
     async with Producer(task.bootstrap, compression_type=cast("Any", task.codec), linger_ms=5) as producer:
@@ -95,7 +95,7 @@ async def odradek_produce(task: Task, *, keyed: bool = False) -> Measured:
 
 
 async def odradek_consume(task: Task) -> Measured:
-    from client import Consumer
+    from odradek.client import Consumer
 
     async with Consumer(task.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([(task.topic, 0)])
@@ -107,7 +107,7 @@ async def odradek_consume(task: Task) -> Measured:
 
 
 async def odradek_iterate(task: Task) -> Measured:
-    from client import Consumer
+    from odradek.client import Consumer
 
     async with Consumer(task.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([(task.topic, 0)])
@@ -115,14 +115,14 @@ async def odradek_iterate(task: Task) -> Measured:
 
 
 async def odradek_latency(task: Task) -> Measured:
-    from client import Producer
+    from odradek.client import Producer
 
     async with Producer(task.bootstrap, linger_ms=0) as producer:
         return await _sent_one_by_one(task, producer)
 
 
 async def odradek_end_to_end(task: Task) -> Measured:
-    from client import Consumer, Producer
+    from odradek.client import Consumer, Producer
 
     async with Producer(task.bootstrap, linger_ms=0) as producer, Consumer(task.bootstrap) as consumer:
         consumer.assign([(task.topic, 0)])

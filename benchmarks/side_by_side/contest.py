@@ -87,8 +87,16 @@ def sides(directory: Path, tree: Path | None) -> tuple[Side, Side]:
         baseline = apache.prepare(directory / BASELINE, PROPERTIES, options=KAFKA_OPTIONS)
     else:
         baseline = odradek.prepare(directory / BASELINE, PROPERTIES)
-        _, *arguments = baseline.command
-        baseline.command = ["env", f"PYTHONPATH={tree}", sys.executable, "-P", *arguments]  # -P: not this directory
+        _, _, _, *arguments = baseline.command  # the interpreter, -m, and a name that earlier commits have not
+        baseline.command = [
+            "env",
+            f"PYTHONPATH={tree}",
+            sys.executable,
+            "-P",
+            "-m",
+            "broker",
+            *arguments,
+        ]  # -P: not this directory
     return Side(BASELINE, baseline), Side(ODRADEK, odradek.prepare(directory / ODRADEK, PROPERTIES))
 
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.side_by_side import load, usage
 from benchmarks.side_by_side.contest import Contest, Side, sides, tell
 from benchmarks.side_by_side.results import Row, Sample
-from protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.metadata import MetadataRequest
 
 START_GOALS = {"seconds": 0.15}
 IDLE_GOALS = {"rss_mb": 0.15}

@@ -19,22 +19,22 @@ from types import TracebackType
 from typing import Any, Self
 
 from benchmarks.side_by_side.results import Sample
-from protocol import header
-from protocol.compression import Codec
-from protocol.errors import ErrorCode
-from protocol.framing import SIZE_PREFIX
-from protocol.header import RequestHeader
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.offset_commit import (
+from odradek.protocol import header
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.framing import SIZE_PREFIX
+from odradek.protocol.header import RequestHeader
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records import BatchBuilder
-from protocol.schema import Message, spec
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.records import BatchBuilder
+from odradek.protocol.schema import Message, spec
 from tests.peers.availability import PEERS, program
 
 PRODUCE_VERSION = 12  # the last that names topics: one request for both brokers

@@ -23,8 +23,8 @@ from benchmarks.side_by_side.results import (
     reaches,
     series,
 )
-from broker.build import is_compiled
-from protocol.plural import pluralize
+from odradek.broker.build import is_compiled
+from odradek.protocol.plural import pluralize
 from tests.peers.java import KAFKA_VERSION
 
 RESULTS = "RESULTS.md"

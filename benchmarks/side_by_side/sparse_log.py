@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.side_by_side import load
-from broker.clock import SystemClock
-from broker.randomness import SystemRandomness
-from broker.storage.files import BytesLike, OsFiles
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from protocol.compression import Codec
-from protocol.records import BatchBuilder
+from odradek.broker.clock import SystemClock
+from odradek.broker.randomness import SystemRandomness
+from odradek.broker.storage.files import BytesLike, OsFiles
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.protocol.compression import Codec
+from odradek.protocol.records import BatchBuilder
 
 _VALUE_BYTES = 1_000_000
 _SECOND = 1000

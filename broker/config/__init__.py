@@ -15,8 +15,8 @@
 
 from __future__ import annotations
 
-from broker.config.broker_config import BrokerConfig
-from broker.config.endpoints import Endpoint
-from broker.config.errors import ConfigError
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.endpoints import Endpoint
+from odradek.broker.config.errors import ConfigError
 
 __all__ = ["BrokerConfig", "ConfigError", "Endpoint"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.config.docs import files
+from odradek.broker.config.docs import files
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from broker.config.types import InvalidValueError
+from odradek.broker.config.types import InvalidValueError
 
 Bound = Callable[[Any], None]
 

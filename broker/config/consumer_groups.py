@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.config.bounds import OneOfAnyCase, at_least
-from broker.config.property import Property, Table
-from broker.config.types import INT, LIST, STRING
+from odradek.broker.config.bounds import OneOfAnyCase, at_least
+from odradek.broker.config.property import Property, Table
+from odradek.broker.config.types import INT, LIST, STRING
 
 # A row is read as a row: name, type, default and bound stay on one line.
 # fmt: off

@@ -19,9 +19,9 @@ from enum import IntEnum
 from itertools import dropwhile
 from typing import Any, NamedTuple
 
-from broker.config.broker_config import DESCRIBED_PROPERTIES, PROPERTIES, BrokerConfig
-from broker.config.property import Property
-from broker.config.types import TypeCode
+from odradek.broker.config.broker_config import DESCRIBED_PROPERTIES, PROPERTIES, BrokerConfig
+from odradek.broker.config.property import Property
+from odradek.broker.config.types import TypeCode
 
 Texts = Mapping[str, str]
 NOTHING: Texts = {}

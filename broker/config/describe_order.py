@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from broker.config.describe import ConfigRow
+from odradek.broker.config.describe import ConfigRow
 
 BROKER_PROPERTIES = 340
 TOPIC_PROPERTIES = 33

@@ -9,10 +9,10 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from broker.config.broker_config import PROPERTIES, BrokerConfig
-from broker.config.ignored_properties import PREFIXES, reasons_by_name
-from broker.config.property import Property, Table
-from broker.config.topic_config import TOPIC_PROPERTIES, TopicProperty
+from odradek.broker.config.broker_config import PROPERTIES, BrokerConfig
+from odradek.broker.config.ignored_properties import PREFIXES, reasons_by_name
+from odradek.broker.config.property import Property, Table
+from odradek.broker.config.topic_config import TOPIC_PROPERTIES, TopicProperty
 
 _GENERATED = "Made from the tables in broker/config by `make docs`; change those, not this."
 

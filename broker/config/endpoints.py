@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from broker.config.types import InvalidValueError, list_of
+from odradek.broker.config.types import InvalidValueError, list_of
 
 _ENDPOINT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)://(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>-?[0-9]+)\Z")
 _MAX_PORT = 65_535

@@ -15,11 +15,19 @@ Differs from Kafka: `share.…` and `streams.…` are refused, because there are
 
 from __future__ import annotations
 
-from broker.config.broker_config import PROPERTIES, BrokerConfig
-from broker.config.describe import NOTHING, ConfigRow, ConfigSource, ConfigSynonym, Texts, own_value, synonyms_of
-from broker.config.property import Property, attribute_name
-from broker.config.types import InvalidValueError
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config.broker_config import PROPERTIES, BrokerConfig
+from odradek.broker.config.describe import (
+    NOTHING,
+    ConfigRow,
+    ConfigSource,
+    ConfigSynonym,
+    Texts,
+    own_value,
+    synonyms_of,
+)
+from odradek.broker.config.property import Property, attribute_name
+from odradek.broker.config.types import InvalidValueError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"

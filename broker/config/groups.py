@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.config.bounds import at_least
-from broker.config.property import Property, Table
-from broker.config.types import INT, LONG, SHORT
+from odradek.broker.config.bounds import at_least
+from odradek.broker.config.property import Property, Table
+from odradek.broker.config.types import INT, LONG, SHORT
 
 # A row is read as a row: name, type, default and bound stay on one line.
 # fmt: off

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.config.bounds import at_least, one_of
-from broker.config.property import Fallback, Property, Table
-from broker.config.types import INT, LIST, LONG, STRING, nullable
+from odradek.broker.config.bounds import at_least, one_of
+from odradek.broker.config.property import Fallback, Property, Table
+from odradek.broker.config.types import INT, LIST, LONG, STRING, nullable
 
 _MINUTE_MS = 60_000
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range
-from broker.config.ignored_table import TABLE
-from broker.config.property import Property
-from broker.config.types import (
+from odradek.broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range
+from odradek.broker.config.ignored_table import TABLE
+from odradek.broker.config.property import Property
+from odradek.broker.config.types import (
     BOOLEAN,
     CLASS,
     DOUBLE,

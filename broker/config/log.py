@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.config.bounds import RangeOr, at_least, between, one_of
-from broker.config.property import Fallback, Property, Table, TopicScope
-from broker.config.types import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, nullable
+from odradek.broker.config.bounds import RangeOr, at_least, between, one_of
+from odradek.broker.config.property import Fallback, Property, Table, TopicScope
+from odradek.broker.config.types import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, nullable
 
 _NO_LIMIT = 0x7FFF_FFFF_FFFF_FFFF  # Java's Long.MAX_VALUE
 _MINUTE_MS = 60_000

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.config.bounds import at_least
-from broker.config.endpoints import ENDPOINTS, Endpoint
-from broker.config.property import Property, Table
-from broker.config.types import INT, LONG, STRING, nullable
+from odradek.broker.config.bounds import at_least
+from odradek.broker.config.endpoints import ENDPOINTS, Endpoint
+from odradek.broker.config.property import Property, Table
+from odradek.broker.config.types import INT, LONG, STRING, nullable
 
 _NO_LIMIT = 0x7FFF_FFFF  # Java's Integer.MAX_VALUE
 

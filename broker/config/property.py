@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from broker.config.bounds import Bound
-from broker.config.types import Type, TypeCode
+from odradek.broker.config.bounds import Bound
+from odradek.broker.config.types import Type, TypeCode
 
 T = TypeVar("T")
 

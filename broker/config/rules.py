@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from broker.config.endpoints import Endpoint
+from odradek.broker.config.endpoints import Endpoint
 
 SERVED_PROTOCOLS = ("PLAINTEXT",)
 _WILDCARD_HOSTS = ("0.0.0.0", "::")  # noqa: S104 - named in order to be refused

@@ -1,8 +1,8 @@
 """A topic's properties: which there are, what a value may be, what its logs make of them.
 
 Nearly every one is the topic-level side of a broker-wide property (`log.segment.bytes` → `segment.bytes`), derived from
-that row of the tables in `broker.config`. What a topic does not override comes from what was set for the brokers at run
-time, then from the broker's file, then from the default.
+that row of the tables in `odradek.broker.config`. What a topic does not override comes from what was set for the
+brokers at run time, then from the broker's file, then from the default.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from broker.config.bounds import Bound, at_least
-from broker.config.broker_config import PROPERTIES, BrokerConfig, effective_value
-from broker.config.describe import NOTHING, ConfigRow, ConfigSource, ConfigSynonym, Texts, synonyms_of
-from broker.config.property import Property, attribute_name, parse_within
-from broker.config.types import BOOLEAN, LIST, LONG, InvalidValueError, Type, TypeCode
-from broker.storage.log_config import LogConfig
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config.bounds import Bound, at_least
+from odradek.broker.config.broker_config import PROPERTIES, BrokerConfig, effective_value
+from odradek.broker.config.describe import NOTHING, ConfigRow, ConfigSource, ConfigSynonym, Texts, synonyms_of
+from odradek.broker.config.property import Property, attribute_name, parse_within
+from odradek.broker.config.types import BOOLEAN, LIST, LONG, InvalidValueError, Type, TypeCode
+from odradek.broker.storage.log_config import LogConfig
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class TopicProperty(NamedTuple):
-    """One row: as in `broker.config.property`, with `broker` the broker-wide row, if there is one."""
+    """One row: as in `odradek.broker.config.property`, with `broker` the broker-wide row, if there is one."""
 
     name: str
     kind: Type[Any]

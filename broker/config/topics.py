@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.config.bounds import at_least
-from broker.config.property import NOT_YET, Property, Table
-from broker.config.types import BOOLEAN, INT, LONG
+from odradek.broker.config.bounds import at_least
+from odradek.broker.config.property import NOT_YET, Property, Table
+from odradek.broker.config.types import BOOLEAN, INT, LONG
 
 # A row is read as a row: name, type, default and bound stay on one line.
 # fmt: off

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from broker.coordinator.group_type import Event
+from odradek.broker.coordinator.group_type import Event
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names and metadata of the protocols (assignors) that a member supports, by preference."""

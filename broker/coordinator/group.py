@@ -46,16 +46,16 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
-from broker.coordinator.group_join import Joining
-from broker.coordinator.group_rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
-from broker.coordinator.group_state import State
-from broker.coordinator.group_type import CLASSIC, Effects, Event, Note, TimerExpired
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
-from protocol.messages.sync_group import SyncGroupResponse
-from protocol.plural import pluralize
+from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.group_join import Joining
+from odradek.broker.coordinator.group_rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
+from odradek.broker.coordinator.group_state import State
+from odradek.broker.coordinator.group_type import CLASSIC, Effects, Event, Note, TimerExpired
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.heartbeat import HeartbeatResponse
+from odradek.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+from odradek.protocol.messages.sync_group import SyncGroupResponse
+from odradek.protocol.plural import pluralize
 
 _HEARTBEAT = {
     State.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,

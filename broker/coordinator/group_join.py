@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import msgspec
 
-from broker.coordinator.classic_events import Join
-from broker.coordinator.group_rebalance import Rebalance, refused_join
-from broker.coordinator.group_state import State, session_timer
-from broker.coordinator.group_type import Effects, Note
-from broker.coordinator.members import Member, new_member
-from protocol.errors import ErrorCode
+from odradek.broker.coordinator.classic_events import Join
+from odradek.broker.coordinator.group_rebalance import Rebalance, refused_join
+from odradek.broker.coordinator.group_state import State, session_timer
+from odradek.broker.coordinator.group_type import Effects, Note
+from odradek.broker.coordinator.members import Member, new_member
+from odradek.protocol.errors import ErrorCode
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
 """How long a new member may be parked before it is taken for gone (Kafka's `GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS`)."""

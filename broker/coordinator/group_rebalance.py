@@ -15,12 +15,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from broker.coordinator.group_state import ClassicGroupState, State, session_timer
-from broker.coordinator.group_type import Effects, Note, TimerKey
-from broker.coordinator.members import Member
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from protocol.messages.sync_group import SyncGroupResponse
+from odradek.broker.coordinator.group_state import ClassicGroupState, State, session_timer
+from odradek.broker.coordinator.group_type import Effects, Note, TimerKey
+from odradek.broker.coordinator.members import Member
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 JOIN_TIMER: TimerKey = ("join", "")
 SYNC_TIMER: TimerKey = ("sync", "")

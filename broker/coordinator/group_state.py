@@ -8,8 +8,8 @@
 | Stable | PreparingRebalance |
 | any of them | Dead |
 
-What happens to a group is in `broker.coordinator.group`, which draws the whole machine. Kafka's `ClassicGroup` is the
-model.
+What happens to a group is in `odradek.broker.coordinator.group`, which draws the whole machine. Kafka's `ClassicGroup`
+is the model.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from enum import Enum
 
-from broker.coordinator.group_type import Committer, TimerKey
-from broker.coordinator.members import Member, Members
-from broker.coordinator.records import CoordinatorRecord
-from broker.coordinator.stored_group import group_record, group_tombstone, loaded_member, subscribed_topics
-from protocol.errors import ErrorCode, KafkaError
-from protocol.stored_records.group_metadata import GroupMetadataValue
+from odradek.broker.coordinator.group_type import Committer, TimerKey
+from odradek.broker.coordinator.members import Member, Members
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.stored_group import group_record, group_tombstone, loaded_member, subscribed_topics
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.stored_records.group_metadata import GroupMetadataValue
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

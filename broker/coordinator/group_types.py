@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from broker.config import BrokerConfig
-from broker.coordinator.group_type import CLASSIC, CONSUMER, Group
-from broker.metadata.image import MetadataImage
+from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator.group_type import CLASSIC, CONSUMER, Group
+from odradek.broker.metadata.image import MetadataImage
 
 if TYPE_CHECKING:
-    from broker.coordinator.migration import Migration
-    from broker.coordinator.partition_state import GroupFactories
+    from odradek.broker.coordinator.migration import Migration
+    from odradek.broker.coordinator.partition_state import GroupFactories
 
 
 def group_factories(config: BrokerConfig, image: Callable[[], MetadataImage]) -> GroupFactories:
@@ -24,9 +24,9 @@ def group_factories(config: BrokerConfig, image: Callable[[], MetadataImage]) ->
 
     @cache
     def types() -> Migration:
-        from broker.coordinator.consumer_group.settings import CurrentSettings
-        from broker.coordinator.group_rebalance import ClassicSettings
-        from broker.coordinator.migration import Migration
+        from odradek.broker.coordinator.consumer_group.settings import CurrentSettings
+        from odradek.broker.coordinator.group_rebalance import ClassicSettings
+        from odradek.broker.coordinator.migration import Migration
 
         classic = ClassicSettings(config.group_initial_rebalance_delay_ms, config.group_max_size)
         return Migration(CurrentSettings(config, image), classic, image)

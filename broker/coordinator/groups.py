@@ -20,28 +20,28 @@ import asyncio
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
-from broker.clock import Clock
-from broker.config import BrokerConfig
-from broker.coordinator.group_type import Event, MetadataChanged, Ticket
-from broker.coordinator.internal_topic import CoordinatorLog, ensure_topic, partition_of
-from broker.coordinator.loading import load
-from broker.coordinator.offset_events import Expire, ForgetTopics
-from broker.coordinator.partition_state import GroupFactories, PartitionState
-from broker.coordinator.shard import Shard
-from broker.event_log import EventLogger
-from broker.metadata.image import MetadataImage, TopicImage
-from broker.metadata.metadata import Metadata
-from broker.metadata.topic_names import CONSUMER_OFFSETS
-from broker.purgatory import Purgatory
-from broker.storage.disk_errors import TransientDiskError
-from broker.tasks import BackgroundTasks
-from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import Structure
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator.group_type import Event, MetadataChanged, Ticket
+from odradek.broker.coordinator.internal_topic import CoordinatorLog, ensure_topic, partition_of
+from odradek.broker.coordinator.loading import load
+from odradek.broker.coordinator.offset_events import Expire, ForgetTopics
+from odradek.broker.coordinator.partition_state import GroupFactories, PartitionState
+from odradek.broker.coordinator.shard import Shard
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metadata.image import MetadataImage, TopicImage
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.storage.disk_errors import TransientDiskError
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import Structure
 
 if TYPE_CHECKING:
-    from broker.replication.disk_threads import DiskThreads
-    from broker.replication.partition import Partition
-    from broker.replication.partitions import Partitions
+    from odradek.broker.replication.disk_threads import DiskThreads
+    from odradek.broker.replication.partition import Partition
+    from odradek.broker.replication.partitions import Partitions
 
 _LOG = EventLogger(__name__)
 _LOAD_RETRY_SECONDS = 1.0  # where a load ran into an error that is not of the disk

@@ -14,20 +14,20 @@ import asyncio
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from broker.clock import Clock
-from broker.config import BrokerConfig
-from broker.coordinator.records import CoordinatorRecord, encode_record
-from broker.metadata.image import TopicImage
-from broker.metadata.metadata import Metadata
-from broker.metadata.topic_names import CONSUMER_OFFSETS
-from broker.metadata.topics import create_topic
-from broker.purgatory import DelayedOperation, Purgatory
-from broker.storage.append_info import AppendInfo
-from protocol.errors import ErrorCode, KafkaError, LocalProtocolError
-from protocol.records import BatchBuilder, Codec
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator.records import CoordinatorRecord, encode_record
+from odradek.broker.metadata.image import TopicImage
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
+from odradek.broker.metadata.topics import create_topic
+from odradek.broker.purgatory import DelayedOperation, Purgatory
+from odradek.broker.storage.append_info import AppendInfo
+from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError
+from odradek.protocol.records import BatchBuilder, Codec
 
 if TYPE_CHECKING:
-    from broker.replication.partition import Partition
+    from odradek.broker.replication.partition import Partition
 
 _ACKS_ALL = -1
 _API_VERSION = 13  # of a Produce that could carry these batches

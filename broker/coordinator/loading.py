@@ -11,15 +11,15 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from broker.coordinator.offsets import NO_PRODUCER
-from broker.coordinator.partition_state import PartitionState
-from broker.coordinator.records import MalformedRecordError, decode_record
-from broker.event_log import EventLogger
-from broker.storage.log import Log
-from protocol.control_records import ControlRecordType, control_record_type
-from protocol.errors import RemoteProtocolError
-from protocol.message_set import iter_messages, magic_of
-from protocol.records import LOG_OVERHEAD, BatchHeader, Record, iter_records, read_batch_header
+from odradek.broker.coordinator.offsets import NO_PRODUCER
+from odradek.broker.coordinator.partition_state import PartitionState
+from odradek.broker.coordinator.records import MalformedRecordError, decode_record
+from odradek.broker.event_log import EventLogger
+from odradek.broker.storage.log import Log
+from odradek.protocol.control_records import ControlRecordType, control_record_type
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.message_set import iter_messages, magic_of
+from odradek.protocol.records import LOG_OVERHEAD, BatchHeader, Record, iter_records, read_batch_header
 
 _LOG = EventLogger(__name__)
 _OFFSET_AND_LENGTH = struct.Struct(">qi")

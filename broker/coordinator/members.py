@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from broker.coordinator.classic_events import Join, Protocols
-from broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.classic_events import Join, Protocols
+from odradek.broker.coordinator.group_type import Ticket
 
 
 class Member(msgspec.Struct):

@@ -16,22 +16,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
-from broker.coordinator.consumer_group import consumer_protocol, records
-from broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from broker.coordinator.consumer_group.group import ConsumerGroup
-from broker.coordinator.consumer_group.member import ConsumerMember
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.subscription import metadata_hash
-from broker.coordinator.consumer_group.timers import all_timers, session_timer
-from broker.coordinator.group import ClassicGroup
-from broker.coordinator.group_rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
-from broker.coordinator.group_type import Effects, Note
-from broker.coordinator.members import Member
-from broker.coordinator.records import CoordinatorRecord
-from broker.metadata.image import MetadataImage
-from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
-from protocol.stored_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from odradek.broker.coordinator.consumer_group import consumer_protocol, records
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.consumer_group.subscription import metadata_hash
+from odradek.broker.coordinator.consumer_group.timers import all_timers, session_timer
+from odradek.broker.coordinator.group import ClassicGroup
+from odradek.broker.coordinator.group_rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
+from odradek.broker.coordinator.group_type import Effects, Note
+from odradek.broker.coordinator.members import Member
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.metadata.image import MetadataImage
+from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from odradek.protocol.stored_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 
 _UPGRADES = ("upgrade", "bidirectional")
 _DOWNGRADES = ("downgrade", "bidirectional")

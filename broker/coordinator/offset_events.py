@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import NamedTuple
 
-from broker.coordinator.group_type import Committer, Effects, Event, Group, TimerKey
-from broker.coordinator.offsets import CommittedOffset, CommittedOffsets, commit_record
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_groups import DeletableGroupResult
-from protocol.messages.offset_commit import OffsetCommitResponse
-from protocol.messages.offset_delete import (
+from odradek.broker.coordinator.group_type import Committer, Effects, Event, Group, TimerKey
+from odradek.broker.coordinator.offsets import CommittedOffset, CommittedOffsets, commit_record
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.delete_groups import DeletableGroupResult
+from odradek.protocol.messages.offset_commit import OffsetCommitResponse
+from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from broker.coordinator.group_type import Group
-from broker.coordinator.records import CoordinatorRecord
-from protocol.stored_records.offset_commit import OffsetCommitKey, OffsetCommitValue
+from odradek.broker.coordinator.group_type import Group
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.protocol.stored_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
 RECORD_TYPES = (0, 1)
 NO_PRODUCER = -1

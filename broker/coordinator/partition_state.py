@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from broker.coordinator import offsets, stored_group
-from broker.coordinator.group_type import CLASSIC, CONSUMER, Group
-from broker.coordinator.offsets import NO_PRODUCER, CommittedOffsets
-from broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator import offsets, stored_group
+from odradek.broker.coordinator.group_type import CLASSIC, CONSUMER, Group
+from odradek.broker.coordinator.offsets import NO_PRODUCER, CommittedOffsets
+from odradek.broker.coordinator.records import CoordinatorRecord
 
 GroupFactories = Mapping[str, Callable[[str, int], Group]]
 """What makes a group, from its id and the time, by type."""

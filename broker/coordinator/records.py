@@ -1,5 +1,6 @@
-"""The records of `__consumer_offsets`: typed in memory, bytes in the log (`protocol.stored_records` draws them).
+"""The records of `__consumer_offsets`: typed in memory, bytes in the log.
 
+`odradek.protocol.stored_records` draws the bytes.
 They are written in the versions that Kafka 4.3.1 writes. What cannot be read is `MalformedRecordError`, what is of a
 type that this version does not know is None: another version wrote it, and it is passed over.
 """
@@ -9,10 +10,10 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from protocol.codec import decode, encode_into
-from protocol.errors import RemoteProtocolError
-from protocol.schema import Message, spec
-from protocol.stored_records.record_types import GROUP_RECORDS
+from odradek.protocol.codec import decode, encode_into
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.schema import Message, spec
+from odradek.protocol.stored_records.record_types import GROUP_RECORDS
 
 _INT16 = struct.Struct(">h")
 _KEY_VERSION = 0

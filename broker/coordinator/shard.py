@@ -11,7 +11,7 @@ finish: replay the records ─► set timers ─► give replies ─► follow-u
 
 A group handles one event at a time. On a single broker a small append ends at once, so the queue is for large ones,
 flushes and replicas. It is bounded by the connections, each of which waits for one answer. Used on the event loop
-only, by `broker.coordinator.groups`.
+only, by `odradek.broker.coordinator.groups`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,24 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from broker.clock import Clock
-from broker.coordinator.group_type import Effects, Event, Group, MetadataChanged, TimerExpired, TimerKey, WorkFailed
-from broker.coordinator.internal_topic import CoordinatorLog
-from broker.coordinator.offset_events import OffsetEvent, Situation
-from broker.coordinator.partition_state import PartitionState
-from broker.coordinator.timers import GroupTimers
-from broker.event_log import EventLogger
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.clock import Clock
+from odradek.broker.coordinator.group_type import (
+    Effects,
+    Event,
+    Group,
+    MetadataChanged,
+    TimerExpired,
+    TimerKey,
+    WorkFailed,
+)
+from odradek.broker.coordinator.internal_topic import CoordinatorLog
+from odradek.broker.coordinator.offset_events import OffsetEvent, Situation
+from odradek.broker.coordinator.partition_state import PartitionState
+from odradek.broker.coordinator.timers import GroupTimers
+from odradek.broker.event_log import EventLogger
+from odradek.protocol.errors import ErrorCode, KafkaError
 
-_LOG = EventLogger("broker.coordinator.group")
+_LOG = EventLogger("odradek.broker.coordinator.group")
 
 TIMER_RETRY_MS = 500
 """After which a timer expires again whose records could not be written, as in Kafka."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from broker.coordinator.members import Member, Members
-from broker.coordinator.records import CoordinatorRecord
-from protocol.codec import decode
-from protocol.errors import RemoteProtocolError
-from protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
-from protocol.stored_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from odradek.broker.coordinator.members import Member, Members
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.protocol.codec import decode
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
+from odradek.protocol.stored_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 RECORD_TYPE = 2
 _VALUE_VERSION = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from broker.coordinator.group_type import TimerKey
+from odradek.broker.coordinator.group_type import TimerKey
 
 
 class GroupTimers:

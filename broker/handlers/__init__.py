@@ -1,4 +1,4 @@
-"""What the broker does with each request: one module per API, named as in `protocol.messages`.
+"""What the broker does with each request: one module per API, named as in `odradek.protocol.messages`.
 
 A module has `handle(services, context, request)`, which returns the response, an awaitable of it or None, and
 `error_response(request, code, message)`. `table` says which versions are served, `not_served` why the others are not.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.handlers.docs import PAGE, apis_page
+from odradek.broker.handlers.docs import PAGE, apis_page
 
 
 def main() -> None:

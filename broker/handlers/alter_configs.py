@@ -8,12 +8,12 @@ for topics and logs that are in use, and without a restart. The versions differ 
 
 from __future__ import annotations
 
-from broker.handlers.config_resources import alter_each
-from broker.handlers.services import Services
-from broker.metadata.config_changes import Change
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.alter_configs import (
+from odradek.broker.handlers.config_resources import alter_each
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.config_changes import Change
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,

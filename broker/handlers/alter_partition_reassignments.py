@@ -15,20 +15,20 @@ of one broker there is nowhere to move them to.
 
 from __future__ import annotations
 
-from broker.handlers.services import Services
-from broker.metadata.placement import check_replicas
-from broker.metadata.topics import find_partition
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.alter_partition_reassignments import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.placement import check_replicas
+from odradek.broker.metadata.topics import find_partition
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from protocol.plural import pluralize
+from odradek.protocol.plural import pluralize
 
 
 def handle(

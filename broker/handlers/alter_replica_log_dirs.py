@@ -13,12 +13,12 @@ Differs from Kafka in the last line, which there copies the log while it is in u
 
 from __future__ import annotations
 
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from broker.storage.log_dir import LogDir
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.alter_replica_log_dirs import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,

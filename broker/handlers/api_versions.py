@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import re
 
-from broker.handlers.services import Services
-from broker.handlers.table import ROWS
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.api_versions import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.handlers.table import ROWS
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.config.describe import ConfigRow, ConfigSource
-from broker.config.types import TypeCode
-from broker.handlers.services import Services
-from broker.log_levels import LEVELS, ROOT, exists, levels, set_level, unset_level
-from broker.metadata.config_changes import Change, Operation
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config.describe import ConfigRow, ConfigSource
+from odradek.broker.config.types import TypeCode
+from odradek.broker.handlers.services import Services
+from odradek.broker.log_levels import LEVELS, ROOT, exists, levels, set_level, unset_level
+from odradek.broker.metadata.config_changes import Change, Operation
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 def describe_loggers(services: Services, name: str) -> list[ConfigRow]:

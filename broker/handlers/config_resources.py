@@ -18,12 +18,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from broker.handlers.broker_loggers import alter_loggers, check_node
-from broker.handlers.services import Services
-from broker.metadata.config_changes import Change, Operation
-from broker.metadata.configs import alter_broker_configs, alter_group_configs, alter_topic_configs
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.handlers.broker_loggers import alter_loggers, check_node
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.config_changes import Change, Operation
+from odradek.broker.metadata.configs import alter_broker_configs, alter_group_configs, alter_topic_configs
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 TOPIC = 2
 BROKER = 4

@@ -7,14 +7,14 @@ rules yet, so the authorized operations, where asked for, are all operations on 
 
 from __future__ import annotations
 
-from broker.coordinator.consumer_group.group import ConsumerGroup
-from broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS
-from broker.handlers.group_requests import check_group_id
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.consumer_group_describe import (
+from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
+from odradek.broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS
+from odradek.broker.handlers.group_requests import check_group_id
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,

@@ -1,7 +1,8 @@
 """ConsumerGroupHeartbeat (68), versions 0–1: all that a member of a group of the consumer protocol asks (KIP-848).
 
 A request that is not well-formed is INVALID_REQUEST, an assignor that is not offered UNSUPPORTED_ASSIGNOR, whatever the
-group. The rest is said by `broker.coordinator.consumer_group`. In version 0 a member may leave its id to the broker.
+group. The rest is said by `odradek.broker.coordinator.consumer_group`. In version 0 a member may leave its id to the
+broker.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ import asyncio
 import base64
 from typing import cast
 
-from broker.coordinator.consumer_group.checks import check_request
-from broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from broker.coordinator.group_type import Ticket
-from broker.handlers.group_requests import client_host
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from odradek.broker.coordinator.consumer_group.checks import check_request
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.handlers.group_requests import client_host
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 
 
 def handle(

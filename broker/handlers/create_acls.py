@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from broker.handlers.describe_acls import NO_ACCESS_RULES
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from odradek.broker.handlers.describe_acls import NO_ACCESS_RULES
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
 
 def handle(services: Services, context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:

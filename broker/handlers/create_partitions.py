@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.handlers.services import Services
-from broker.metadata.placement import MAX_PARTITIONS, TOO_MANY_PARTITIONS
-from broker.metadata.topics import grow_topic
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.create_partitions import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.placement import MAX_PARTITIONS, TOO_MANY_PARTITIONS
+from odradek.broker.metadata.topics import grow_topic
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,

@@ -14,22 +14,22 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.config.describe import ConfigRow
-from broker.handlers.describe_configs import describe_topic
-from broker.handlers.services import Services
-from broker.metadata.image import TopicImage
-from broker.metadata.placement import DEFAULT, MAX_PARTITIONS, TOO_MANY_PARTITIONS
-from broker.metadata.topics import create_topic
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.create_topics import (
+from odradek.broker.config.describe import ConfigRow
+from odradek.broker.handlers.describe_configs import describe_topic
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.image import TopicImage
+from odradek.broker.metadata.placement import DEFAULT, MAX_PARTITIONS, TOO_MANY_PARTITIONS
+from odradek.broker.metadata.topics import create_topic
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 
 
 async def handle(services: Services, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:

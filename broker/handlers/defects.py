@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.event_log import EventLogger
-from broker.handlers.services import Services
-from broker.replication.partition import Partition
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.event_log import EventLogger
+from odradek.broker.handlers.services import Services
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = EventLogger(__name__)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from broker.handlers.describe_acls import NO_ACCESS_RULES
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
+from odradek.broker.handlers.describe_acls import NO_ACCESS_RULES
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 
 
 def handle(services: Services, context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:

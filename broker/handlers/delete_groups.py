@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from broker.coordinator.group_type import Ticket
-from broker.coordinator.offset_events import DeleteGroup
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.offset_events import DeleteGroup
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
 async def handle(services: Services, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:

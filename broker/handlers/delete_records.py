@@ -20,11 +20,11 @@ from __future__ import annotations
 import asyncio
 from itertools import islice
 
-from broker.handlers.services import Services
-from broker.metadata.topic_names import INTERNAL_TOPICS
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_records import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.handlers.services import Services
-from broker.metadata.image import MetadataImage
-from broker.metadata.topics import delete_topic
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_topics import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.topics import delete_topic
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 
 _FIRST_VERSION_WITH_DISABLED = 3
 

@@ -5,10 +5,10 @@ Nobody is refused anything here, so there are no access rules to show.
 
 from __future__ import annotations
 
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 NO_ACCESS_RULES = KafkaError(ErrorCode.SECURITY_DISABLED, "there are no access rules: nobody is refused anything")
 

@@ -8,12 +8,16 @@ rules yet, so the authorized operations, where asked for, are all operations on 
 
 from __future__ import annotations
 
-from broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_ASKED
-from broker.handlers.endpoints import broker_endpoints
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from odradek.broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_ASKED
+from odradek.broker.handlers.endpoints import broker_endpoints
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 
 _BROKERS = 1
 _CONTROLLERS = 2

@@ -19,26 +19,26 @@ A resource that is named twice is described once. Differs from Kafka, where a re
 
 from __future__ import annotations
 
-from broker.config.describe import (
+from odradek.broker.config.describe import (
     ConfigRow,
     Texts,
     describe_broker,
     describe_broker_defaults,
     with_cluster_defaults,
 )
-from broker.config.describe_order import BROKER_PROPERTIES, GROUP_PROPERTIES, TOPIC_PROPERTIES, in_kafkas_order
-from broker.config.group_config import describe as describe_group
-from broker.config.topic_config import describe
-from broker.handlers.broker_loggers import describe_loggers
-from broker.handlers.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
-from broker.handlers.services import Services
-from broker.metadata.image import TopicImage
-from broker.metadata.topic_names import check_name
-from broker.metadata.topics import find_topic
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_configs import (
+from odradek.broker.config.describe_order import BROKER_PROPERTIES, GROUP_PROPERTIES, TOPIC_PROPERTIES, in_kafkas_order
+from odradek.broker.config.group_config import describe as describe_group
+from odradek.broker.config.topic_config import describe
+from odradek.broker.handlers.broker_loggers import describe_loggers
+from odradek.broker.handlers.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.image import TopicImage
+from odradek.broker.metadata.topic_names import check_name
+from odradek.broker.metadata.topics import find_topic
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,

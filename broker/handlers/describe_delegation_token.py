@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from broker.handlers.create_delegation_token import NOT_ALLOWED
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
+from odradek.broker.handlers.create_delegation_token import NOT_ALLOWED
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
 
 
 def handle(

@@ -7,15 +7,15 @@ no access rules yet, so the authorized operations (version 3, KIP-430), where as
 
 from __future__ import annotations
 
-from broker.coordinator.group import ClassicGroup
-from broker.coordinator.group_state import State
-from broker.coordinator.members import Member
-from broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS, NOT_ASKED
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_groups import (
+from odradek.broker.coordinator.group import ClassicGroup
+from odradek.broker.coordinator.group_state import State
+from odradek.broker.coordinator.members import Member
+from odradek.broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS, NOT_ASKED
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,

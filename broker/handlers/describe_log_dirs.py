@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from broker.storage.log_dir import LogDir
-from broker.time_slices import TimeSlice
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_log_dirs import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.time_slices import TimeSlice
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,

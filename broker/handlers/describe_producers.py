@@ -6,13 +6,13 @@ where another broker leads it. A producer is forgotten after producer.id.expirat
 
 from __future__ import annotations
 
-from broker.handlers.services import Services
-from broker.metadata.topic_names import check_name
-from broker.server.context import RequestContext
-from broker.storage.producer_entry import ProducerEntry
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_producers import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.topic_names import check_name
+from odradek.broker.server.context import RequestContext
+from odradek.broker.storage.producer_entry import ProducerEntry
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.handlers.authorized_operations import ALL_TOPIC_OPERATIONS
-from broker.handlers.metadata import why_missing
-from broker.handlers.services import Services
-from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from broker.metadata.topic_names import INTERNAL_TOPICS
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_topic_partitions import (
+from odradek.broker.handlers.authorized_operations import ALL_TOPIC_OPERATIONS
+from odradek.broker.handlers.metadata import why_missing
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode
-from protocol.messages.describe_user_scram_credentials import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.handlers.not_served import NOT_SERVED
-from broker.handlers.table import ROWS
-from protocol.api import NAMES, by_key, by_name
+from odradek.broker.handlers.not_served import NOT_SERVED
+from odradek.broker.handlers.table import ROWS
+from odradek.protocol.api import NAMES, by_key, by_name
 
 PAGE = "docs/apis.md"
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.handlers.services import Services
-from broker.metadata.elections import PREFERRED, UNCLEAN, elect
-from broker.metadata.image import MetadataImage
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.elect_leaders import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.elections import PREFERRED, UNCLEAN, elect
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker.handlers.services import Services
-from broker.metadata.image import BrokerImage
-from broker.server.context import RequestContext
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.image import BrokerImage
+from odradek.broker.server.context import RequestContext
 
 
 class Endpoint(NamedTuple):

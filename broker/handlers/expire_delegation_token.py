@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from broker.handlers.create_delegation_token import NO_TIME_MS, NOT_ALLOWED
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+from odradek.broker.handlers.create_delegation_token import NO_TIME_MS, NOT_ALLOWED
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
 
 
 def handle(

@@ -23,17 +23,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Hashable, Sequence
 from typing import Final
 
-from broker.handlers.defects import as_row_error
-from broker.handlers.endpoints import current_leader
-from broker.handlers.services import Services
-from broker.purgatory import DelayedOperation
-from broker.replication.fetch_session import Fetch, Row, WantedPartition
-from broker.replication.partition import FetchedRecords, Partition
-from broker.server.context import RequestContext
-from broker.storage.log_slice import LogSlice
-from broker.time_slices import Steps
-from protocol.errors import NO_ERROR, ErrorCode, KafkaError
-from protocol.messages.fetch import (
+from odradek.broker.handlers.defects import as_row_error
+from odradek.broker.handlers.endpoints import current_leader
+from odradek.broker.handlers.services import Services
+from odradek.broker.purgatory import DelayedOperation
+from odradek.broker.replication.fetch_session import Fetch, Row, WantedPartition
+from odradek.broker.replication.partition import FetchedRecords, Partition
+from odradek.broker.server.context import RequestContext
+from odradek.broker.storage.log_slice import LogSlice
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,

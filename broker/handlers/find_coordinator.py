@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from broker.handlers.endpoints import broker_endpoint
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.broker.handlers.endpoints import broker_endpoint
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 _FIRST_VERSION_WITH_SEVERAL_KEYS = 4
 _GROUP = 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 def check_group_id(group_id: str) -> None:

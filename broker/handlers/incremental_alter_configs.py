@@ -11,12 +11,12 @@ UNKNOWN_SERVER_ERROR for all but brokers, because the request fails where nobody
 
 from __future__ import annotations
 
-from broker.handlers.config_resources import alter_each
-from broker.handlers.services import Services
-from broker.metadata.config_changes import Change, Operation
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.incremental_alter_configs import (
+from odradek.broker.handlers.config_resources import alter_each
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.config_changes import Change, Operation
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from broker.event_log import EventLogger
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.broker.event_log import EventLogger
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _LOG = EventLogger(__name__)
 

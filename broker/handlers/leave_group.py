@@ -2,7 +2,7 @@
 
 Versions 0–2 name one member and have its error for the whole; from version 3 on (KIP-345) there is a row for each. An
 administrator takes static members out by their instance ids alone. An empty group id is INVALID_GROUP_ID. The rest is
-said by `broker.coordinator.group`.
+said by `odradek.broker.coordinator.group`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import cast
 
-from broker.coordinator.classic_events import Leave, Leaving
-from broker.coordinator.group_type import Ticket
-from broker.handlers.group_requests import check_group_id
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from odradek.broker.coordinator.classic_events import Leave, Leaving
+from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.handlers.group_requests import check_group_id
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
 _FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
 _NO_REASON = "not provided"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.handlers.services import Services
-from broker.metadata.image import MetadataImage, TopicImage
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode
-from protocol.messages.list_partition_reassignments import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.image import MetadataImage, TopicImage
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,

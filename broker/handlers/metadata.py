@@ -25,25 +25,25 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from broker.event_log import EventLogger
-from broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED
-from broker.handlers.endpoints import broker_endpoints
-from broker.handlers.services import Services
-from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from broker.metadata.placement import MAX_PARTITIONS
-from broker.metadata.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
-from broker.metadata.topics import create_topic
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.metadata import (
+from odradek.broker.event_log import EventLogger
+from odradek.broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED
+from odradek.broker.handlers.endpoints import broker_endpoints
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.placement import MAX_PARTITIONS
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
+from odradek.broker.metadata.topics import create_topic
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 
 _LOG = EventLogger(__name__)
 

@@ -14,15 +14,15 @@ import asyncio
 from collections.abc import Awaitable
 from typing import cast
 
-from broker.coordinator.group_type import Committer, Ticket
-from broker.coordinator.offset_events import Commit
-from broker.coordinator.offsets import NO_EXPIRY, CommittedOffset
-from broker.handlers.services import Services
-from broker.metadata.image import TopicImage
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import (
+from odradek.broker.coordinator.group_type import Committer, Ticket
+from odradek.broker.coordinator.offset_events import Commit
+from odradek.broker.coordinator.offsets import NO_EXPIRY, CommittedOffset
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.image import TopicImage
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -30,7 +30,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from protocol.varint import INT64_MAX
+from odradek.protocol.varint import INT64_MAX
 
 _FIRST_VERSION_WITH_TOPIC_IDS = 10
 _NOT_WRITTEN = -1

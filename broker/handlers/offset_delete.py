@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from broker.coordinator.group_type import Ticket
-from broker.coordinator.offset_events import DeleteOffsets
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from broker.time_slices import TimeSlice
-from protocol.errors import ErrorCode
-from protocol.messages.offset_delete import (
+from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.offset_events import DeleteOffsets
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import TimeSlice
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,

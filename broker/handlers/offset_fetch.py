@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.coordinator.shard import Shard
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from broker.time_slices import Steps
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.offset_fetch import (
+from odradek.broker.coordinator.shard import Shard
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.broker.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -29,7 +29,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 
 _FIRST_VERSION_WITH_GROUP_ERROR = 2
 _FIRST_VERSION_WITH_SEVERAL_GROUPS = 8

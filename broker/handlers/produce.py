@@ -27,20 +27,20 @@ import asyncio
 from collections.abc import Awaitable, Hashable
 from typing import Final, NamedTuple
 
-from broker.handlers.defects import as_row_error
-from broker.handlers.endpoints import current_leader
-from broker.handlers.refused_batches import count_refused
-from broker.handlers.services import Services
-from broker.metadata.topic_names import INTERNAL_TOPICS
-from broker.purgatory import DelayedOperation
-from broker.replication.partition import ACKS_ALL, Partition
-from broker.server.context import RequestContext
-from broker.storage.append_info import AppendInfo
-from broker.storage.refusals import InvalidRecordsError
-from broker.time_slices import Steps
-from protocol.batch_header import TRANSACTIONAL_BIT
-from protocol.errors import NO_ERROR, ErrorCode, KafkaError
-from protocol.messages.produce import (
+from odradek.broker.handlers.defects import as_row_error
+from odradek.broker.handlers.endpoints import current_leader
+from odradek.broker.handlers.refused_batches import count_refused
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.purgatory import DelayedOperation
+from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.broker.server.context import RequestContext
+from odradek.broker.storage.append_info import AppendInfo
+from odradek.broker.storage.refusals import InvalidRecordsError
+from odradek.broker.time_slices import Steps
+from odradek.protocol.batch_header import TRANSACTIONAL_BIT
+from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError
+from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,

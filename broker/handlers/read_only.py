@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from broker.handlers.services import Services
-from broker.handlers.table import Handler, HandlerTable
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import Message
+from odradek.broker.handlers.services import Services
+from odradek.broker.handlers.table import Handler, HandlerTable
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import Message
 
 _READING = frozenset({
     "api_versions", "consumer_group_describe", "describe_acls", "describe_client_quotas", "describe_cluster",

@@ -21,9 +21,9 @@ Source: Kafka's ReplicaManager.appendToLocalLog, UnifiedLog and LogValidator; tr
 
 from __future__ import annotations
 
-from broker.metrics.metrics import Metrics, TopicMetrics
-from broker.storage.refusals import Cause, InvalidRecordsError, RefusedBatchError
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.metrics.metrics import Metrics, TopicMetrics
+from odradek.broker.storage.refusals import Cause, InvalidRecordsError, RefusedBatchError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _EXPECTED = frozenset(
     {

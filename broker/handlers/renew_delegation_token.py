@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from broker.handlers.create_delegation_token import NO_TIME_MS, NOT_ALLOWED
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from odradek.broker.handlers.create_delegation_token import NO_TIME_MS, NOT_ALLOWED
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
 
 def handle(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 _NO_SASL = "nobody authenticates on this listener"
 

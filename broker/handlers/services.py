@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker.clock import Clock
-from broker.config.broker_config import BrokerConfig
-from broker.coordinator.groups import Groups
-from broker.metadata.metadata import Metadata
-from broker.metadata.producer_id_blocks import ProducerIdBlocks
-from broker.metrics.metrics import Metrics
-from broker.purgatory import Purgatory
-from broker.replication.fetch_sessions import FetchSessions
-from broker.replication.partitions import Partitions
-from broker.time_slices import TimeSlices
-from protocol.messages.fetch import FetchResponse
-from protocol.messages.produce import ProduceResponse
+from odradek.broker.clock import Clock
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.coordinator.groups import Groups
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.replication.fetch_sessions import FetchSessions
+from odradek.broker.replication.partitions import Partitions
+from odradek.broker.time_slices import TimeSlices
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.produce import ProduceResponse
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """SyncGroup (14), versions 0–5: a member asks for its assignment; answered when the leader has handed in everybody's.
 
 An empty group id is INVALID_GROUP_ID. From version 5 on (KIP-559) protocol type and name must be there:
-INCONSISTENT_GROUP_PROTOCOL. The rest is said by `broker.coordinator.group`.
+INCONSISTENT_GROUP_PROTOCOL. The rest is said by `odradek.broker.coordinator.group`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from broker.coordinator.classic_events import Sync
-from broker.coordinator.group_type import Ticket
-from broker.handlers.group_requests import check_group_id
-from broker.handlers.services import Services
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from odradek.broker.coordinator.classic_events import Sync
+from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.handlers.group_requests import check_group_id
+from odradek.broker.handlers.services import Services
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _FIRST_VERSION_WITH_PROTOCOL = 5
 

@@ -1,11 +1,12 @@
 """Which APIs this broker serves, in which versions, and where their handlers are: one row an API.
 
-A handler module `broker.handlers.<name>` is named as the API's module in `protocol.messages` and has two functions:
+A handler module `odradek.broker.handlers.<name>` is named as the API's module in `odradek.protocol.messages` and has
+two functions:
 
 - `handle(services, context, request)` returns the response; or None, if the client must not get one; or an awaitable
   of either, if something has to be waited for; or steps that return any of these (a generator, see
-  `broker.time_slices`), if the request or the answer may be a long list. It raises KafkaError if the request as a
-  whole fails.
+  `odradek.broker.time_slices`), if the request or the answer may be a long list. It raises KafkaError if the request as
+  a whole fails.
 - `error_response(request, code, message)` is the response that says so.
 
 Modules are imported by the first request for them, so that a broker is ready before it has read what it may never need.
@@ -18,14 +19,14 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker.time_slices import Steps
-from protocol.api import Api, by_key
-from protocol.errors import ErrorCode
-from protocol.schema import Message
+from odradek.broker.time_slices import Steps
+from odradek.protocol.api import Api, by_key
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from broker.handlers.services import Services
-    from broker.server.context import RequestContext
+    from odradek.broker.handlers.services import Services
+    from odradek.broker.server.context import RequestContext
 
 Answer = Message | None | Awaitable[Message | None] | Steps[Message | None | Awaitable[Message | None]]
 
@@ -120,7 +121,7 @@ class HandlerTable(Mapping[int, Handler]):
 
     def _load(self, key: int) -> Handler:
         row = self._rows[key]
-        module = import_module(f"broker.handlers.{row.module}")
+        module = import_module(f"odradek.broker.handlers.{row.module}")
         handler = Handler(by_key(key), row.min_version, row.max_version, module.handle, module.error_response)
         self._handlers[key] = handler
         return handler

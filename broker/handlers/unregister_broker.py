@@ -6,11 +6,11 @@ INVALID_REQUEST. There it is taken out of the cluster under its own feet, and mu
 
 from __future__ import annotations
 
-from broker.handlers.services import Services
-from broker.metadata.unregistration import forget_broker
-from broker.server.context import RequestContext
-from protocol.errors import ErrorCode
-from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.unregistration import forget_broker
+from odradek.broker.server.context import RequestContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
 async def handle(

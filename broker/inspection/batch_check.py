@@ -2,8 +2,8 @@
 
 The loop over batches of magic 2 is all that most of a directory needs, and costs under 1 µs a batch besides its
 checksum: batches of 16 KiB pass at 3 GB/s, of 1 KiB at 1 GB/s, in transactions at half of that (`benchmarks.verify`).
-Whatever is not as it should be, and the messages of magic 0 and 1, go through `broker.storage.batch_scan`, which says
-what is wrong.
+Whatever is not as it should be, and the messages of magic 0 and 1, go through `odradek.broker.storage.batch_scan`,
+which says what is wrong.
 
 After a batch whose checksum is wrong, the check goes on with the next, and where not even the length can be, at the
 next place that the offset index knows.
@@ -15,19 +15,19 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.inspection.index_check import OffsetIndexCheck, TimeIndexCheck, next_indexed_position
-from broker.inspection.problem import Problem, Report
-from broker.inspection.segments_outcome import EpochRun
-from broker.inspection.transaction_check import TransactionCheck
-from broker.storage.batch_scan import CorruptBatchError, StoredBatch, read_whole_batches
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.segment import MAX_RELATIVE_OFFSET
-from protocol.batch_header import CONTROL_BIT, CRC_START, MAGIC, TRANSACTIONAL_BIT
-from protocol.checksum import crc32c
-from protocol.plural import pluralize
-from protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD
+from odradek.broker.inspection.index_check import OffsetIndexCheck, TimeIndexCheck, next_indexed_position
+from odradek.broker.inspection.problem import Problem, Report
+from odradek.broker.inspection.segments_outcome import EpochRun
+from odradek.broker.inspection.transaction_check import TransactionCheck
+from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch, read_whole_batches
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET
+from odradek.protocol.batch_header import CONTROL_BIT, CRC_START, MAGIC, TRANSACTIONAL_BIT
+from odradek.protocol.checksum import crc32c
+from odradek.protocol.plural import pluralize
+from odradek.protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD
 
-_HEAD = struct.Struct(">qiibIhi8xq")  # base offset … max timestamp, as `protocol.batch_header` draws them
+_HEAD = struct.Struct(">qiibIhi8xq")  # base offset … max timestamp, as `odradek.protocol.batch_header` draws them
 _MIN_LENGTH = BATCH_HEADER_SIZE - LOG_OVERHEAD
 _TRANSACTIONAL_OR_CONTROL = TRANSACTIONAL_BIT | CONTROL_BIT
 _CHUNK = 1 << 20

@@ -24,19 +24,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from broker.clock import Clock, SystemClock
-from broker.inspection.findings import collected
-from broker.inspection.listing import items, print_items
-from broker.inspection.problem import Problem
-from broker.inspection.summary import print_summary, summarize
-from broker.inspection.text import ProgressBar, error_text, size_text
-from broker.inspection.verification import Outcome, Verification
-from broker.storage import open_log_dir
-from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.names import parse_partition_directory
-from broker.storage.text_file import MalformedFileError
-from protocol.errors import KafkaError, RemoteProtocolError
-from protocol.plural import pluralize
+from odradek.broker.clock import Clock, SystemClock
+from odradek.broker.inspection.findings import collected
+from odradek.broker.inspection.listing import items, print_items
+from odradek.broker.inspection.problem import Problem
+from odradek.broker.inspection.summary import print_summary, summarize
+from odradek.broker.inspection.text import ProgressBar, error_text, size_text
+from odradek.broker.inspection.verification import Outcome, Verification
+from odradek.broker.storage import open_log_dir
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.names import parse_partition_directory
+from odradek.broker.storage.text_file import MalformedFileError
+from odradek.protocol.errors import KafkaError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
 
 _UNREADABLE = (OSError, MalformedFileError, CorruptBatchError, KafkaError, RemoteProtocolError)
 _PIPE_CLOSED = 141  # what a shell says of a program that SIGPIPE ended
@@ -100,7 +100,7 @@ def verify(arguments: list[str], clock: Clock | None = None) -> int:
     parser.add_argument("directory", metavar="DIR")
     parser.add_argument("--json", action="store_true", help="one object, for programs")
     options = parser.parse_args(arguments)
-    logging.getLogger("broker.storage").addHandler(logging.NullHandler())  # what is wrong is said by us
+    logging.getLogger("odradek.broker.storage").addHandler(logging.NullHandler())  # what is wrong is said by us
     clock = clock or SystemClock()
     bar = ProgressBar(sys.stderr, clock)
     problems: list[Problem] = []

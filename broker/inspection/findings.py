@@ -1,4 +1,4 @@
-"""What opening a log directory has to say: the warnings of `broker.storage`, collected instead of logged.
+"""What opening a log directory has to say: the warnings of `odradek.broker.storage`, collected instead of logged.
 
 They are those of a broker that starts on the directory, and name what is damaged, and what is made of it.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_STORAGE = "broker.storage"
+_STORAGE = "odradek.broker.storage"
 
 
 class Findings(logging.Handler):

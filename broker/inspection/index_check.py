@@ -13,8 +13,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from broker.inspection.problem import Problem, Report
-from protocol.plural import pluralize
+from odradek.broker.inspection.problem import Problem, Report
+from odradek.protocol.plural import pluralize
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")

@@ -10,12 +10,12 @@ from typing import Any, TextIO
 
 import msgspec
 
-from broker.inspection.text import size_text, time_text
-from broker.storage import StoredPartition
-from broker.storage.batch_scan import StoredBatch
-from broker.storage.segment import Segment
-from protocol.primitives import uuid_to_text
-from protocol.records import BatchHeader, crc_is_valid, read_batch_header
+from odradek.broker.inspection.text import size_text, time_text
+from odradek.broker.storage import StoredPartition
+from odradek.broker.storage.batch_scan import StoredBatch
+from odradek.broker.storage.segment import Segment
+from odradek.protocol.primitives import uuid_to_text
+from odradek.protocol.records import BatchHeader, crc_is_valid, read_batch_header
 
 Item = tuple[str, dict[str, Any]]
 """What it is ("partition", "segment", "batch", …), and what is to be said of it."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Sequence
 
-from broker.inspection.batch_check import BatchCheck, SegmentIndexChecks
-from broker.inspection.index_check import OffsetIndexCheck, TimeIndexCheck
-from broker.inspection.problem import Problem, Report
-from broker.inspection.segments_outcome import SegmentsOutcome
-from broker.inspection.small_files_check import check_leader_epochs, check_snapshots, check_topic_id
-from broker.inspection.transaction_check import TransactionCheck
-from broker.storage.checkpoints import Partition
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.files import Files
-from broker.storage.index_file import CorruptIndexError
-from broker.storage.names import (
+from odradek.broker.inspection.batch_check import BatchCheck, SegmentIndexChecks
+from odradek.broker.inspection.index_check import OffsetIndexCheck, TimeIndexCheck
+from odradek.broker.inspection.problem import Problem, Report
+from odradek.broker.inspection.segments_outcome import SegmentsOutcome
+from odradek.broker.inspection.small_files_check import check_leader_epochs, check_snapshots, check_topic_id
+from odradek.broker.inspection.transaction_check import TransactionCheck
+from odradek.broker.storage.checkpoints import Partition
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.files import Files
+from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.broker.storage.names import (
     LOG_SUFFIX,
     META_PROPERTIES,
     OFFSET_INDEX_SUFFIX,
@@ -34,7 +34,7 @@ from broker.storage.names import (
     parse_file_name,
     parse_partition_directory,
 )
-from broker.storage.transaction_index import AbortedTransaction, TransactionIndex
+from odradek.broker.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 _INDEX_BLOCK = 12 * 8192  # whole entries of either index
 

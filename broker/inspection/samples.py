@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.storage.segment import Segment
-from broker.storage.stored_partition import StoredPartition
-from protocol.batch_header import MAGIC, NO_TIMESTAMP
-from protocol.compression import decompress
-from protocol.message_set import MAGIC_POSITION, read_message_header
-from protocol.records import BATCH_HEADER_SIZE, Codec, read_batch_header
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.stored_partition import StoredPartition
+from odradek.protocol.batch_header import MAGIC, NO_TIMESTAMP
+from odradek.protocol.compression import decompress
+from odradek.protocol.message_set import MAGIC_POSITION, read_message_header
+from odradek.protocol.records import BATCH_HEADER_SIZE, Codec, read_batch_header
 
 PER_SEGMENT = 8
 

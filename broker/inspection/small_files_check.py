@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from broker.inspection.problem import Problem, Report
-from broker.inspection.segments_outcome import EpochRun
-from broker.storage.checkpoints import Partition
-from broker.storage.files import Files
-from broker.storage.leader_epochs import LeaderEpochs
-from broker.storage.meta_properties import read_meta_properties
-from broker.storage.names import (
+from odradek.broker.inspection.problem import Problem, Report
+from odradek.broker.inspection.segments_outcome import EpochRun
+from odradek.broker.storage.checkpoints import Partition
+from odradek.broker.storage.files import Files
+from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.meta_properties import read_meta_properties
+from odradek.broker.storage.names import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
@@ -21,9 +21,9 @@ from broker.storage.names import (
     SNAPSHOT_SUFFIX,
     file_name,
 )
-from broker.storage.partition_metadata import read_topic_id
-from broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
-from broker.storage.text_file import MalformedFileError, parse_rows
+from odradek.broker.storage.partition_metadata import read_topic_id
+from odradek.broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from odradek.broker.storage.text_file import MalformedFileError, parse_rows
 
 _CHECKPOINTS = {
     RECOVERY_POINTS: "is synced up to",

@@ -10,16 +10,16 @@ from typing import TextIO
 
 import msgspec
 
-from broker.inspection.findings import Findings, collected
-from broker.inspection.partition_check import no_log_directory
-from broker.inspection.samples import Samples
-from broker.inspection.text import print_table, size_text, time_text
-from broker.storage import StoredLogDir, StoredPartition, open_log_dir
-from broker.storage.batch_scan import CorruptBatchError
-from protocol.batch_header import NO_TIMESTAMP
-from protocol.errors import KafkaError, RemoteProtocolError
-from protocol.plural import pluralize
-from protocol.primitives import uuid_to_text
+from odradek.broker.inspection.findings import Findings, collected
+from odradek.broker.inspection.partition_check import no_log_directory
+from odradek.broker.inspection.samples import Samples
+from odradek.broker.inspection.text import print_table, size_text, time_text
+from odradek.broker.storage import StoredLogDir, StoredPartition, open_log_dir
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.protocol.batch_header import NO_TIMESTAMP
+from odradek.protocol.errors import KafkaError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.primitives import uuid_to_text
 
 _TITLES = (
     "partition", "segments", "size", "start offset", "end offset", "from", "to", "codecs", "ratio", "findings",

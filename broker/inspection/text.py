@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TextIO
 
-from broker.clock import Clock
-from protocol.batch_header import NO_TIMESTAMP
+from odradek.broker.clock import Clock
+from odradek.protocol.batch_header import NO_TIMESTAMP
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BAR_WIDTH = 40

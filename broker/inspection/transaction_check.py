@@ -1,4 +1,4 @@
-"""The transactions of a partition, held against its transaction indexes (`broker.storage.transaction_index`).
+"""The transactions of a partition, held against its transaction indexes (`odradek.broker.storage.transaction_index`).
 
 A consumer under `read_committed` learns only from these which records were aborted. So each entry must have its abort
 marker in the log, and each abort marker that ends a transaction whose records are there must have its entry.
@@ -6,11 +6,11 @@ marker in the log, and each abort marker that ends a transaction whose records a
 
 from __future__ import annotations
 
-from broker.inspection.problem import Problem, Report
-from broker.storage.transaction_index import AbortedTransaction
-from protocol.control_records import ControlRecordType, control_record_type
-from protocol.errors import RemoteProtocolError
-from protocol.records import iter_records, read_batch_header
+from odradek.broker.inspection.problem import Problem, Report
+from odradek.broker.storage.transaction_index import AbortedTransaction
+from odradek.protocol.control_records import ControlRecordType, control_record_type
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.records import iter_records, read_batch_header
 
 
 class TransactionCheck:

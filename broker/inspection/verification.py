@@ -13,14 +13,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from broker.inspection.partition_check import PartitionCheck, PartitionFiles, partitions_of
-from broker.inspection.problem import Problem, Report
-from broker.inspection.small_files_check import check_directory_files
-from broker.storage.checkpoints import OffsetCheckpoint
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.files import Files
-from broker.storage.names import LOG_START_OFFSETS
-from broker.storage.read_only_files import ReadOnlyFiles
+from odradek.broker.inspection.partition_check import PartitionCheck, PartitionFiles, partitions_of
+from odradek.broker.inspection.problem import Problem, Report
+from odradek.broker.inspection.small_files_check import check_directory_files
+from odradek.broker.storage.checkpoints import OffsetCheckpoint
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.files import Files
+from odradek.broker.storage.names import LOG_START_OFFSETS
+from odradek.broker.storage.read_only_files import ReadOnlyFiles
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of logs done, and of all."""

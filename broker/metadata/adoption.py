@@ -26,18 +26,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from broker.config.topic_config import log_config, validate
-from broker.event_log import EventLogger
-from broker.metadata.image import PartitionImage, TopicImage
-from broker.metadata.metadata import Metadata
-from broker.metadata.producer_id_blocks import FIRST_ADOPTED, skip_to
-from broker.metadata.store import Delete
-from broker.metadata.topics import write_topic
-from broker.storage.kraft_topics import KraftTopics
-from broker.storage.log import Log
-from broker.storage.log_dirs import LogDirs
-from broker.storage.log_opening import ZERO_TOPIC_ID
-from protocol.errors import KafkaError
+from odradek.broker.config.topic_config import log_config, validate
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metadata.image import PartitionImage, TopicImage
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.producer_id_blocks import FIRST_ADOPTED, skip_to
+from odradek.broker.metadata.store import Delete
+from odradek.broker.metadata.topics import write_topic
+from odradek.broker.storage.kraft_topics import KraftTopics
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.storage.log_opening import ZERO_TOPIC_ID
+from odradek.protocol.errors import KafkaError
 
 _LOG = EventLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.metadata.store import Cmp, DeletePrefix, MetadataStore, Op, Put, TxnResult, UnknownOutcomeError
+from odradek.broker.metadata.store import Cmp, DeletePrefix, MetadataStore, Op, Put, TxnResult, UnknownOutcomeError
 
 
 async def commit(store: MetadataStore, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from broker.config.types import Type, TypeCode, parse_list
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config.types import Type, TypeCode, parse_list
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class Operation(IntEnum):

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from broker.config.broker_config import DESCRIBED_PROPERTIES, nearest_name
-from broker.config.describe import MIN_INSYNC_REPLICAS
-from broker.config.group_config import GROUP_PROPERTIES
-from broker.config.group_config import validate as validate_group
-from broker.config.ignored_properties import IgnoredProperty, reason_ignored
-from broker.config.topic_config import TOPIC_PROPERTIES, log_config, validate
-from broker.config.types import InvalidValueError, Type
-from broker.metadata.config_changes import Change, changed
-from broker.metadata.metadata import Metadata
-from broker.metadata.store import Cmp, Delete, Op, Put, still
-from broker.metadata.topic_names import check_name
-from broker.metadata.values import encode_configs
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config.broker_config import DESCRIBED_PROPERTIES, nearest_name
+from odradek.broker.config.describe import MIN_INSYNC_REPLICAS
+from odradek.broker.config.group_config import GROUP_PROPERTIES
+from odradek.broker.config.group_config import validate as validate_group
+from odradek.broker.config.ignored_properties import IgnoredProperty, reason_ignored
+from odradek.broker.config.topic_config import TOPIC_PROPERTIES, log_config, validate
+from odradek.broker.config.types import InvalidValueError, Type
+from odradek.broker.metadata.config_changes import Change, changed
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.store import Cmp, Delete, Op, Put, still
+from odradek.broker.metadata.topic_names import check_name
+from odradek.broker.metadata.values import encode_configs
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 # `DynamicBrokerConfig.PER_BROKER_CONFIGS`, as far as they may be set here.
 _OF_SINGLE_BROKERS = ("sasl.", "ssl.", "cordoned.log.dirs")

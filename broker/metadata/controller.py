@@ -19,12 +19,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from broker.event_log import EventLogger
-from broker.metadata.commit import commit
-from broker.metadata.image import BrokerImage, MetadataImage, TopicImage
-from broker.metadata.keys import Keys
-from broker.metadata.leadership import Decision, choose_leader
-from broker.metadata.store import (
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metadata.commit import commit
+from odradek.broker.metadata.image import BrokerImage, MetadataImage, TopicImage
+from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.leadership import Decision, choose_leader
+from odradek.broker.metadata.store import (
     Cmp,
     DeletePrefix,
     MetadataStore,
@@ -37,7 +37,7 @@ from broker.metadata.store import (
     created_at,
     still,
 )
-from broker.metadata.values import ControllerRecord, encode
+from odradek.broker.metadata.values import ControllerRecord, encode
 
 _LOG = EventLogger(__name__)
 

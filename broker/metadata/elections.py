@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from broker.metadata.image import BrokerImage, PartitionImage
-from broker.metadata.leadership import NO_LEADER, choose_unclean, prefer
-from broker.metadata.metadata import Metadata
-from broker.metadata.store import Put, still
-from broker.metadata.topics import find_partition
-from broker.metadata.values import PartitionState, encode
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.metadata.image import BrokerImage, PartitionImage
+from odradek.broker.metadata.leadership import NO_LEADER, choose_unclean, prefer
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.store import Put, still
+from odradek.broker.metadata.topics import find_partition
+from odradek.broker.metadata.values import PartitionState, encode
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class Election(NamedTuple):

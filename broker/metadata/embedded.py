@@ -17,9 +17,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from broker.event_log import EventLogger
-from broker.metadata.history import History, HistoryWatch
-from broker.metadata.store import (
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metadata.history import History, HistoryWatch
+from odradek.broker.metadata.store import (
     KV,
     MAX_OPERATIONS,
     Batch,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from broker.metadata.store import Batch, CompactedError, StoreFailedError
+from odradek.broker.metadata.store import Batch, CompactedError, StoreFailedError
 
 KEPT = 4096
 """At least so many batches are kept; a topic of 10,000 partitions makes 168."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from broker.metadata.values import STARTING, Listener
+from odradek.broker.metadata.values import STARTING, Listener
 
 
 class PartitionImage(msgspec.Struct, frozen=True, gc=False):

@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import msgspec
 
-from broker.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
-from broker.metadata.keys import DEFAULT_BROKER, TOPIC_ID_LENGTH, Keys
-from broker.metadata.store import KV, Batch, Change, StoreError
-from broker.metadata.values import (
+from odradek.broker.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.keys import DEFAULT_BROKER, TOPIC_ID_LENGTH, Keys
+from odradek.broker.metadata.store import KV, Batch, Change, StoreError
+from odradek.broker.metadata.values import (
     decode_assignment,
     decode_cluster,
     decode_configs,
@@ -23,8 +23,8 @@ from broker.metadata.values import (
     decode_registration,
     decode_topic,
 )
-from protocol.plural import pluralize
-from protocol.primitives import uuid_from_text
+from odradek.protocol.plural import pluralize
+from odradek.protocol.primitives import uuid_from_text
 
 Name = TypeVar("Name")
 

@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from broker.metadata.image import BrokerImage, PartitionImage
-from broker.metadata.values import PartitionState
+from odradek.broker.metadata.image import BrokerImage, PartitionImage
+from odradek.broker.metadata.values import PartitionState
 
 NO_LEADER = -1
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from broker.metadata.embedded import EmbeddedSession, EmbeddedStore
-from broker.metadata.store import StoreFailedError
+from odradek.broker.metadata.embedded import EmbeddedSession, EmbeddedStore
+from odradek.broker.metadata.store import StoreFailedError
 
 
 class InMemoryStore(EmbeddedStore):

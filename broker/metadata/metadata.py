@@ -16,16 +16,16 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from broker.clock import Clock
-from broker.config import BrokerConfig
-from broker.event_log import EventLogger
-from broker.metadata.commit import commit
-from broker.metadata.controller import Controller
-from broker.metadata.image import MetadataImage
-from broker.metadata.image_builder import load_image, next_image
-from broker.metadata.keys import Keys
-from broker.metadata.registration import Identity, Registration, RegistrationError
-from broker.metadata.store import (
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metadata.commit import commit
+from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.image_builder import load_image, next_image
+from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
+from odradek.broker.metadata.store import (
     KV,
     Cmp,
     CompactedError,
@@ -37,10 +37,10 @@ from broker.metadata.store import (
     TxnResult,
     absent,
 )
-from broker.metadata.values import ClusterRecord, Listener, decode_cluster, encode
-from broker.randomness import Randomness
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import uuid_to_text
+from odradek.broker.metadata.values import ClusterRecord, Listener, decode_cluster, encode
+from odradek.broker.randomness import Randomness
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import uuid_to_text
 
 _LOG = EventLogger(__name__)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from protocol.errors import ErrorCode, KafkaError
-from protocol.plural import pluralize
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.plural import pluralize
 
 DEFAULT = -1
 MAX_PARTITIONS = 10_000

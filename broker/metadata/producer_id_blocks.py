@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import asyncio
 
-from broker.event_log import EventLogger
-from broker.metadata.metadata import Metadata
-from broker.metadata.store import KV, Put, still
-from broker.metadata.values import ProducerIds, decode_producer_ids, encode
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.store import KV, Put, still
+from odradek.broker.metadata.values import ProducerIds, decode_producer_ids, encode
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = EventLogger(__name__)
 

@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from broker.config import BrokerConfig
-from broker.metadata.commit import commit
-from broker.metadata.keys import Keys
-from broker.metadata.store import KV, MetadataStore, Put, Session, StoreError, created_at, still
-from broker.metadata.values import (
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.commit import commit
+from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.store import KV, MetadataStore, Put, Session, StoreError, created_at, still
+from odradek.broker.metadata.values import (
     RUNNING,
     STARTING,
     BrokerRegistration,

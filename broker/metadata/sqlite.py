@@ -27,8 +27,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from broker.metadata.embedded import EmbeddedSession, EmbeddedStore
-from broker.metadata.store import KV, Batch, Session, StoreFailedError
+from odradek.broker.metadata.embedded import EmbeddedSession, EmbeddedStore
+from odradek.broker.metadata.store import KV, Batch, Session, StoreFailedError
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 MAX_LENGTH = 249
 """255, the longest file name, less what a partition number and the suffix of a deleted directory need."""

@@ -21,16 +21,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from broker.config.topic_config import log_config, validate
-from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from broker.metadata.metadata import Metadata
-from broker.metadata.placement import DEFAULT, place, place_as_assigned
-from broker.metadata.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
-from broker.metadata.topic_names import check_new_name
-from broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
-from protocol.errors import ErrorCode, KafkaError
-from protocol.plural import pluralize
-from protocol.primitives import uuid_to_text
+from odradek.broker.config.topic_config import log_config, validate
+from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.placement import DEFAULT, place, place_as_assigned
+from odradek.broker.metadata.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
+from odradek.broker.metadata.topic_names import check_new_name
+from odradek.broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.primitives import uuid_to_text
 
 PARTITIONS_PER_TRANSACTION = 60
 """Two operations each; with the name and the configuration that is 122 of the 128 that a transaction may have."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.metadata.metadata import Metadata
-from broker.metadata.store import Delete, absent, still
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.store import Delete, absent, still
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 async def forget_broker(metadata: Metadata, node_id: int) -> None:

@@ -2,7 +2,7 @@
 
 ```
 hot paths ─► Metrics (counts) ────────────────────┐
-                                                  ├─► collectors ─► registry ─► `broker.server.exposition`
+                                                  ├─► collectors ─► registry ─► `odradek.broker.server.exposition`
 partitions, groups ─► BrokerGauges (looked up) ───┘   names, labels
 ```
 

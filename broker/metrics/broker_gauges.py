@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.handlers.services import Services
-from broker.metadata.image import BrokerImage
-from broker.metrics.gauge_values import (
+from odradek.broker.handlers.services import Services
+from odradek.broker.metadata.image import BrokerImage
+from odradek.broker.metrics.gauge_values import (
     CleanerGauges,
     ClusterGauges,
     CommittedGauges,
@@ -14,11 +14,11 @@ from broker.metrics.gauge_values import (
     GroupGauges,
     PartitionGauges,
 )
-from broker.metrics.group_lag import GroupLag
-from broker.replication.isr import effective_min_insync
-from broker.replication.partition import Partition
-from broker.storage.compaction.cleaner import Cleaner
-from broker.storage.log_dirs import LogDirs
+from odradek.broker.metrics.group_lag import GroupLag
+from odradek.broker.replication.isr import effective_min_insync
+from odradek.broker.replication.partition import Partition
+from odradek.broker.storage.compaction.cleaner import Cleaner
+from odradek.broker.storage.log_dirs import LogDirs
 
 STARTING = 1
 RECOVERY = 2

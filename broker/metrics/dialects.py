@@ -16,14 +16,14 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
-from broker.clock import Clock
-from broker.config import BrokerConfig
-from broker.metrics.exporter_collector import ExporterCollector
-from broker.metrics.gauge_values import ClusterGauges, Gauges, GroupGauges, PartitionGauges
-from broker.metrics.group_collector import GroupLagCollector, GroupManagerCollector
-from broker.metrics.jmx_collector import JmxCollector
-from broker.metrics.metrics import Metrics
-from broker.metrics.process_io import ProcessIoCollector
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metrics.exporter_collector import ExporterCollector
+from odradek.broker.metrics.gauge_values import ClusterGauges, Gauges, GroupGauges, PartitionGauges
+from odradek.broker.metrics.group_collector import GroupLagCollector, GroupManagerCollector
+from odradek.broker.metrics.jmx_collector import JmxCollector
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.process_io import ProcessIoCollector
 
 
 class GaugeSource(Protocol):

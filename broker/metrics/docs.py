@@ -14,11 +14,12 @@ from pathlib import Path
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from broker.clock import SystemClock
-from broker.coordinator.group_type import CLASSIC
-from broker.metrics.dashboards import DASHBOARDS, Dashboard
-from broker.metrics.dialects import collectors, registry
-from broker.metrics.gauge_values import (
+import odradek
+from odradek.broker.clock import SystemClock
+from odradek.broker.coordinator.group_type import CLASSIC
+from odradek.broker.metrics.dashboards import DASHBOARDS, Dashboard
+from odradek.broker.metrics.dialects import collectors, registry
+from odradek.broker.metrics.gauge_values import (
     CleanerGauges,
     ClusterGauges,
     CommittedGauges,
@@ -26,11 +27,11 @@ from broker.metrics.gauge_values import (
     GroupGauges,
     PartitionGauges,
 )
-from broker.metrics.metrics import Metrics
+from odradek.broker.metrics.metrics import Metrics
 
 PAGE = "docs/metrics.md"
 
-_OURS = Path(__file__).parents[2] / "docker" / "grafana" / "dashboards" / "odradek.json"
+_OURS = Path(odradek.__file__).parents[1] / "docker" / "grafana" / "dashboards" / "odradek.json"
 
 _HEAD = """\
 # Metrics

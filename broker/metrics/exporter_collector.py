@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from broker.metrics.gauge_values import ClusterGauges, PartitionGauges
+from odradek.broker.metrics.gauge_values import ClusterGauges, PartitionGauges
 
 _PREFIX = "kafka_topic_partition_"
 _PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {

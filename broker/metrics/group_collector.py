@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from broker.coordinator.group_type import CLASSIC, CONSUMER
-from broker.metrics.gauge_values import CommittedGauges, GroupGauges
+from odradek.broker.coordinator.group_type import CLASSIC, CONSUMER
+from odradek.broker.metrics.gauge_values import CommittedGauges, GroupGauges
 
 _MANAGER = "kafka_coordinator_group_groupmetadatamanager_"
 _COORDINATOR = "kafka_server_group_coordinator_metrics_"

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from broker.clock import Clock
-from broker.coordinator.groups import Groups
-from broker.replication.disk_threads import DiskThreads
-from broker.replication.partitions import Partitions
-from broker.storage.log import Log
-from protocol.errors import KafkaError
+from odradek.broker.clock import Clock
+from odradek.broker.coordinator.groups import Groups
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.partitions import Partitions
+from odradek.broker.storage.log import Log
+from odradek.protocol.errors import KafkaError
 
 LAG_REFRESH_MS = 5_000
 """How often to look."""

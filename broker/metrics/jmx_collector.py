@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from broker.clock import Clock
-from broker.metrics.gauge_values import CleanerGauges, Gauges, PartitionGauges
-from broker.metrics.histogram import DurationHistogram
-from broker.metrics.jmx_series import (
+from odradek.broker.clock import Clock
+from odradek.broker.metrics.gauge_values import CleanerGauges, Gauges, PartitionGauges
+from odradek.broker.metrics.histogram import DurationHistogram
+from odradek.broker.metrics.jmx_series import (
     API_TIMES,
     BROKER_COUNTERS,
     CLEANER_GAUGES,
@@ -32,8 +32,8 @@ from broker.metrics.jmx_series import (
     PARTITION_GAUGES,
     TOPIC_COUNTERS,
 )
-from broker.metrics.metrics import ApiMetrics, Metrics, TopicMetrics
-from protocol.errors import ErrorCode
+from odradek.broker.metrics.metrics import ApiMetrics, Metrics, TopicMetrics
+from odradek.protocol.errors import ErrorCode
 
 # The percentiles of Kafka's beans, under the label values that jmx_exporter makes of them.
 _QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.metrics.gauge_values import PartitionGauges
-from broker.metrics.histogram import DurationHistogram
-from broker.metrics.metrics import ApiMetrics
+from odradek.broker.metrics.gauge_values import PartitionGauges
+from odradek.broker.metrics.histogram import DurationHistogram
+from odradek.broker.metrics.metrics import ApiMetrics
 
 TOPIC_COUNTERS = {
     "messagesin": ("messages_in", "Records taken from producers."),

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict, deque
 from operator import sub
 from typing import Final
 
-from broker.metrics.histogram import DurationHistogram
+from odradek.broker.metrics.histogram import DurationHistogram
 
 # Requests whose times are sorted into buckets together. A time is an object: those of 2,048 requests are 400 KB, which
 # went through the processor's caches again and again; to sort 256 costs the same a request.

@@ -27,8 +27,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from protocol.errors import NO_ERROR, ErrorCode
-from protocol.messages.fetch import (
+from odradek.protocol.errors import NO_ERROR, ErrorCode
+from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -37,7 +37,7 @@ from protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from broker.replication.fetch_sessions import FetchSessions
+    from odradek.broker.replication.fetch_sessions import FetchSessions
 
 INVALID_SESSION_ID: Final = 0
 INITIAL_EPOCH: Final = 0

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from broker.clock import Clock
-from broker.randomness import Randomness
-from broker.replication.fetch_session import (
+from odradek.broker.clock import Clock
+from odradek.broker.randomness import Randomness
+from odradek.broker.replication.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     INVALID_SESSION_ID,
@@ -29,8 +29,8 @@ from broker.replication.fetch_session import (
     WantedPartition,
     next_epoch,
 )
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import FetchRequest
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import FetchRequest
 
 EVICTION_AGE = 120.0
 """Seconds; Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""

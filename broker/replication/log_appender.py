@@ -27,13 +27,13 @@ from functools import partial
 from struct import Struct
 from typing import Any, Final, ParamSpec, TypeVar
 
-from broker.replication.disk_threads import DiskThreads
-from broker.replication.writer_thread import OnEnd, end_future
-from broker.storage.append_info import AppendInfo
-from broker.storage.log import Log
-from broker.storage.log_config import NO_LIMIT
-from protocol.batch_header import BATCH_HEADER_SIZE
-from protocol.errors import DecompressionLimitError
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.writer_thread import OnEnd, end_future
+from odradek.broker.storage.append_info import AppendInfo
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import NO_LIMIT
+from odradek.protocol.batch_header import BATCH_HEADER_SIZE
+from odradek.protocol.errors import DecompressionLimitError
 
 P = ParamSpec("P")
 T = TypeVar("T")

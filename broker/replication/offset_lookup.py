@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker.replication.partition import NO_EPOCH, Partition
-from broker.storage.log import Log
-from broker.storage.timestamp_lookup import DecodingBudget, RecordPosition
-from protocol.messages.list_offsets import (
+from odradek.broker.replication.partition import NO_EPOCH, Partition
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.timestamp_lookup import DecodingBudget, RecordPosition
+from odradek.protocol.messages.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,

@@ -21,16 +21,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final, ParamSpec, TypeVar
 
-from broker.metadata.image import PartitionImage
-from broker.metrics.metrics import TopicMetrics
-from broker.replication.disk_threads import DiskThreads
-from broker.replication.isr import effective_min_insync, high_watermark
-from broker.replication.log_appender import LogAppender
-from broker.storage.append_info import AppendInfo
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_slice import LogSlice
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.metadata.image import PartitionImage
+from odradek.broker.metrics.metrics import TopicMetrics
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.isr import effective_min_insync, high_watermark
+from odradek.broker.replication.log_appender import LogAppender
+from odradek.broker.storage.append_info import AppendInfo
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_slice import LogSlice
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 P = ParamSpec("P")
 T = TypeVar("T")

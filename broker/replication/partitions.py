@@ -21,23 +21,23 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from broker.clock import Clock
-from broker.event_log import EventLogger
-from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from broker.metrics.metrics import Metrics
-from broker.purgatory import Purgatory
-from broker.replication.disk_threads import DiskThreads
-from broker.replication.partition import Partition
-from broker.replication.steps import PartitionSteps, Step
-from broker.storage.disk_errors import TransientDiskError
-from broker.storage.files import Volume
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from broker.storage.log_dirs import LogDirs
-from broker.storage.log_opening import ZERO_TOPIC_ID
-from broker.tasks import BackgroundTasks
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.clock import Clock
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.steps import PartitionSteps, Step
+from odradek.broker.storage.disk_errors import TransientDiskError
+from odradek.broker.storage.files import Volume
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.storage.log_opening import ZERO_TOPIC_ID
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = EventLogger(__name__)
 

@@ -19,10 +19,10 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from broker.clock import Clock
-from broker.event_log import EventLogger
-from broker.tasks import BackgroundTasks
-from protocol.errors import KafkaError
+from odradek.broker.clock import Clock
+from odradek.broker.event_log import EventLogger
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.errors import KafkaError
 
 _LOG = EventLogger(__name__)
 

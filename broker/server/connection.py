@@ -33,17 +33,17 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.event_log import EventLogger
-from broker.server.context import CloseConnection, ConnectionContext
-from broker.server.flow_control import Outbox
-from broker.server.routes import Answered, Answers, Pending
-from broker.server.transport import Transport
-from broker.time_slices import ClientHasGone
-from protocol.errors import RemoteProtocolError
-from protocol.framing import FrameReader
+from odradek.broker.event_log import EventLogger
+from odradek.broker.server.context import CloseConnection, ConnectionContext
+from odradek.broker.server.flow_control import Outbox
+from odradek.broker.server.routes import Answered, Answers, Pending
+from odradek.broker.server.transport import Transport
+from odradek.broker.time_slices import ClientHasGone
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.framing import FrameReader
 
 if TYPE_CHECKING:
-    from broker.server.connections import Connections
+    from odradek.broker.server.connections import Connections
 
 _LOG: Final = EventLogger(__name__)
 

@@ -17,19 +17,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from broker.clock import Clock
-from broker.config.broker_config import BrokerConfig
-from broker.config.rules import connection_overrides
-from broker.event_log import EventLogger
-from broker.metrics.metrics import Metrics
-from broker.server.connection import Connection
-from broker.server.context import ConnectionContext
-from broker.server.dispatch import Dispatcher
-from broker.server.flow_control import RunInThread
-from broker.server.routes import Pending, Result
-from broker.server.transport import Transport
-from protocol.framing import ReceiveArena
-from protocol.receive_memory import ReceiveMemory
+from odradek.broker.clock import Clock
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.rules import connection_overrides
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.server.connection import Connection
+from odradek.broker.server.context import ConnectionContext
+from odradek.broker.server.dispatch import Dispatcher
+from odradek.broker.server.flow_control import RunInThread
+from odradek.broker.server.routes import Pending, Result
+from odradek.broker.server.transport import Transport
+from odradek.protocol.framing import ReceiveArena
+from odradek.protocol.receive_memory import ReceiveMemory
 
 _LOG = EventLogger(__name__)
 

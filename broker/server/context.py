@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from protocol.header import RepeatedHeader
+from odradek.protocol.header import RepeatedHeader
 
 Address = tuple[str, int]
 """Host and port."""

@@ -28,22 +28,22 @@ import logging
 from collections.abc import Awaitable, Mapping
 from typing import Any, Final, cast
 
-from broker.clock import Clock
-from broker.event_log import EventLogger
-from broker.metrics.metrics import ApiMetrics, Metrics
-from broker.server.context import CloseConnection, ConnectionContext, RequestContext
-from broker.server.flow_control import FileSlice, release_all
-from broker.server.routes import API_VERSIONS, PRODUCE, Answers, Handler, Pending, Result, Route
-from broker.time_slices import ClientHasGone, Steps, TimeSlices, is_steps
-from protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
-from protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
-from protocol.framing import SIZE_PREFIX
-from protocol.header import LONGEST_REPEATED_HEADER, RepeatedHeader, encode_response, read_request_header
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from protocol.schema import Message
+from odradek.broker.clock import Clock
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metrics.metrics import ApiMetrics, Metrics
+from odradek.broker.server.context import CloseConnection, ConnectionContext, RequestContext
+from odradek.broker.server.flow_control import FileSlice, release_all
+from odradek.broker.server.routes import API_VERSIONS, PRODUCE, Answers, Handler, Pending, Result, Route
+from odradek.broker.time_slices import ClientHasGone, Steps, TimeSlices, is_steps
+from odradek.protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
+from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
+from odradek.protocol.framing import SIZE_PREFIX
+from odradek.protocol.header import LONGEST_REPEATED_HEADER, RepeatedHeader, encode_response, read_request_header
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from odradek.protocol.schema import Message
 
 _LOG: Final = EventLogger(__name__)
-_REQUEST_LOG: Final = EventLogger("broker.request")
+_REQUEST_LOG: Final = EventLogger("odradek.broker.request")
 _pack_size_into: Final = SIZE_PREFIX.pack_into
 _CLOSING: Final = (RemoteProtocolError, CloseConnection, ClientHasGone)
 _EXPECTED: Final = (KafkaError, *_CLOSING)

@@ -24,8 +24,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from broker.server import page_cache
-from broker.server.transport import Buffer, Transport
+from odradek.broker.server import page_cache
+from odradek.broker.server.transport import Buffer, Transport
 
 JOIN_LIMIT: Final = 32 * 1024
 TURN_BYTES: Final = 1024 * 1024 + 64 * 1024

@@ -24,10 +24,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple, cast
 
-from broker.event_log import EventLogger
-from broker.server.context import Address
-from broker.server.http_host import is_local_host, is_loopback
-from broker.server.http_sockets import HttpSockets
+from odradek.broker.event_log import EventLogger
+from odradek.broker.server.context import Address
+from odradek.broker.server.http_host import is_local_host, is_loopback
+from odradek.broker.server.http_sockets import HttpSockets
 
 _LOG = EventLogger(__name__)
 

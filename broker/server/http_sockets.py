@@ -12,7 +12,7 @@ import errno
 import socket
 from collections.abc import Callable
 
-from broker.event_log import EventLogger
+from odradek.broker.event_log import EventLogger
 
 _LOG = EventLogger(__name__)
 

@@ -18,13 +18,13 @@ import errno
 import socket
 from typing import Any
 
-from broker.config.broker_config import BrokerConfig
-from broker.config.endpoints import Endpoint
-from broker.event_log import EventLogger
-from broker.metrics.metrics import Metrics
-from broker.server.connections import Connections
-from broker.server.context import Address, ConnectionContext
-from broker.server.transport import PlaintextTransport
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.endpoints import Endpoint
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.server.connections import Connections
+from odradek.broker.server.context import Address, ConnectionContext
+from odradek.broker.server.transport import PlaintextTransport
 
 _LOG = EventLogger(__name__)
 

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
-from broker.metrics.metrics import ApiMetrics, Metrics
-from broker.server.context import RequestContext
-from broker.server.flow_control import FileSlice
-from broker.time_slices import Steps
-from protocol.api import Api
-from protocol.codec import (
+from odradek.broker.metrics.metrics import ApiMetrics, Metrics
+from odradek.broker.server.context import RequestContext
+from odradek.broker.server.flow_control import FileSlice
+from odradek.broker.time_slices import Steps
+from odradek.protocol.api import Api
+from odradek.protocol.codec import (
     DecoderInSteps,
     EncoderInSteps,
     decoder,
@@ -19,10 +19,10 @@ from protocol.codec import (
     encoder,
     encoder_in_steps,
 )
-from protocol.error_counts import error_counter
-from protocol.errors import ErrorCode
-from protocol.header import response_start_packer
-from protocol.schema import Message
+from odradek.protocol.error_counts import error_counter
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.header import response_start_packer
+from odradek.protocol.schema import Message
 
 PRODUCE: Final = 0
 FETCH: Final = 1

@@ -12,17 +12,17 @@ import resource
 from collections.abc import Mapping
 from typing import Any
 
-from broker.clock import Clock
-from broker.config.broker_config import BrokerConfig
-from broker.event_log import EventLogger
-from broker.metrics.metrics import Metrics
-from broker.server.connections import NO_LIMIT, Connections
-from broker.server.context import Address
-from broker.server.dispatch import Dispatcher
-from broker.server.flow_control import RunInThread
-from broker.server.listener import Listener
-from broker.server.routes import Handler
-from broker.time_slices import TimeSlices
+from odradek.broker.clock import Clock
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.server.connections import NO_LIMIT, Connections
+from odradek.broker.server.context import Address
+from odradek.broker.server.dispatch import Dispatcher
+from odradek.broker.server.flow_control import RunInThread
+from odradek.broker.server.listener import Listener
+from odradek.broker.server.routes import Handler
+from odradek.broker.time_slices import TimeSlices
 
 _LOG = EventLogger(__name__)
 

@@ -15,10 +15,10 @@ from http import HTTPStatus
 
 from prometheus_client.registry import Collector
 
-from broker.event_log import address_text
-from broker.server.context import Address
-from broker.server.exposition import exposition
-from broker.server.http import HttpServer, Request, Response
+from odradek.broker.event_log import address_text
+from odradek.broker.server.context import Address
+from odradek.broker.server.exposition import exposition
+from odradek.broker.server.http import HttpServer, Request, Response
 
 
 def status_server(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.storage.producer_entry import AppendedBatch
+from odradek.broker.storage.producer_entry import AppendedBatch
 
 
 class AppendInfo:

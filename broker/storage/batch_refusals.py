@@ -8,14 +8,14 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from broker.storage.refusals import Cause, RefusedBatchError
-from protocol.batch_header import CONTROL_BIT, LENGTH_POSITION, MAGIC
-from protocol.compression import largest_decompressed_size, max_decompressed_size
-from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
-from protocol.message_set import MAGIC_POSITION
-from protocol.plural import pluralize
-from protocol.record_validation import SMALLEST_RECORD
-from protocol.records import LOG_OVERHEAD, BatchHeader
+from odradek.broker.storage.refusals import Cause, RefusedBatchError
+from odradek.protocol.batch_header import CONTROL_BIT, LENGTH_POSITION, MAGIC
+from odradek.protocol.compression import largest_decompressed_size, max_decompressed_size
+from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from odradek.protocol.message_set import MAGIC_POSITION
+from odradek.protocol.plural import pluralize
+from odradek.protocol.record_validation import SMALLEST_RECORD
+from odradek.protocol.records import LOG_OVERHEAD, BatchHeader
 
 WritableBatch = memoryview | bytearray
 

@@ -17,8 +17,8 @@ import logging
 from collections.abc import Callable, Mapping
 from threading import Lock
 
-from broker.storage.files import Files, replace_file
-from broker.storage.text_file import MalformedFileError, encode_rows, parse_rows
+from odradek.broker.storage.files import Files, replace_file
+from odradek.broker.storage.text_file import MalformedFileError, encode_rows, parse_rows
 
 _LOG = logging.getLogger(__name__)
 

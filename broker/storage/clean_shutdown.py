@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import msgspec
 
-from broker.storage.files import Files, replace_file
-from broker.storage.names import CLEAN_SHUTDOWN
+from odradek.broker.storage.files import Files, replace_file
+from odradek.broker.storage.names import CLEAN_SHUTDOWN
 
 _VERSION = 0
 UNKNOWN_BROKER_EPOCH = -1

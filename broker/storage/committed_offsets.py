@@ -1,8 +1,9 @@
-"""The offsets that groups have committed, as `__consumer_offsets` holds them (`protocol.stored_records.offset_commit`).
+"""The offsets that groups have committed, as `__consumer_offsets` holds them.
 
-The last record of a group, topic and partition counts; one without a value takes the offset back. Commits inside a
-transaction count once it was committed, in the order of their records, as in Kafka's `OffsetMetadataManager`. Records
-of other types are passed over; such of unknown versions, or malformed, too, with a line in the log.
+`odradek.protocol.stored_records.offset_commit` draws the records. The last record of a group, topic and partition
+counts; one without a value takes the offset back. Commits inside a transaction count once it was committed, in the
+order of their records, as in Kafka's `OffsetMetadataManager`. Records of other types are passed over; such of unknown
+versions, or malformed, too, with a line in the log.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.storage.checkpoints import Partition
-from broker.storage.stored_partition import StoredPartition
-from protocol.codec import decode
-from protocol.errors import RemoteProtocolError
-from protocol.records import Record
-from protocol.schema import spec
-from protocol.stored_records.offset_commit import OffsetCommitKey, OffsetCommitValue
+from odradek.broker.storage.checkpoints import Partition
+from odradek.broker.storage.stored_partition import StoredPartition
+from odradek.protocol.codec import decode
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.records import Record
+from odradek.protocol.schema import spec
+from odradek.protocol.stored_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
 _LOG = logging.getLogger(__name__)
 

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from broker.clock import Clock
-from broker.storage.disk_errors import is_in_the_way, is_transient
-from broker.storage.disk_failure import DiskFailure
-from broker.storage.files import Files
-from broker.storage.names import is_file_of_log
+from odradek.broker.clock import Clock
+from odradek.broker.storage.disk_errors import is_in_the_way, is_transient
+from odradek.broker.storage.disk_failure import DiskFailure
+from odradek.broker.storage.files import Files
+from odradek.broker.storage.names import is_file_of_log
 
 _LOG = logging.getLogger(__name__)
 

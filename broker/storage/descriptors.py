@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from broker.storage.disk_errors import is_exhausted
-from broker.storage.files import Files
-from broker.storage.retrying_files import RetryingFiles
+from odradek.broker.storage.disk_errors import is_exhausted
+from odradek.broker.storage.files import Files
+from odradek.broker.storage.retrying_files import RetryingFiles
 
 DEFAULT_CAPACITY: Final = 500  # half of the usual soft limit of 1,024 descriptors; sockets get the other half
 _ROOM: Final = 32  # files closed at a time where no descriptor is left: some for others than who asks

@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-from protocol.errors import KafkaError
+from odradek.protocol.errors import KafkaError
 
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _TRANSIENT: Final = _EXHAUSTED | {errno.ENOMEM, errno.EAGAIN, errno.EINTR, errno.EEXIST}

@@ -15,9 +15,9 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from broker.clock import Clock
-from broker.storage.disk_errors import TransientDiskError, is_transient
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.clock import Clock
+from odradek.broker.storage.disk_errors import TransientDiskError, is_transient
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ May run beside the appender, in another thread; two flushes of one log wait for 
 
 from __future__ import annotations
 
-from broker.storage.leader_epochs import LeaderEpochs
-from broker.storage.log_config import LogConfig
-from broker.storage.partition_metadata import sync_topic_id, write_topic_id
-from broker.storage.partition_producers import PartitionProducers
-from broker.storage.resources import LogResources
-from broker.storage.segmented_log import SegmentedLog
+from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.partition_metadata import sync_topic_id, write_topic_id
+from odradek.broker.storage.partition_producers import PartitionProducers
+from odradek.broker.storage.resources import LogResources
+from odradek.broker.storage.segmented_log import SegmentedLog
 
 
 class Durability:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
-from protocol.records import BatchHeader, batch_headers, crc_is_valid
+from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from odradek.protocol.records import BatchHeader, batch_headers, crc_is_valid
 
 
 def follower_batches(

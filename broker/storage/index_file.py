@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import struct
 
-from broker.storage.descriptors import Block, DescriptorCache
-from protocol.plural import pluralize
+from odradek.broker.storage.descriptors import Block, DescriptorCache
+from odradek.protocol.plural import pluralize
 
 _BLOCK_BYTES = 8192  # two pages: the read that ends a search; two steps of it would cost more than the second page
 _BLOCKS = 4  # of an open file that are kept: for consumers that are at different places of a segment

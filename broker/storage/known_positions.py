@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.storage.batch_scan import find_cut_off_batch
+from odradek.broker.storage.batch_scan import find_cut_off_batch
 
 if TYPE_CHECKING:
-    from broker.storage.log_file import LogFile
+    from odradek.broker.storage.log_file import LogFile
 
 _GENERATION: Final = 16
 _NOTHING: dict[int, tuple[int, int]] = {}  # of the many segments that nobody reads; never written to

@@ -8,9 +8,9 @@ __cluster_metadata-0/
   00000000000000000000.log …                   the records themselves, those of the snapshot perhaps deleted
 ```
 
-Both are batches of the records that `protocol.stored_records.cluster_metadata` describes. The latest snapshot is read,
-and from its offset on the log. Nothing here is changed. The topics' own directories know their names and ids, but only
-this log knows that one is compacted, or kept for a year.
+Both are batches of the records that `odradek.protocol.stored_records.cluster_metadata` describes. The latest snapshot
+is read, and from its offset on the log. Nothing here is changed. The topics' own directories know their names and ids,
+but only this log knows that one is compacted, or kept for a year.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from broker.storage.batch_scan import CorruptBatchError, read_whole_batches
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.files import Files
-from broker.storage.names import LOG_SUFFIX, RAFT_METADATA, parse_file_name, partition_directory
-from protocol.codec import decode
-from protocol.errors import RemoteProtocolError
-from protocol.primitives import uvarint_rest
-from protocol.records import iter_records, read_batch_header
-from protocol.stored_records.cluster_metadata import (
+from odradek.broker.storage.batch_scan import CorruptBatchError, read_whole_batches
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.files import Files
+from odradek.broker.storage.names import LOG_SUFFIX, RAFT_METADATA, parse_file_name, partition_directory
+from odradek.protocol.codec import decode
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.primitives import uvarint_rest
+from odradek.protocol.records import iter_records, read_batch_header
+from odradek.protocol.stored_records.cluster_metadata import (
     CONFIG,
     FRAME_VERSION,
     REMOVE_TOPIC,

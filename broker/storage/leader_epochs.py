@@ -22,8 +22,8 @@ from operator import attrgetter
 from threading import Lock
 from typing import NamedTuple
 
-from broker.storage.files import Files, replace_file, sync_file
-from broker.storage.text_file import MalformedFileError, encode_rows, parse_rows
+from odradek.broker.storage.files import Files, replace_file, sync_file
+from odradek.broker.storage.text_file import MalformedFileError, encode_rows, parse_rows
 
 NO_EPOCH = -1
 NO_OFFSET = -1

@@ -18,10 +18,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from broker.storage.batch_scan import scan_batches
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.files import Files
-from broker.storage.names import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX, parse_file_name
+from odradek.broker.storage.batch_scan import scan_batches
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.files import Files
+from odradek.broker.storage.names import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX, parse_file_name
 
 _LOG = logging.getLogger(__name__)
 

@@ -35,24 +35,24 @@ from contextlib import nullcontext
 from threading import Lock, RLock
 from typing import Final
 
-from broker.storage.append_info import AppendInfo, duplicate_of
-from broker.storage.batch_refusals import WritableBatch
-from broker.storage.durability import Durability
-from broker.storage.follower_batches import follower_batches
-from broker.storage.leader_epochs import LeaderEpochs
-from broker.storage.leftovers import remove_cleaned
-from broker.storage.log_config import LogConfig
-from broker.storage.log_reader import LogReader
-from broker.storage.names import CLEANED_SUFFIX
-from broker.storage.partition_producers import PartitionProducers
-from broker.storage.producer_entry import AppendedBatch
-from broker.storage.resources import LogResources
-from broker.storage.segment import Segment
-from broker.storage.segmented_log import SegmentedLog
-from broker.storage.validation import validator_for
-from protocol.batch_header import TIMESTAMP_TYPE_BIT
-from protocol.errors import ErrorCode, KafkaError
-from protocol.records import assign_offsets
+from odradek.broker.storage.append_info import AppendInfo, duplicate_of
+from odradek.broker.storage.batch_refusals import WritableBatch
+from odradek.broker.storage.durability import Durability
+from odradek.broker.storage.follower_batches import follower_batches
+from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.leftovers import remove_cleaned
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_reader import LogReader
+from odradek.broker.storage.names import CLEANED_SUFFIX
+from odradek.broker.storage.partition_producers import PartitionProducers
+from odradek.broker.storage.producer_entry import AppendedBatch
+from odradek.broker.storage.resources import LogResources
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.segmented_log import SegmentedLog
+from odradek.broker.storage.validation import validator_for
+from odradek.protocol.batch_header import TIMESTAMP_TYPE_BIT
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records import assign_offsets
 
 _LOG = logging.getLogger(__name__)
 

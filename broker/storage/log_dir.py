@@ -21,21 +21,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from broker.clock import Clock
-from broker.randomness import Randomness
-from broker.storage.checkpoints import OffsetCheckpoint, Partition
-from broker.storage.clean_shutdown import take_clean_shutdown, write_clean_shutdown
-from broker.storage.deletions import DeletionJob, Deletions, remove_partition
-from broker.storage.descriptors import DEFAULT_CAPACITY, DescriptorCache
-from broker.storage.disk_errors import TransientDiskError, is_in_the_way, is_transient
-from broker.storage.disk_failure import DiskFailure
-from broker.storage.files import Files, OsFiles, Volume, make_directories
-from broker.storage.kraft_topics import KraftTopics, read_kraft_topics
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_opening import ZERO_TOPIC_ID, Checkpointed, LogOpener, NoLogError, Progress, create_log
-from broker.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from broker.storage.names import (
+from odradek.broker.clock import Clock
+from odradek.broker.randomness import Randomness
+from odradek.broker.storage.checkpoints import OffsetCheckpoint, Partition
+from odradek.broker.storage.clean_shutdown import take_clean_shutdown, write_clean_shutdown
+from odradek.broker.storage.deletions import DeletionJob, Deletions, remove_partition
+from odradek.broker.storage.descriptors import DEFAULT_CAPACITY, DescriptorCache
+from odradek.broker.storage.disk_errors import TransientDiskError, is_in_the_way, is_transient
+from odradek.broker.storage.disk_failure import DiskFailure
+from odradek.broker.storage.files import Files, OsFiles, Volume, make_directories
+from odradek.broker.storage.kraft_topics import KraftTopics, read_kraft_topics
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_opening import ZERO_TOPIC_ID, Checkpointed, LogOpener, NoLogError, Progress, create_log
+from odradek.broker.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from odradek.broker.storage.names import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOCK,
@@ -48,10 +48,10 @@ from broker.storage.names import (
     parse_partition_directory,
     partition_directory,
 )
-from broker.storage.recovery import RecoverySummary
-from broker.storage.resources import LogResources, unheard
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import uuid_to_text
+from odradek.broker.storage.recovery import RecoverySummary
+from odradek.broker.storage.resources import LogResources, unheard
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import uuid_to_text
 
 _LOG = logging.getLogger(__name__)
 

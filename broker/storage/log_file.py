@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.storage.batch_scan import StoredBatch, find_batch, read_whole_batches, scan_batches, scan_headers
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.disk_errors import is_transient
-from broker.storage.files import BytesLike
-from broker.storage.known_positions import KnownPositions
-from broker.storage.log_slice import LogSlice
-from protocol.records import BatchHeader
+from odradek.broker.storage.batch_scan import StoredBatch, find_batch, read_whole_batches, scan_batches, scan_headers
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.disk_errors import is_transient
+from odradek.broker.storage.files import BytesLike
+from odradek.broker.storage.known_positions import KnownPositions
+from odradek.broker.storage.log_slice import LogSlice
+from odradek.protocol.records import BatchHeader
 
 
 class LogFile:

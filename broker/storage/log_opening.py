@@ -11,13 +11,13 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.index_file import CorruptIndexError
-from broker.storage.leader_epochs import LeaderEpochs
-from broker.storage.leftovers import has_leftovers, settle_leftovers
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.names import (
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.leftovers import has_leftovers, settle_leftovers
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.names import (
     LEADER_EPOCHS,
     LOG_SUFFIX,
     PARTITION_METADATA,
@@ -27,17 +27,17 @@ from broker.storage.names import (
     is_log,
     parse_file_name,
 )
-from broker.storage.partition_metadata import read_topic_id, write_topic_id
-from broker.storage.partition_producers import PartitionProducers
-from broker.storage.producer_replay import rebuild_producer_state
-from broker.storage.producer_snapshots import ProducerSnapshots
-from broker.storage.producer_state import ProducerState
-from broker.storage.recovery import RecoverySummary, SegmentProgress, recover_segment
-from broker.storage.resources import LogResources
-from broker.storage.segment import Segment, create_segment
-from broker.storage.segmented_log import SegmentedLog
-from broker.storage.segments import Segments
-from broker.storage.text_file import MalformedFileError
+from odradek.broker.storage.partition_metadata import read_topic_id, write_topic_id
+from odradek.broker.storage.partition_producers import PartitionProducers
+from odradek.broker.storage.producer_replay import rebuild_producer_state
+from odradek.broker.storage.producer_snapshots import ProducerSnapshots
+from odradek.broker.storage.producer_state import ProducerState
+from odradek.broker.storage.recovery import RecoverySummary, SegmentProgress, recover_segment
+from odradek.broker.storage.resources import LogResources
+from odradek.broker.storage.segment import Segment, create_segment
+from odradek.broker.storage.segmented_log import SegmentedLog
+from odradek.broker.storage.segments import Segments
+from odradek.broker.storage.text_file import MalformedFileError
 
 _LOG = logging.getLogger(__name__)
 

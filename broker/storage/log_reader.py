@@ -13,29 +13,29 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleanable import Cleanable, cleanable_part
-from broker.storage.index_file import CorruptIndexError
-from broker.storage.leader_epochs import EpochStart, LeaderEpochs
-from broker.storage.log_config import LogConfig
-from broker.storage.log_slice import LogSlice
-from broker.storage.partition_producers import PartitionProducers
-from broker.storage.producer_state import ProducerState
-from broker.storage.resources import LogResources
-from broker.storage.retention import segments_to_delete
-from broker.storage.segment import Segment
-from broker.storage.segmented_log import SegmentedLog
-from broker.storage.segments import Segments
-from broker.storage.timestamp_lookup import (
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleanable import Cleanable, cleanable_part
+from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.broker.storage.leader_epochs import EpochStart, LeaderEpochs
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_slice import LogSlice
+from odradek.broker.storage.partition_producers import PartitionProducers
+from odradek.broker.storage.producer_state import ProducerState
+from odradek.broker.storage.resources import LogResources
+from odradek.broker.storage.retention import segments_to_delete
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.segmented_log import SegmentedLog
+from odradek.broker.storage.segments import Segments
+from odradek.broker.storage.timestamp_lookup import (
     DecodingBudget,
     RecordPosition,
     find_by_timestamp,
     find_largest_timestamp,
     find_timestamp_at,
 )
-from broker.storage.transaction_index import AbortedTransaction, aborted_transactions
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.storage.transaction_index import AbortedTransaction, aborted_transactions
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _TRANSACTION_INDEX: Final = attrgetter("transaction_index")
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker.storage.files import Files, replace_file
-from broker.storage.names import META_PROPERTIES
-from broker.storage.text_file import MalformedFileError
+from odradek.broker.storage.files import Files, replace_file
+from odradek.broker.storage.names import META_PROPERTIES
+from odradek.broker.storage.text_file import MalformedFileError
 
 _VERSION = "1"
 

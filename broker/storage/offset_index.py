@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from broker.storage.index_file import CorruptIndexError, IndexFile
+from odradek.broker.storage.index_file import CorruptIndexError, IndexFile
 
 _ENTRY = struct.Struct(">ii")
 _OFFSET = struct.Struct(">i")

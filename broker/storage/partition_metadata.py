@@ -8,10 +8,10 @@ topic_id: 2eUHgRqfStWy-DpSiN8B4w
 
 from __future__ import annotations
 
-from broker.storage.files import Files, parent_of, replace_file, sync_file
-from broker.storage.names import PARTITION_METADATA
-from broker.storage.text_file import MalformedFileError
-from protocol.primitives import uuid_from_text, uuid_to_text
+from odradek.broker.storage.files import Files, parent_of, replace_file, sync_file
+from odradek.broker.storage.names import PARTITION_METADATA
+from odradek.broker.storage.text_file import MalformedFileError
+from odradek.protocol.primitives import uuid_from_text, uuid_to_text
 
 _VERSION = 0
 

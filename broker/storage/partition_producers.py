@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from threading import Lock
 
-from broker.storage.batch_refusals import WritableBatch
-from broker.storage.producer_entry import AppendedBatch
-from broker.storage.producer_replay import aborted_entry, read_marker, rebuild_producer_state, replay_batch
-from broker.storage.producer_snapshots import ProducerSnapshots
-from broker.storage.producer_state import CompletedTransaction, ProducerState
-from broker.storage.segment import Segment
-from broker.storage.segments import Segments
-from protocol.control_records import EndTxnMarker
-from protocol.errors import ErrorCode, KafkaError
-from protocol.records import BatchHeader
+from odradek.broker.storage.batch_refusals import WritableBatch
+from odradek.broker.storage.producer_entry import AppendedBatch
+from odradek.broker.storage.producer_replay import aborted_entry, read_marker, rebuild_producer_state, replay_batch
+from odradek.broker.storage.producer_snapshots import ProducerSnapshots
+from odradek.broker.storage.producer_state import CompletedTransaction, ProducerState
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.segments import Segments
+from odradek.protocol.control_records import EndTxnMarker
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records import BatchHeader
 
 
 class PartitionProducers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from protocol.batch_header import MAX_SEQUENCE
+from odradek.protocol.batch_header import MAX_SEQUENCE
 
 BATCHES_KEPT = 5  # clients have at most five requests in flight, so no older batch can be a retry that matters
 NO_PRODUCER_ID = -1

@@ -12,13 +12,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from broker.storage.batch_scan import CorruptBatchError, StoredBatch
-from broker.storage.index_file import CorruptIndexError
-from broker.storage.producer_entry import BATCHES_KEPT, ProducerEntry
-from broker.storage.producer_state import ProducerState
-from broker.storage.segment import Segment
-from broker.storage.segments import Segments
-from protocol.records import BatchHeader
+from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch
+from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.broker.storage.producer_entry import BATCHES_KEPT, ProducerEntry
+from odradek.broker.storage.producer_state import ProducerState
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.segments import Segments
+from odradek.protocol.records import BatchHeader
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,15 +5,15 @@ Only headers are read, and the records of control batches. Nothing is refused: w
 
 from __future__ import annotations
 
-from broker.storage.producer_history import complete_batches
-from broker.storage.producer_snapshots import ProducerSnapshots
-from broker.storage.producer_state import CompletedTransaction, ProducerState
-from broker.storage.segments import Segments
-from broker.storage.transaction_index import AbortedTransaction
-from protocol.control_records import EndTxnMarker, parse_end_txn_marker
-from protocol.errors import RemoteProtocolError
-from protocol.primitives import Buffer
-from protocol.records import BatchHeader, iter_records
+from odradek.broker.storage.producer_history import complete_batches
+from odradek.broker.storage.producer_snapshots import ProducerSnapshots
+from odradek.broker.storage.producer_state import CompletedTransaction, ProducerState
+from odradek.broker.storage.segments import Segments
+from odradek.broker.storage.transaction_index import AbortedTransaction
+from odradek.protocol.control_records import EndTxnMarker, parse_end_txn_marker
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import BatchHeader, iter_records
 
 
 def read_marker(data: Buffer, header: BatchHeader) -> EndTxnMarker | None:

@@ -19,9 +19,9 @@ import struct
 from collections.abc import Iterable
 from itertools import islice
 
-from broker.storage.producer_entry import NO_OFFSET, AppendedBatch, ProducerEntry, preceding_sequence
-from protocol.checksum import crc32c
-from protocol.plural import pluralize
+from odradek.broker.storage.producer_entry import NO_OFFSET, AppendedBatch, ProducerEntry, preceding_sequence
+from odradek.protocol.checksum import crc32c
+from odradek.protocol.plural import pluralize
 
 _VERSION = 1
 _HEAD = struct.Struct(">hI")

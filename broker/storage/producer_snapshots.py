@@ -12,11 +12,11 @@ import logging
 from bisect import insort
 from collections.abc import Collection, Iterable
 
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, file_name
-from broker.storage.producer_entry import NO_OFFSET, ProducerEntry
-from broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
-from broker.storage.producer_state import ProducerState
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, file_name
+from odradek.broker.storage.producer_entry import NO_OFFSET, ProducerEntry
+from odradek.broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
+from odradek.broker.storage.producer_state import ProducerState
 
 _LOG = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from broker.storage.producer_entry import (
+from odradek.broker.storage.producer_entry import (
     FOREIGN_PRODUCER_IDS,
     NO_EPOCH,
     NO_OFFSET,
@@ -38,9 +38,9 @@ from broker.storage.producer_entry import (
     AppendedBatch,
     ProducerEntry,
 )
-from protocol.control_records import ControlRecordType, EndTxnMarker
-from protocol.errors import ErrorCode, KafkaError
-from protocol.records import BatchHeader
+from odradek.protocol.control_records import ControlRecordType, EndTxnMarker
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records import BatchHeader
 
 CROWD: Final = 1000
 """So many producers take a millisecond to write down or to look through."""

@@ -25,7 +25,7 @@ import os
 from collections.abc import Iterator
 from threading import RLock
 
-from broker.storage.files import BytesLike, FileEntry, OsFiles, Volume
+from odradek.broker.storage.files import BytesLike, FileEntry, OsFiles, Volume
 
 _FIRST_DESCRIPTOR = -2  # and down from there: -1 is what the operating system says of errors
 

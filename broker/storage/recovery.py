@@ -14,13 +14,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from broker.storage.batch_scan import CorruptBatchError, StoredBatch
-from broker.storage.leader_epochs import LeaderEpochs
-from broker.storage.producer_replay import aborted_entry, read_marker, replay_batch
-from broker.storage.producer_state import ProducerState
-from broker.storage.segment import MAX_RELATIVE_OFFSET, Segment
-from protocol.plural import pluralize
-from protocol.records import read_batch_header
+from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch
+from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.producer_replay import aborted_entry, read_marker, replay_batch
+from odradek.broker.storage.producer_state import ProducerState
+from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from odradek.protocol.plural import pluralize
+from odradek.protocol.records import read_batch_header
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.clock import Clock
-from broker.randomness import Randomness
-from broker.storage.deletions import Deletions
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.disk_failure import DiskFailure
-from broker.storage.files import Files
+from odradek.broker.clock import Clock
+from odradek.broker.randomness import Randomness
+from odradek.broker.storage.deletions import Deletions
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.disk_failure import DiskFailure
+from odradek.broker.storage.files import Files
 
 
 def unheard(_: float) -> None:

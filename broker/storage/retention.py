@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_config import LogConfig
 
 
 class RetainedSegment(Protocol):

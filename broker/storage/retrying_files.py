@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from broker.storage.disk_errors import is_exhausted
-from broker.storage.files import BytesLike, FileEntry, Files, Volume
+from odradek.broker.storage.disk_errors import is_exhausted
+from odradek.broker.storage.files import BytesLike, FileEntry, Files, Volume
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.known_positions import KnownPositions
-from broker.storage.log_config import LogConfig
-from broker.storage.log_file import LogFile
-from broker.storage.names import (
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.known_positions import KnownPositions
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_file import LogFile
+from odradek.broker.storage.names import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -31,11 +31,11 @@ from broker.storage.names import (
     TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
-from broker.storage.resources import LogResources
-from broker.storage.segment_indexes import SegmentIndexes
-from broker.storage.time_index import TimestampOffset
-from broker.storage.transaction_index import TransactionIndex
-from protocol.batch_header import NO_TIMESTAMP
+from odradek.broker.storage.resources import LogResources
+from odradek.broker.storage.segment_indexes import SegmentIndexes
+from odradek.broker.storage.time_index import TimestampOffset
+from odradek.broker.storage.transaction_index import TransactionIndex
+from odradek.protocol.batch_header import NO_TIMESTAMP
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFF_FFFF  # indexes store offsets less the base offset, as int32
 _RECENT: Final = 16  # batches whose positions are remembered, once or twice over: consumers at the tail ask for these

@@ -19,15 +19,15 @@ from __future__ import annotations
 import logging
 from threading import RLock
 
-from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.disk_errors import is_transient
-from broker.storage.index_file import CorruptIndexError
-from broker.storage.log_config import LogConfig
-from broker.storage.log_file import LogFile
-from broker.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from broker.storage.offset_index import OffsetIndex
-from broker.storage.time_index import TimeIndex, TimestampOffset
-from protocol.batch_header import NO_TIMESTAMP
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.disk_errors import is_transient
+from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_file import LogFile
+from odradek.broker.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from odradek.broker.storage.offset_index import OffsetIndex
+from odradek.broker.storage.time_index import TimeIndex, TimestampOffset
+from odradek.protocol.batch_header import NO_TIMESTAMP
 
 _LOG = logging.getLogger(__name__)
 

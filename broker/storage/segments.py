@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from threading import Lock
 
-from broker.storage.segment import Segment
+from odradek.broker.storage.segment import Segment
 
 
 class _Ordered:

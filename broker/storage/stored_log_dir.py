@@ -21,18 +21,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from broker.clock import SystemClock
-from broker.randomness import SystemRandomness
-from broker.storage.checkpoints import Partition
-from broker.storage.committed_offsets import CommittedOffset, read_committed_offsets
-from broker.storage.files import OsFiles
-from broker.storage.log_config import NO_LIMIT, LogConfig
-from broker.storage.log_dir import LogDir, LogDirRefusedError
-from broker.storage.log_opening import Progress
-from broker.storage.meta_properties import MetaProperties, read_meta_properties
-from broker.storage.names import META_PROPERTIES
-from broker.storage.read_only_files import ReadOnlyFiles
-from broker.storage.stored_partition import StoredPartition
+from odradek.broker.clock import SystemClock
+from odradek.broker.randomness import SystemRandomness
+from odradek.broker.storage.checkpoints import Partition
+from odradek.broker.storage.committed_offsets import CommittedOffset, read_committed_offsets
+from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.log_config import NO_LIMIT, LogConfig
+from odradek.broker.storage.log_dir import LogDir, LogDirRefusedError
+from odradek.broker.storage.log_opening import Progress
+from odradek.broker.storage.meta_properties import MetaProperties, read_meta_properties
+from odradek.broker.storage.names import META_PROPERTIES
+from odradek.broker.storage.read_only_files import ReadOnlyFiles
+from odradek.broker.storage.stored_partition import StoredPartition
 
 _EVERYTHING = LogConfig(producer_id_expiration_ms=NO_LIMIT)  # producers that a broker would have forgotten by now, too
 _CONSUMER_OFFSETS = "__consumer_offsets"

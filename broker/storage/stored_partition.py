@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.storage.batch_scan import StoredBatch
-from broker.storage.leader_epochs import EpochStart
-from broker.storage.log import Log
-from broker.storage.producer_entry import NO_OFFSET, ProducerEntry
-from broker.storage.segment import Segment
-from broker.storage.timestamp_lookup import RecordPosition
-from broker.storage.transaction_index import AbortedTransaction
-from protocol.message_set import iter_messages
-from protocol.records import BatchHeader, Record, iter_records, read_batch_header
+from odradek.broker.storage.batch_scan import StoredBatch
+from odradek.broker.storage.leader_epochs import EpochStart
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.producer_entry import NO_OFFSET, ProducerEntry
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.timestamp_lookup import RecordPosition
+from odradek.broker.storage.transaction_index import AbortedTransaction
+from odradek.protocol.message_set import iter_messages
+from odradek.protocol.records import BatchHeader, Record, iter_records, read_batch_header
 
 
 class StoredPartition:

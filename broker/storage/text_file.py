@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from protocol.plural import pluralize
+from odradek.protocol.plural import pluralize
 
 
 class MalformedFileError(Exception):

@@ -17,8 +17,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from broker.storage.index_file import CorruptIndexError, IndexFile
-from protocol.batch_header import NO_TIMESTAMP
+from odradek.broker.storage.index_file import CorruptIndexError, IndexFile
+from odradek.protocol.batch_header import NO_TIMESTAMP
 
 _ENTRY = struct.Struct(">qi")
 _TIMESTAMP = struct.Struct(">q")

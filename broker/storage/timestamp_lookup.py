@@ -14,14 +14,14 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.storage.batch_scan import StoredBatch
-from broker.storage.segment import Segment
-from broker.storage.segments import Segments
-from protocol.batch_header import MAGIC, NO_TIMESTAMP
-from protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
-from protocol.message_set import iter_messages
-from protocol.record_iterator import iter_section, records_section
-from protocol.records import Record, read_batch_header
+from odradek.broker.storage.batch_scan import StoredBatch
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.segments import Segments
+from odradek.protocol.batch_header import MAGIC, NO_TIMESTAMP
+from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
+from odradek.protocol.message_set import iter_messages
+from odradek.protocol.record_iterator import iter_section, records_section
+from odradek.protocol.records import Record, read_batch_header
 
 _LOG = logging.getLogger(__name__)
 

@@ -24,10 +24,10 @@ from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import NamedTuple
 
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.disk_errors import is_transient
-from broker.storage.index_file import CorruptIndexError
-from protocol.plural import pluralize
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.disk_errors import is_transient
+from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.protocol.plural import pluralize
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0

@@ -35,7 +35,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from broker.storage.batch_refusals import (
+from odradek.broker.storage.batch_refusals import (
     WritableBatch,
     check_room_for_records,
     not_a_clients,
@@ -44,7 +44,7 @@ from broker.storage.batch_refusals import (
     only_batch,
     unreadable_header,
 )
-from broker.storage.log_config import (
+from odradek.broker.storage.log_config import (
     LOG_APPEND_TIME,
     NO_LIMIT,
     PRODUCER,
@@ -52,8 +52,8 @@ from broker.storage.log_config import (
     UNCOMPRESSED,
     LogConfig,
 )
-from broker.storage.refusals import Cause, InvalidRecordsError, RecordError, RefusedBatchError
-from protocol.batch_header import (
+from odradek.broker.storage.refusals import Cause, InvalidRecordsError, RecordError, RefusedBatchError
+from odradek.protocol.batch_header import (
     BATCH_HEADER_SIZE,
     CODEC_BITS,
     CONTROL_BIT,
@@ -61,19 +61,19 @@ from protocol.batch_header import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
 )
-from protocol.checksum import crc32c
-from protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
-from protocol.plural import pluralize
-from protocol.recompression import recompress
-from protocol.record_iterator import records_section
-from protocol.record_validation import (
+from odradek.protocol.checksum import crc32c
+from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.recompression import recompress
+from odradek.protocol.record_iterator import records_section
+from odradek.protocol.record_validation import (
     MOST_BLAMED,
     SMALLEST_RECORD,
     KeylessRecordsError,
     RecordTimestamps,
     validate_records,
 )
-from protocol.records import (
+from odradek.protocol.records import (
     LOG_OVERHEAD,
     BatchHeader,
     Codec,

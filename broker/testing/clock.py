@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ManualClock:
-    """A `broker.clock.Clock` that stands still until the test moves it.
+    """A `odradek.broker.clock.Clock` that stands still until the test moves it.
 
     Starts at 2023-11-14T22:13:20Z. `advance` moves both clocks; `set_time_ms` moves the wall clock alone, as NTP or an
     administrator would.

@@ -1,7 +1,7 @@
 """pytest fixtures: a broker for each test, or one for the session, for any client.
 
 ```python
-pytest_plugins = ["broker.testing.plugin"]  # in the conftest.py at the top
+pytest_plugins = ["odradek.broker.testing.plugin"]  # in the conftest.py at the top
 
 def test_orders(kafka_broker):
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from broker.testing.threaded import ThreadedBroker
+from odradek.broker.testing.threaded import ThreadedBroker
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from broker.broker import Broker
+from odradek.broker.broker import Broker
 
 
 class ThreadedBroker:

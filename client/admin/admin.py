@@ -15,7 +15,7 @@ raises only what is the caller's mistake (ConfigurationError, ClosedError). A ca
 broker without the API that is needed is an UnsupportedVersionError, which names both.
 
 Retriable errors are retried, after new metadata, for `timeout_ms` or else `default_api_timeout_ms`; an item has the
-last of them if that did not help. A request whose answer was lost is repeated (`client.admin.calls`).
+last of them if that did not help. A request whose answer was lost is repeated (`odradek.client.admin.calls`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from client.admin import cluster, configs, group_offsets, groups, log_dirs, offsets, topics
-from client.admin.arguments import ConfigChange, ConfigResource, NewPartitions, NewTopic
-from client.admin.calls import Calls
-from client.admin.results import (
+from odradek.client.admin import cluster, configs, group_offsets, groups, log_dirs, offsets, topics
+from odradek.client.admin.arguments import ConfigChange, ConfigResource, NewPartitions, NewTopic
+from odradek.client.admin.calls import Calls
+from odradek.client.admin.results import (
     ApiRange,
     ClusterDescription,
     CommittedOffset,
@@ -42,17 +42,17 @@ from client.admin.results import (
     TopicDescription,
     TopicListing,
 )
-from client.cluster import Cluster
-from client.config import AdminConfig, ClientSettings, IsolationLevel, check_keywords, parse_bootstrap_servers
-from client.connection import Network, TcpNetwork
-from client.errors import ClosedError
-from client.record import AnyPartition, OffsetAndTimestamp, Partition, TopicPartition
+from odradek.client.cluster import Cluster
+from odradek.client.config import AdminConfig, ClientSettings, IsolationLevel, check_keywords, parse_bootstrap_servers
+from odradek.client.connection import Network, TcpNetwork
+from odradek.client.errors import ClosedError
+from odradek.client.record import AnyPartition, OffsetAndTimestamp, Partition, TopicPartition
 
 
 class Admin:
     """Administers a cluster; for one event loop, any number of calls at a time.
 
-    Settings are those of Kafka's admin client (`client.config`). Every call takes `timeout_ms`.
+    Settings are those of Kafka's admin client (`odradek.client.config`). Every call takes `timeout_ms`.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 import msgspec
 
-from protocol.messages import list_offsets
+from odradek.protocol.messages import list_offsets
 
 
 class NewTopic(msgspec.Struct, frozen=True):

@@ -19,17 +19,24 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from client.admin.results import Results
-from client.backoff import Backoff
-from client.cluster import Cluster
-from client.config import AdminConfig
-from client.connection import Connection
-from client.errors import ClientError, ClosedError, ConfigurationError, TimeLimitError, UnknownTopicError, broker_error
-from client.metadata import NO_LEADER, ClusterImage
-from client.record import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from protocol.plural import pluralize
+from odradek.client.admin.results import Results
+from odradek.client.backoff import Backoff
+from odradek.client.cluster import Cluster
+from odradek.client.config import AdminConfig
+from odradek.client.connection import Connection
+from odradek.client.errors import (
+    ClientError,
+    ClosedError,
+    ConfigurationError,
+    TimeLimitError,
+    UnknownTopicError,
+    broker_error,
+)
+from odradek.client.metadata import NO_LEADER, ClusterImage
+from odradek.client.record import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.protocol.plural import pluralize
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

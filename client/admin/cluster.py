@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from client.admin.calls import Calls, Outcomes
-from client.admin.results import ApiRange, BrokerDescription, ClusterDescription, FeatureDescription, Results
-from client.connection import SOFTWARE_NAME, SOFTWARE_VERSION, Connection
-from client.errors import broker_error
-from protocol.api import NAMES, by_key
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from odradek.client.admin.calls import Calls, Outcomes
+from odradek.client.admin.results import ApiRange, BrokerDescription, ClusterDescription, FeatureDescription, Results
+from odradek.client.connection import SOFTWARE_NAME, SOFTWARE_VERSION, Connection
+from odradek.client.errors import broker_error
+from odradek.protocol.api import NAMES, by_key
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 _DESCRIBE_CLUSTER_KEY = 60
 _FIRST_WITH_FENCED_BROKERS = 2

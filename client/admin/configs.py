@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from client.admin.arguments import ConfigChange, ConfigResource, ResourceType
-from client.admin.calls import Calls, Outcomes
-from client.admin.results import ConfigEntry, ConfigSource, ConfigSynonym, ConfigType, Results
-from client.connection import Connection
-from client.errors import ClientError, ConfigurationError, broker_error
-from protocol.messages.describe_configs import (
+from odradek.client.admin.arguments import ConfigChange, ConfigResource, ResourceType
+from odradek.client.admin.calls import Calls, Outcomes
+from odradek.client.admin.results import ConfigEntry, ConfigSource, ConfigSynonym, ConfigType, Results
+from odradek.client.connection import Connection
+from odradek.client.errors import ClientError, ConfigurationError, broker_error
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
-from protocol.messages.incremental_alter_configs import (
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,

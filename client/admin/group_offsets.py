@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from client.admin.arguments import OffsetSpec
-from client.admin.calls import Calls, Outcomes
-from client.admin.groups import coordinators, describe_groups, group_error
-from client.admin.offsets import list_offsets
-from client.admin.results import CommittedOffset, PartitionLag, Results
-from client.connection import Connection
-from client.errors import BrokerError, ClientError, broker_error
-from client.record import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import (
+from odradek.client.admin.arguments import OffsetSpec
+from odradek.client.admin.calls import Calls, Outcomes
+from odradek.client.admin.groups import coordinators, describe_groups, group_error
+from odradek.client.admin.offsets import list_offsets
+from odradek.client.admin.results import CommittedOffset, PartitionLag, Results
+from odradek.client.connection import Connection
+from odradek.client.errors import BrokerError, ClientError, broker_error
+from odradek.client.record import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.messages.offset_delete import (
+from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from protocol.messages.offset_fetch import (
+from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

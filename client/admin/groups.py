@@ -11,19 +11,19 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from client.admin.calls import Calls, Outcomes
-from client.admin.results import GroupDescription, GroupListing, MemberDescription, Results
-from client.connection import Connection
-from client.errors import BrokerError, ClientError, UnsupportedVersionError, broker_error
-from client.group.consumer_protocol import assigned, decode_consumer_protocol
-from client.group.coordinator import find_coordinators
-from client.record import TopicPartition
-from protocol.errors import ErrorCode, RemoteProtocolError
-from protocol.messages import consumer_group_describe as newer
-from protocol.messages import describe_groups as classic
-from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from odradek.client.admin.calls import Calls, Outcomes
+from odradek.client.admin.results import GroupDescription, GroupListing, MemberDescription, Results
+from odradek.client.connection import Connection
+from odradek.client.errors import BrokerError, ClientError, UnsupportedVersionError, broker_error
+from odradek.client.group.consumer_protocol import assigned, decode_consumer_protocol
+from odradek.client.group.coordinator import find_coordinators
+from odradek.client.record import TopicPartition
+from odradek.protocol.errors import ErrorCode, RemoteProtocolError
+from odradek.protocol.messages import consumer_group_describe as newer
+from odradek.protocol.messages import describe_groups as classic
+from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 _LIST_GROUPS_KEY = 16
 _FIRST_WITH_STATES, _FIRST_WITH_TYPES = 4, 5

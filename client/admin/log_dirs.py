@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from client.admin.calls import Calls, Outcomes
-from client.admin.results import LogDirDescription, ReplicaDescription, Results
-from client.connection import Connection
-from client.errors import broker_error
-from client.record import TopicPartition
-from protocol.messages.describe_log_dirs import (
+from odradek.client.admin.calls import Calls, Outcomes
+from odradek.client.admin.results import LogDirDescription, ReplicaDescription, Results
+from odradek.client.connection import Connection
+from odradek.client.errors import broker_error
+from odradek.client.record import TopicPartition
+from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from client.admin.arguments import OffsetSpec
-from client.admin.calls import Calls, Outcomes
-from client.admin.results import Results
-from client.connection import Connection
-from client.errors import broker_error
-from client.record import OffsetAndTimestamp, TopicPartition
-from protocol.messages.list_offsets import (
+from odradek.client.admin.arguments import OffsetSpec
+from odradek.client.admin.calls import Calls, Outcomes
+from odradek.client.admin.results import Results
+from odradek.client.connection import Connection
+from odradek.client.errors import broker_error
+from odradek.client.record import OffsetAndTimestamp, TopicPartition
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

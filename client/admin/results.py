@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from client.errors import ClientError
-from client.record import TopicPartition
+from odradek.client.errors import ClientError
+from odradek.client.record import TopicPartition
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

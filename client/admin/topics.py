@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from client.admin.arguments import NewPartitions, NewTopic
-from client.admin.calls import Calls, Outcomes
-from client.admin.results import (
+from odradek.client.admin.arguments import NewPartitions, NewTopic
+from odradek.client.admin.calls import Calls, Outcomes
+from odradek.client.admin.results import (
     ConfigEntry,
     ConfigSource,
     CreatedTopic,
@@ -15,17 +15,17 @@ from client.admin.results import (
     TopicDescription,
     TopicListing,
 )
-from client.connection import Connection
-from client.errors import ClientError, ConfigurationError, broker_error
-from client.record import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from odradek.client.connection import Connection
+from odradek.client.errors import ClientError, ConfigurationError, broker_error
+from odradek.client.record import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from protocol.messages.create_topics import (
+from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
@@ -33,15 +33,15 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from protocol.messages.delete_records import (
+from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from protocol.messages.metadata import MetadataRequestTopic, MetadataResponsePartition, MetadataResponseTopic
-from protocol.primitives import uuid_from_text, uuid_to_text
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from odradek.protocol.messages.metadata import MetadataRequestTopic, MetadataResponsePartition, MetadataResponseTopic
+from odradek.protocol.primitives import uuid_from_text, uuid_to_text
 
 _DELETE_TOPICS_KEY = 20
 _FIRST_DELETION_BY_ID = 6

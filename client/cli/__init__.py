@@ -34,7 +34,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from importlib import import_module
 from typing import Any
 
-from client.cli.command_parser import CommandParser, with_word_first
+from odradek.client.cli.command_parser import CommandParser, with_word_first
 
 COMMANDS = {
     "produce": "Send lines of standard input or of a file",
@@ -114,7 +114,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 class _PrintVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from client.connection import SOFTWARE_NAME, SOFTWARE_VERSION
+        from odradek.client.connection import SOFTWARE_NAME, SOFTWARE_VERSION
 
         print(f"{SOFTWARE_NAME} {SOFTWARE_VERSION}")
         parser.exit()
@@ -137,11 +137,11 @@ def _with_signed_values(arguments: Sequence[str]) -> list[str]:
 
 
 def _module(command: str) -> Any:
-    return import_module(f"client.cli.{command.replace('-', '_')}")
+    return import_module(f"odradek.client.cli.{command.replace('-', '_')}")
 
 
 def _on_loop(command: Coroutine[None, None, int]) -> int:
-    from client.cli.client_log import printed_warnings
+    from odradek.client.cli.client_log import printed_warnings
 
     with printed_warnings():
         try:
@@ -155,7 +155,7 @@ def _on_loop(command: Coroutine[None, None, int]) -> int:
 
 def fail(error: BaseException) -> int:
     """Say what went wrong, and return the exit status for it."""
-    from client.cli.terminal import RED, paint
+    from odradek.client.cli.terminal import RED, paint
 
     print(f"{paint('error:', RED, sys.stderr)} {error}", file=sys.stderr)
     return FAILED

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from client.cli import FAILED, fail
-from client.cli.connection_arguments import client_settings
+from odradek.client.cli import FAILED, fail
+from odradek.client.cli.connection_arguments import client_settings
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.admin.results import Results
+    from odradek.client.admin.admin import Admin
+    from odradek.client.admin.results import Results
 
 Work = Callable[["Admin", argparse.Namespace], Awaitable[int]]
 """What an action does with an Admin; it returns the exit status."""
@@ -19,8 +19,8 @@ Work = Callable[["Admin", argparse.Namespace], Awaitable[int]]
 
 async def with_admin(arguments: argparse.Namespace, work: Work) -> int:
     """Run `work`; what it raises of the client is told in a line."""
-    from client.admin.admin import Admin
-    from client.errors import ClientError
+    from odradek.client.admin.admin import Admin
+    from odradek.client.errors import ClientError
 
     try:
         async with Admin(arguments.bootstrap_server, **client_settings(arguments, Admin)) as admin:

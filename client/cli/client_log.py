@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from client.cli.terminal import YELLOW, paint
+from odradek.client.cli.terminal import YELLOW, paint
 
-_TOLD_BY_THE_COMMAND = "client.delivery"
+_TOLD_BY_THE_COMMAND = "odradek.client.delivery"
 
 
 class _StandardError(logging.Handler):
@@ -27,7 +27,7 @@ def printed_warnings() -> Iterator[None]:
     """Print the client's warnings, for as long as this lasts."""
     handler = _StandardError(logging.WARNING)
     handler.addFilter(lambda record: record.name != _TOLD_BY_THE_COMMAND)
-    logger = logging.getLogger("client")
+    logger = logging.getLogger("odradek.client")
     logger.addHandler(handler)
     try:
         yield

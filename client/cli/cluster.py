@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
-from client.cli import fail
-from client.cli.admin_command import status_of, with_admin
-from client.cli.argument_types import named
-from client.cli.command_parser import CommandParser
-from client.cli.connection_arguments import add_connection_arguments
-from client.cli.tables import add_json_argument, print_json, print_rows
+from odradek.client.cli import fail
+from odradek.client.cli.admin_command import status_of, with_admin
+from odradek.client.cli.argument_types import named
+from odradek.client.cli.command_parser import CommandParser
+from odradek.client.cli.connection_arguments import add_connection_arguments
+from odradek.client.cli.tables import add_json_argument, print_json, print_rows
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
+    from odradek.client.admin.admin import Admin
 
 _ACTIONS = {
     "describe": "Print the cluster's id, its controller and its brokers",

@@ -8,17 +8,17 @@ import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from client.cli import UsageError
-from client.cli.admin_command import status_of, with_admin
-from client.cli.argument_types import named, not_negative
-from client.cli.command_parser import CommandParser
-from client.cli.connection_arguments import add_connection_arguments
-from client.cli.tables import add_json_argument, print_rows
+from odradek.client.cli import UsageError
+from odradek.client.cli.admin_command import status_of, with_admin
+from odradek.client.cli.argument_types import named, not_negative
+from odradek.client.cli.command_parser import CommandParser
+from odradek.client.cli.connection_arguments import add_connection_arguments
+from odradek.client.cli.tables import add_json_argument, print_rows
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.admin.arguments import ConfigChange, ConfigResource
-    from client.admin.results import ConfigEntry
+    from odradek.client.admin.admin import Admin
+    from odradek.client.admin.arguments import ConfigChange, ConfigResource
+    from odradek.client.admin.results import ConfigEntry
 
 _ACTIONS = {"describe": "Print configs", "alter": "Change single configs, and leave the others as they are"}
 _BETWEEN_CONFIGS = re.compile(r",(?![^\[]*\])")  # a comma that is not inside of brackets
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
 
 
 async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.admin.results import ConfigSource
+    from odradek.client.admin.results import ConfigSource
 
     resource = _resource(arguments)
     own = ConfigSource[_OWN_SOURCES[resource.type.name, bool(resource.name)]]
@@ -117,7 +117,7 @@ async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
-    from client.admin.arguments import ConfigChange, ConfigOperation
+    from odradek.client.admin.arguments import ConfigChange, ConfigOperation
 
     said = {
         ConfigOperation.SET: arguments.add_config,
@@ -129,7 +129,7 @@ def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
 
 
 def _resource(arguments: argparse.Namespace) -> ConfigResource:
-    from client.admin.arguments import ConfigResource, ResourceType
+    from odradek.client.admin.arguments import ConfigResource, ResourceType
 
     if arguments.topic is not None:
         return ConfigResource.topic(arguments.topic)

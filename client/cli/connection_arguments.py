@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from client.cli.argument_types import assignment, named
+from odradek.client.cli.argument_types import assignment, named
 
 _OTHER_NAMES = {
     "max_in_flight_requests_per_connection": "max_in_flight",
@@ -57,7 +57,7 @@ def settings_of_each(arguments: argparse.Namespace, *clients: type) -> list[dict
     properties = [*_read_properties(arguments.command_config), *arguments.command_property]
     if not properties:
         return settings
-    from client.setting_names import property_types, unknown_property
+    from odradek.client.setting_names import property_types, unknown_property
 
     types = [property_types(client) for client in clients]
     for name, text in properties:

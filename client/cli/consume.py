@@ -10,17 +10,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from client.cli import UsageError, fail
-from client.cli.argument_types import assignment, named, not_negative, positive
-from client.cli.connection_arguments import add_connection_arguments, add_topic_argument
-from client.cli.reading_range import ReadingRange, start
-from client.cli.times import timestamp
+from odradek.client.cli import UsageError, fail
+from odradek.client.cli.argument_types import assignment, named, not_negative, positive
+from odradek.client.cli.connection_arguments import add_connection_arguments, add_topic_argument
+from odradek.client.cli.reading_range import ReadingRange, start
+from odradek.client.cli.times import timestamp
 
 if TYPE_CHECKING:
-    from client.cli.record_filter import Condition
-    from client.cli.record_formats import Format
-    from client.consumer import Consumer
-    from client.record import TopicPartition
+    from odradek.client.cli.record_filter import Condition
+    from odradek.client.cli.record_formats import Format
+    from odradek.client.consumer import Consumer
+    from odradek.client.record import TopicPartition
 
 _TOPIC_TIMEOUT_MS = 5000  # a topic that is misspelt should not take a minute to tell
 _PRINTABLE = ("key", "value", "headers", "timestamp", "partition", "offset")
@@ -104,10 +104,10 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from client.cli.connection_arguments import client_settings
-    from client.cli.reading import Reading
-    from client.consumer import Consumer
-    from client.errors import ClientError
+    from odradek.client.cli.connection_arguments import client_settings
+    from odradek.client.cli.reading import Reading
+    from odradek.client.consumer import Consumer
+    from odradek.client.errors import ClientError
 
     wanted = _wanted(arguments)
     output_format = _format(arguments)
@@ -171,7 +171,7 @@ def _wanted(arguments: argparse.Namespace) -> ReadingRange:
 
 def _format(arguments: argparse.Namespace) -> Format:
     """How records are printed. Raises UsageError for flags that do not go together."""
-    from client.cli.record_formats import PROPERTIES, compile_format, from_properties
+    from odradek.client.cli.record_formats import PROPERTIES, compile_format, from_properties
 
     parts = [("print.value", str("value" in arguments.print))] if arguments.print else []
     parts += [(f"print.{part}", "true") for part in arguments.print]
@@ -184,7 +184,7 @@ def _format(arguments: argparse.Namespace) -> Format:
     if arguments.format == "text":
         return from_properties(parts).format
     if arguments.format == "json":
-        from client.cli.json_records import format_json
+        from odradek.client.cli.json_records import format_json
 
         return format_json
     if not set("%\\") & set(arguments.format):
@@ -196,7 +196,7 @@ def _format(arguments: argparse.Namespace) -> Format:
 
 
 def _conditions(texts: list[str]) -> list[Condition]:
-    from client.cli.record_filter import condition
+    from odradek.client.cli.record_filter import condition
 
     try:
         return [condition(text) for text in texts]

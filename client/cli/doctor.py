@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from client.cli import FAILED, fail
-from client.cli.argument_types import positive
-from client.cli.connection_arguments import add_bootstrap_argument
-from client.cli.tables import add_json_argument, print_json
-from client.cli.terminal import GREEN, RED, YELLOW, paint
+from odradek.client.cli import FAILED, fail
+from odradek.client.cli.argument_types import positive
+from odradek.client.cli.connection_arguments import add_bootstrap_argument
+from odradek.client.cli.tables import add_json_argument, print_json
+from odradek.client.cli.terminal import GREEN, RED, YELLOW, paint
 
 _STYLES = {"OK": GREEN, "NOTE": "", "WARNING": YELLOW, "PROBLEM": RED}
 _WIDTH = 7  # of the longest severity
@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from client.config import parse_bootstrap_servers
-    from client.connection import TcpNetwork
-    from client.doctor.diagnosis import diagnose
-    from client.doctor.finding import Severity
-    from client.errors import ConfigurationError
+    from odradek.client.config import parse_bootstrap_servers
+    from odradek.client.connection import TcpNetwork
+    from odradek.client.doctor.diagnosis import diagnose
+    from odradek.client.doctor.finding import Severity
+    from odradek.client.errors import ConfigurationError
 
     try:
         servers = parse_bootstrap_servers(arguments.bootstrap_server)

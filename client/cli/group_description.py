@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from client.admin.results import GroupDescription, MemberDescription, PartitionLag, Results
-from client.cli.tables import print_rows
-from client.record import TopicPartition
-from protocol.plural import pluralize
+from odradek.client.admin.results import GroupDescription, MemberDescription, PartitionLag, Results
+from odradek.client.cli.tables import print_rows
+from odradek.client.record import TopicPartition
+from odradek.protocol.plural import pluralize
 
 _PARTITION_COLUMNS = (
     *("group", "topic", "partition", "current_offset", "log_end_offset", "lag"),

@@ -7,18 +7,18 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING
 
-from client.cli import UsageError, fail
-from client.cli.admin_command import status_of, with_admin
-from client.cli.argument_types import named, not_negative
-from client.cli.command_parser import CommandParser
-from client.cli.connection_arguments import add_connection_arguments
-from client.cli.tables import add_json_argument, print_json, print_rows
-from client.cli.times import duration_ms, now_ms, timestamp
+from odradek.client.cli import UsageError, fail
+from odradek.client.cli.admin_command import status_of, with_admin
+from odradek.client.cli.argument_types import named, not_negative
+from odradek.client.cli.command_parser import CommandParser
+from odradek.client.cli.connection_arguments import add_connection_arguments
+from odradek.client.cli.tables import add_json_argument, print_json, print_rows
+from odradek.client.cli.times import duration_ms, now_ms, timestamp
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.cli.offset_reset import Move, Scenario
-    from client.record import TopicPartition
+    from odradek.client.admin.admin import Admin
+    from odradek.client.cli.offset_reset import Move, Scenario
+    from odradek.client.record import TopicPartition
 
 _ACTIONS = {
     "list": "List groups",
@@ -117,7 +117,7 @@ async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.cli.group_description import document_of, print_group
+    from odradek.client.cli.group_description import document_of, print_group
 
     named = arguments.group or [
         one.group_id for one in (await admin.list_groups()).values() if one.type in ("", "classic", "consumer")
@@ -138,7 +138,7 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.cli.offset_reset import plan
+    from odradek.client.cli.offset_reset import plan
 
     group = arguments.group
     state = await _state(admin, group)
@@ -183,8 +183,8 @@ def _print_moves(moves: Sequence[Move], arguments: argparse.Namespace) -> None:
 
 
 async def _state(admin: Admin, group: str) -> str:
-    from client.errors import BrokerError
-    from protocol.errors import ErrorCode
+    from odradek.client.errors import BrokerError
+    from odradek.protocol.errors import ErrorCode
 
     try:
         return (await admin.describe_groups([group])).value(group).state
@@ -195,7 +195,7 @@ async def _state(admin: Admin, group: str) -> str:
 
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
-    from client.cli.offset_reset import Scenario, read_offsets
+    from odradek.client.cli.offset_reset import Scenario, read_offsets
 
     time = arguments.to_datetime
     if arguments.by_duration is not None:
@@ -211,7 +211,7 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
 
 async def _partitions(admin: Admin, topics: list[tuple[str, list[int]]]) -> list[TopicPartition]:
     """The partitions that were named: all of a topic where none of its numbers was. Raises ClientError."""
-    from client.record import TopicPartition
+    from odradek.client.record import TopicPartition
 
     whole = [name for name, numbers in topics if not numbers]
     described = (await admin.describe_topics(whole)).values_or_raise()

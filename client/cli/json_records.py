@@ -20,10 +20,10 @@ from typing import Any
 
 import msgspec
 
-from client.cli.input_record import InputRecord, LineError
-from client.cli.times import timestamp
-from client.record import ConsumerRecord
-from protocol.batch_header import TimestampType
+from odradek.client.cli.input_record import InputRecord, LineError
+from odradek.client.cli.times import timestamp
+from odradek.client.record import ConsumerRecord
+from odradek.protocol.batch_header import TimestampType
 
 TIMESTAMP_TYPES: dict[TimestampType | None, str] = {
     None: "NoTimestampType",

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import AsyncIterator
 
-from client.cli.input_record import LineError
+from odradek.client.cli.input_record import LineError
 
 _CHUNK = 256 * 1024
 _AHEAD = 2  # chunks

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from client.record import TopicPartition
+from odradek.client.record import TopicPartition
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
+    from odradek.client.admin.admin import Admin
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -46,7 +46,7 @@ class Move(NamedTuple):
 
 async def plan(admin: Admin, partitions: Iterable[TopicPartition], committed: Offsets, wanted: Scenario) -> list[Move]:
     """The moves of these partitions. Raises ClientError; ValueError where a shift has nothing to start from."""
-    from client.admin.arguments import OffsetSpec
+    from odradek.client.admin.arguments import OffsetSpec
 
     asked = sorted(partitions)
     begins = (await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST))).values_or_raise()

@@ -12,16 +12,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from client.cli import UsageError, fail
-from client.cli.argument_types import assignment, not_negative, separator
-from client.cli.connection_arguments import add_connection_arguments, add_topic_argument
-from client.cli.input_record import LineError
-from client.cli.text_lines import PROPERTIES
-from client.cli.times import timestamp
+from odradek.client.cli import UsageError, fail
+from odradek.client.cli.argument_types import assignment, not_negative, separator
+from odradek.client.cli.connection_arguments import add_connection_arguments, add_topic_argument
+from odradek.client.cli.input_record import LineError
+from odradek.client.cli.text_lines import PROPERTIES
+from odradek.client.cli.times import timestamp
 
 if TYPE_CHECKING:
-    from client.cli.input_record import InputRecord, Parse
-    from client.config import Acks
+    from odradek.client.cli.input_record import InputRecord, Parse
+    from odradek.client.config import Acks
 
 _STDIN = 0
 _MAX_REQUEST_SIZE = 1048576  # the producer's own default
@@ -96,12 +96,12 @@ def _add_sending_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from client.cli.connection_arguments import client_settings
-    from client.cli.progress import Progress
-    from client.cli.sending import send_lines
-    from client.cli.terminal import is_terminal
-    from client.errors import ClientError
-    from client.producer import Producer
+    from odradek.client.cli.connection_arguments import client_settings
+    from odradek.client.cli.progress import Progress
+    from odradek.client.cli.sending import send_lines
+    from odradek.client.cli.terminal import is_terminal
+    from odradek.client.errors import ClientError
+    from odradek.client.producer import Producer
 
     parse = _parse(arguments)
     settings: dict[str, Any] = {
@@ -155,10 +155,10 @@ def _line_format(arguments: argparse.Namespace) -> Parse:
     if arguments.format == "json":
         if arguments.reader_property or any(flag is not None for flag in said):
             raise UsageError("--format json has keys, headers and nulls of its own: leave the other flags out")
-        from client.cli.json_records import parse_json
+        from odradek.client.cli.json_records import parse_json
 
         return parse_json
-    from client.cli.text_lines import from_properties
+    from odradek.client.cli.text_lines import from_properties
 
     lines = from_properties(arguments.reader_property)
     key_separator, headers_delimiter, marker = said

@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 import time
 
-from client.cli.terminal import is_terminal
-from protocol.plural import pluralize
+from odradek.client.cli.terminal import is_terminal
+from odradek.protocol.plural import pluralize
 
 _INTERVAL = 0.2  # seconds between two renewals: five a second read well
 _WIDTH = 20

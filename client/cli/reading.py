@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 
-from client.cli.progress import Progress
-from client.cli.reading_range import Bounds, ReadingRange, find_bounds
-from client.cli.record_filter import Condition
-from client.cli.record_formats import Format
-from client.cli.terminal import is_terminal
-from client.consumer import Consumer
-from client.record import ConsumerRecord, TopicPartition
+from odradek.client.cli.progress import Progress
+from odradek.client.cli.reading_range import Bounds, ReadingRange, find_bounds
+from odradek.client.cli.record_filter import Condition
+from odradek.client.cli.record_formats import Format
+from odradek.client.cli.terminal import is_terminal
+from odradek.client.consumer import Consumer
+from odradek.client.record import ConsumerRecord, TopicPartition
 
 _CHUNK = 500  # records that are printed at once
 _LOOK_MS = 100

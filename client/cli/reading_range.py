@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from client.consumer import Consumer
-    from client.record import TopicPartition
+    from odradek.client.consumer import Consumer
+    from odradek.client.record import TopicPartition
 
 Start = int | Literal["earliest", "latest"]
 

@@ -17,7 +17,7 @@ import argparse
 import re
 from collections.abc import Callable
 
-from client.record import ConsumerRecord
+from odradek.client.record import ConsumerRecord
 
 Condition = Callable[[ConsumerRecord], bool]
 

@@ -25,9 +25,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from client.cli.argument_types import unescape
-from client.cli.json_records import TIMESTAMP_TYPES
-from client.record import ConsumerRecord
+from odradek.client.cli.argument_types import unescape
+from odradek.client.cli.json_records import TIMESTAMP_TYPES
+from odradek.client.record import ConsumerRecord
 
 Format = Callable[[ConsumerRecord], bytes]
 """Makes the bytes of a record that are printed, its end included."""

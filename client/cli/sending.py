@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from client.cli.input_record import Parse
-from client.cli.lines import read_lines
-from client.cli.progress import Progress
-from client.producer import Producer
-from client.record import RecordMetadata
-from protocol.plural import pluralize
+from odradek.client.cli.input_record import Parse
+from odradek.client.cli.lines import read_lines
+from odradek.client.cli.progress import Progress
+from odradek.client.producer import Producer
+from odradek.client.record import RecordMetadata
+from odradek.protocol.plural import pluralize
 
 
 class Outcome:

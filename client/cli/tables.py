@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from client.cli.terminal import BOLD, paint
+from odradek.client.cli.terminal import BOLD, paint
 
 Row = Mapping[str, Any]
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from client.cli.input_record import Headers, InputRecord, LineError
+from odradek.client.cli.input_record import Headers, InputRecord, LineError
 
 PROPERTIES = frozenset(
     {

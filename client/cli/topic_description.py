@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from client.admin.results import TopicDescription
-from client.cli.tables import print_rows
-from protocol.plural import pluralize
+from odradek.client.admin.results import TopicDescription
+from odradek.client.cli.tables import print_rows
+from odradek.protocol.plural import pluralize
 
 
 def document_of(

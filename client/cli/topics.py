@@ -9,18 +9,18 @@ import argparse
 from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING
 
-from client.cli import UsageError
-from client.cli.admin_command import status_of, with_admin
-from client.cli.argument_types import assignment, named, not_negative, positive
-from client.cli.command_parser import CommandParser
-from client.cli.connection_arguments import add_connection_arguments
-from client.cli.tables import add_json_argument, print_json, print_rows
-from client.cli.times import timestamp
+from odradek.client.cli import UsageError
+from odradek.client.cli.admin_command import status_of, with_admin
+from odradek.client.cli.argument_types import assignment, named, not_negative, positive
+from odradek.client.cli.command_parser import CommandParser
+from odradek.client.cli.connection_arguments import add_connection_arguments
+from odradek.client.cli.tables import add_json_argument, print_json, print_rows
+from odradek.client.cli.times import timestamp
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.admin.results import TopicDescription
-    from client.record import TopicPartition
+    from odradek.client.admin.admin import Admin
+    from odradek.client.admin.results import TopicDescription
+    from odradek.client.record import TopicPartition
 
 Assignments = list[list[int]]
 """The replicas of each partition, the preferred leader first."""
@@ -130,8 +130,8 @@ def _check_layout(arguments: argparse.Namespace) -> None:
 
 
 async def _create(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.admin.arguments import NewTopic
-    from client.errors import TopicExistsError
+    from odradek.client.admin.arguments import NewTopic
+    from odradek.client.errors import TopicExistsError
 
     assignments: Assignments = arguments.replica_assignment or []
     new = NewTopic(
@@ -160,7 +160,7 @@ async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.cli.topic_description import document_of, print_topics
+    from odradek.client.cli.topic_description import document_of, print_topics
 
     names = arguments.topic or list(await admin.list_topics(include_internal=True))
     described = await admin.describe_topics(names)
@@ -178,8 +178,8 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
 
 async def _overrides(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str | None]]:
     """The properties that were set for each topic itself. Raises ClientError."""
-    from client.admin.arguments import ConfigResource
-    from client.admin.results import ConfigSource
+    from odradek.client.admin.arguments import ConfigResource
+    from odradek.client.admin.results import ConfigSource
 
     described = await admin.describe_configs([ConfigResource.topic(topic) for topic in topics])
     return {
@@ -193,8 +193,8 @@ async def _overrides(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str,
 
 
 async def _offsets(admin: Admin, topic: TopicDescription) -> dict[int, dict[str, int]]:
-    from client.admin.arguments import OffsetSpec
-    from client.record import TopicPartition
+    from odradek.client.admin.arguments import OffsetSpec
+    from odradek.client.record import TopicPartition
 
     partitions = [TopicPartition(topic.name, one.partition) for one in topic.partitions if one.leader is not None]
     begins = await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
@@ -209,7 +209,7 @@ async def _offsets(admin: Admin, topic: TopicDescription) -> dict[int, dict[str,
 
 
 async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.admin.arguments import ConfigChange, ConfigOperation, ConfigResource, NewPartitions
+    from odradek.client.admin.arguments import ConfigChange, ConfigOperation, ConfigResource, NewPartitions
 
     status = 0
     if arguments.partitions:
@@ -228,8 +228,8 @@ async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _delete(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.admin.results import Results
-    from client.errors import UnknownTopicError
+    from odradek.client.admin.results import Results
+    from odradek.client.errors import UnknownTopicError
 
     results = await admin.delete_topics(arguments.topic)
     if arguments.if_exists:
@@ -240,7 +240,7 @@ async def _delete(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _list_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
-    from client.admin.arguments import OffsetSpec
+    from odradek.client.admin.arguments import OffsetSpec
 
     place = arguments.time
     if isinstance(place, str):
@@ -261,7 +261,7 @@ async def _list_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
 
 async def _partitions(admin: Admin, arguments: argparse.Namespace) -> list[TopicPartition]:
     """The partition that was named, or all of the topic. Raises ClientError."""
-    from client.record import TopicPartition
+    from odradek.client.record import TopicPartition
 
     if arguments.partition is not None:
         return [TopicPartition(arguments.topic, arguments.partition)]

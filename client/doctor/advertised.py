@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from client.config import Address
-from client.doctor.finding import Finding, Severity
-from client.doctor.listener import Examiner
-from protocol.messages.metadata import MetadataResponse
+from odradek.client.config import Address
+from odradek.client.doctor.finding import Finding, Severity
+from odradek.client.doctor.listener import Examiner
+from odradek.protocol.messages.metadata import MetadataResponse
 
 _ONLY_HERE = ("localhost", "127.0.0.1", "::1")
 _NOWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 
-from client.connection import Connection
-from client.doctor.finding import Finding, Severity
-from client.errors import ClientError, UnsupportedVersionError
-from protocol.messages.describe_quorum import (
+from odradek.client.connection import Connection
+from odradek.client.doctor.finding import Finding, Severity
+from odradek.client.errors import ClientError, UnsupportedVersionError
+from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     RequestPartitionData,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from client.config import Address
-from client.connection import Connection, Network
-from client.doctor.advertised import check_advertised
-from client.doctor.clock import check_clock
-from client.doctor.finding import Finding, Severity
-from client.doctor.listener import Examiner
-from client.doctor.partitions import check_partitions
-from client.errors import ClientError, UnsupportedVersionError
-from protocol.api import by_key
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.plural import pluralize
+from odradek.client.config import Address
+from odradek.client.connection import Connection, Network
+from odradek.client.doctor.advertised import check_advertised
+from odradek.client.doctor.clock import check_clock
+from odradek.client.doctor.finding import Finding, Severity
+from odradek.client.doctor.listener import Examiner
+from odradek.client.doctor.partitions import check_partitions
+from odradek.client.errors import ClientError, UnsupportedVersionError
+from odradek.protocol.api import by_key
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.plural import pluralize
 
 _NEEDED = {0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata"}
 
@@ -38,7 +38,9 @@ async def diagnose(
             yield finding
         if connections and is_sound:
             if writes:
-                from client.doctor.round_trip import check_round_trip  # the whole client, which nothing else here wants
+                from odradek.client.doctor.round_trip import (
+                    check_round_trip,  # the whole client, which nothing else here wants
+                )
 
                 for finding in await check_round_trip(list(connections), network, seconds):
                     yield finding

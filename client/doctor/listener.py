@@ -10,11 +10,11 @@ import asyncio
 import time
 from typing import NamedTuple
 
-from client.config import Address
-from client.connection import Connection, Network, open_connection
-from client.doctor.finding import Finding, Severity
-from client.doctor.other_peer import Peer, identify
-from client.errors import BrokerUnreachableError, ClientError
+from odradek.client.config import Address
+from odradek.client.connection import Connection, Network, open_connection
+from odradek.client.doctor.finding import Finding, Severity
+from odradek.client.doctor.other_peer import Peer, identify
+from odradek.client.errors import BrokerUnreachableError, ClientError
 
 _CLIENT_ID = "odradek-doctor"
 

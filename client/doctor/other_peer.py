@@ -8,7 +8,7 @@
 | the end of the connection | the same | nobody who wants to talk |
 | nothing in time | the same | nobody, or one who waits |
 
-The only module beside `client.connection` that knows of TLS.
+The only module beside `odradek.client.connection` that knows of TLS.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import asyncio
 import ssl
 from enum import Enum
 
-from client.config import Address
+from odradek.client.config import Address
 
 _QUESTION = b"GET / HTTP/1.0\r\n\r\n"
 

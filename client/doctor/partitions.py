@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from client.doctor.finding import Finding, Severity
-from client.errors import place_of
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataResponse
+from odradek.client.doctor.finding import Finding, Severity
+from odradek.client.errors import place_of
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataResponse
 
 _SHOWN = 5  # partitions that are named of each kind
 

@@ -9,15 +9,15 @@ import secrets
 import time
 from collections.abc import Sequence
 
-from client.admin.admin import Admin
-from client.admin.arguments import NewTopic
-from client.config import Address
-from client.connection import Network
-from client.consumer import Consumer
-from client.doctor.clock import compare
-from client.doctor.finding import Finding, Severity
-from client.errors import ClientError
-from client.producer import Producer
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.arguments import NewTopic
+from odradek.client.config import Address
+from odradek.client.connection import Network
+from odradek.client.consumer import Consumer
+from odradek.client.doctor.clock import compare
+from odradek.client.doctor.finding import Finding, Severity
+from odradek.client.errors import ClientError
+from odradek.client.producer import Producer
 
 _SUBJECT = "round trip"
 

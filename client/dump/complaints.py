@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from client.dump.errors import Complaint
-from client.dump.java import hash_map_order
+from odradek.client.dump.errors import Complaint
+from odradek.client.dump.java import hash_map_order
 
 Pairs = list[tuple[int, int]]
 

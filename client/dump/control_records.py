@@ -15,12 +15,12 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from client.dump.errors import DumpError
-from client.dump.message_json import MalformedMessageError, json_text, json_values, read_message
-from protocol.control_records import ControlRecordType, control_record_type, parse_end_txn_marker
-from protocol.records import Record
-from protocol.schema import Message
-from protocol.stored_records.raft_control import (
+from odradek.client.dump.errors import DumpError
+from odradek.client.dump.message_json import MalformedMessageError, json_text, json_values, read_message
+from odradek.protocol.control_records import ControlRecordType, control_record_type, parse_end_txn_marker
+from odradek.protocol.records import Record
+from odradek.protocol.schema import Message
+from odradek.protocol.stored_records.raft_control import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     SnapshotFooterRecord,

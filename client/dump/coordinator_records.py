@@ -15,12 +15,12 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from client.dump.errors import DumpError
-from client.dump.message_json import MalformedMessageError, Values, json_text, json_values, read_message
-from protocol.schema import Message, spec
-from protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from protocol.stored_records.group_metadata import GroupMetadataValue
-from protocol.stored_records.record_types import GROUP_RECORDS, TRANSACTION_RECORDS, StoredRecord
+from odradek.client.dump.errors import DumpError
+from odradek.client.dump.message_json import MalformedMessageError, Values, json_text, json_values, read_message
+from odradek.protocol.schema import Message, spec
+from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from odradek.protocol.stored_records.group_metadata import GroupMetadataValue
+from odradek.protocol.stored_records.record_types import GROUP_RECORDS, TRANSACTION_RECORDS, StoredRecord
 
 _VERSION: Final = struct.Struct(">h")
 _KEY_VERSION: Final = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from client.dump.java import int64, parse_long
+from odradek.client.dump.java import int64, parse_long
 
 _WARM_BYTES = 8192  # at the end of an index; Kafka searches there first
 

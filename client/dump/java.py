@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from client.dump.errors import DumpError
+from odradek.client.dump.errors import DumpError
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
 _REPLACEMENT: Final = "\ufffd"
-_UTF8_HANDLER: Final = "client.dump.java"
+_UTF8_HANDLER: Final = "odradek.client.dump.java"
 _SLASHES: Final = re.compile("/+")
 _LONG: Final = re.compile(r"[+-]?[0-9]+")
 

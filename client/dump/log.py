@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from client.dump import message, record_batch
-from client.dump.complaints import Complaints
-from client.dump.java import INT32_MAX, absolute_path, parse_long
-from client.dump.log_file import LogFile
-from client.dump.offset_watch import OffsetWatch
-from client.dump.options import DumpOptions
+from odradek.client.dump import message, record_batch
+from odradek.client.dump.complaints import Complaints
+from odradek.client.dump.java import INT32_MAX, absolute_path, parse_long
+from odradek.client.dump.log_file import LogFile
+from odradek.client.dump.offset_watch import OffsetWatch
+from odradek.client.dump.options import DumpOptions
 
 
 def dump_log(path: str, options: DumpOptions, complaints: Complaints) -> Iterator[str]:

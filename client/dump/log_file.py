@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from client.dump.errors import DumpError
-from client.dump.java import INT32_MAX
-from protocol.plural import pluralize
+from odradek.client.dump.errors import DumpError
+from odradek.client.dump.java import INT32_MAX
+from odradek.protocol.plural import pluralize
 
 LOG_OVERHEAD: Final = 12
 _HEADER_UP_TO_MAGIC: Final = struct.Struct(">qi4xb")

@@ -4,9 +4,9 @@
 offset: 2 position: 0 CreateTime: 1700000000000 size: 82 magic: 1 compresscodec: gzip crc: 3077404021 isvalid: true
 | offset: 0 CreateTime: 1700000000000 keySize: 1 valueSize: 1 isValid: true crc: 1041228170 key: a payload: b
 ```
-The bytes are those of `protocol.message_set`, which refuses what is wrong with them; here they are taken as they
-stand: checksums are printed and not insisted upon, an inner set that ends inside a message ends before it, an inner
-message may have another magic. A message whose lengths lead out of it ends the dump. Source: Kafka
+The bytes are those of `odradek.protocol.message_set`, which refuses what is wrong with them; here they are taken as
+they stand: checksums are printed and not insisted upon, an inner set that ends inside a message ends before it, an
+inner message may have another magic. A message whose lengths lead out of it ends the dump. Source: Kafka
 `AbstractLegacyRecordBatch`, `LegacyRecord`.
 """
 
@@ -16,15 +16,15 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from client.dump.errors import DumpError
-from client.dump.java import boolean, int64
-from client.dump.log_file import LOG_OVERHEAD, Batch, LogFile
-from client.dump.offset_watch import OffsetWatch
-from client.dump.options import DumpOptions
-from client.dump.record_text import RecordText, contents, string_text
-from protocol.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, codec_of
-from protocol.checksum import crc32
-from protocol.compression import Codec, decompress
+from odradek.client.dump.errors import DumpError
+from odradek.client.dump.java import boolean, int64
+from odradek.client.dump.log_file import LOG_OVERHEAD, Batch, LogFile
+from odradek.client.dump.offset_watch import OffsetWatch
+from odradek.client.dump.options import DumpOptions
+from odradek.client.dump.record_text import RecordText, contents, string_text
+from odradek.protocol.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, codec_of
+from odradek.protocol.checksum import crc32
+from odradek.protocol.compression import Codec, decompress
 
 _MAX_DECOMPRESSED: Final = 1 << 30
 _HEADER: Final = struct.Struct(">Ibb")  # crc, magic, attributes

@@ -3,9 +3,9 @@
 Fields have Kafka's names, in the order of their declaration; a tagged field is there if it differs from its default.
 Bytes are base64, uuids Kafka's text of them.
 
-Decoding walks the layouts of `protocol.schema`, as `protocol.explain` does. It is not that of `protocol.codec`, because
-text that is not UTF-8 is repaired, and the words that Kafka has for malformed bytes are part of its output. Sources:
-Kafka `MessageDataGenerator`, `JsonConverterGenerator`, `ByteBufferAccessor`.
+Decoding walks the layouts of `odradek.protocol.schema`, as `odradek.protocol.explain` does. It is not that of
+`odradek.protocol.codec`, because text that is not UTF-8 is repaired, and the words that Kafka has for malformed bytes
+are part of its output. Sources: Kafka `MessageDataGenerator`, `JsonConverterGenerator`, `ByteBufferAccessor`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from client.dump.java import int32, utf8_text
-from protocol.primitives import uuid_to_text
-from protocol.schema import Field, Layout, LayoutField, Message, Scalar, Structure, fields, layout
+from odradek.client.dump.java import int32, utf8_text
+from odradek.protocol.primitives import uuid_to_text
+from odradek.protocol.schema import Field, Layout, LayoutField, Message, Scalar, Structure, fields, layout
 
 Values = dict[str, Any]
 

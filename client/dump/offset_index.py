@@ -14,14 +14,14 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from client.dump import record_batch
-from client.dump.complaints import Complaints
-from client.dump.errors import DumpError
-from client.dump.index_file import IndexFile, base_offset_of, beside
-from client.dump.java import absolute_path
-from client.dump.log_file import Batch, LogFile
-from client.dump.options import DumpOptions
-from protocol.plural import pluralize
+from odradek.client.dump import record_batch
+from odradek.client.dump.complaints import Complaints
+from odradek.client.dump.errors import DumpError
+from odradek.client.dump.index_file import IndexFile, base_offset_of, beside
+from odradek.client.dump.java import absolute_path
+from odradek.client.dump.log_file import Batch, LogFile
+from odradek.client.dump.options import DumpOptions
+from odradek.protocol.plural import pluralize
 
 ENTRY: Final = struct.Struct(">ii")
 

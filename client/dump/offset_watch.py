@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from client.dump.complaints import Complaints
+from odradek.client.dump.complaints import Complaints
 
 
 class OffsetWatch:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from client.dump.java import INT32_MAX
-from client.dump.record_text import RecordText, string_text
+from odradek.client.dump.java import INT32_MAX
+from odradek.client.dump.record_text import RecordText, string_text
 
 
 class DumpOptions(NamedTuple):

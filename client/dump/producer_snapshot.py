@@ -3,7 +3,7 @@
 ```
 0 version  int16    1
 2 crc      uint32   CRC-32C of all that follows
-6 entries  array    `protocol.stored_records.producer_snapshot`
+6 entries  array    `odradek.protocol.stored_records.producer_snapshot`
 ```
 A producer whose last batch the log does not have any more has no columns for it. What is wrong with the file is said in
 one line on standard error, and the next file is dumped. Source: Kafka `ProducerStateManager.readSnapshot`.
@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from client.dump.errors import Complaint
-from client.dump.java import INT32_MAX, int32, optional_long
-from client.dump.message_json import MalformedMessageError, Values, read_message
-from protocol.checksum import crc32c
-from protocol.stored_records.producer_snapshot import ProducerSnapshot
+from odradek.client.dump.errors import Complaint
+from odradek.client.dump.java import INT32_MAX, int32, optional_long
+from odradek.client.dump.message_json import MalformedMessageError, Values, read_message
+from odradek.protocol.checksum import crc32c
+from odradek.protocol.stored_records.producer_snapshot import ProducerSnapshot
 
 _VERSION: Final = 1
 _ENTRIES_POSITION: Final = 6

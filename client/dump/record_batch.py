@@ -5,12 +5,12 @@ baseOffset: 0 lastOffset: 9 count: 10 … position: 0 CreateTime: 1700000000009 
 | offset: 0 CreateTime: 1700000000000 keySize: 2 valueSize: 4 sequence: 0 headerKeys: [] key: t0 payload: t0-0
 ```
 The header is taken as it stands, 61 bytes from the batch's first, even of a batch that says to be shorter; the bytes
-are those of `protocol.batch_header`. Only the last column looks at the checksum, and records are printed whatever it
-says: of a batch that is not compressed those in front of the one that is malformed, of a compressed one all or none,
-because Kafka takes them apart at once. Source: Kafka `DefaultRecordBatch`, `DumpLogSegments`.
+are those of `odradek.protocol.batch_header`. Only the last column looks at the checksum, and records are printed
+whatever it says: of a batch that is not compressed those in front of the one that is malformed, of a compressed one all
+or none, because Kafka takes them apart at once. Source: Kafka `DefaultRecordBatch`, `DumpLogSegments`.
 
 Differs from Kafka: a batch that expands to more than a gigabyte, and varints with bits beyond their width
-(`protocol.varint`), end the dump.
+(`odradek.protocol.varint`), end the dump.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from client.dump.control_records import control_text
-from client.dump.errors import DumpError
-from client.dump.java import INT32_MAX, boolean, int32, int64, optional_long, utf8_text
-from client.dump.log_file import Batch, LogFile
-from client.dump.offset_watch import OffsetWatch
-from client.dump.options import DumpOptions
-from client.dump.record_text import contents
-from protocol.batch_header import CRC_START, HEADER, TIMESTAMP_TYPE_BIT
-from protocol.checksum import crc32c
-from protocol.plural import pluralize
-from protocol.records import BATCH_HEADER_SIZE, BatchHeader, Record, iter_records
+from odradek.client.dump.control_records import control_text
+from odradek.client.dump.errors import DumpError
+from odradek.client.dump.java import INT32_MAX, boolean, int32, int64, optional_long, utf8_text
+from odradek.client.dump.log_file import Batch, LogFile
+from odradek.client.dump.offset_watch import OffsetWatch
+from odradek.client.dump.options import DumpOptions
+from odradek.client.dump.record_text import contents
+from odradek.protocol.batch_header import CRC_START, HEADER, TIMESTAMP_TYPE_BIT
+from odradek.protocol.checksum import crc32c
+from odradek.protocol.plural import pluralize
+from odradek.protocol.records import BATCH_HEADER_SIZE, BatchHeader, Record, iter_records
 
 _MAX_DECOMPRESSED: Final = 1 << 30
 

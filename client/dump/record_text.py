@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from client.dump.java import utf8_text
+from odradek.client.dump.java import utf8_text
 
 RecordText = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
 """Makes text of offset, key and value: what stands behind `key: ` and `payload: `, None where that is not printed."""

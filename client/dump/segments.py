@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from client.dump.complaints import Complaints
-from client.dump.errors import Complaint, DumpError
-from client.dump.java import file_path
-from client.dump.log import dump_log
-from client.dump.offset_index import dump_offset_index
-from client.dump.options import DumpOptions
-from client.dump.producer_snapshot import dump_producer_snapshot
-from client.dump.time_index import dump_time_index
-from client.dump.transaction_index import dump_transaction_index
+from odradek.client.dump.complaints import Complaints
+from odradek.client.dump.errors import Complaint, DumpError
+from odradek.client.dump.java import file_path
+from odradek.client.dump.log import dump_log
+from odradek.client.dump.offset_index import dump_offset_index
+from odradek.client.dump.options import DumpOptions
+from odradek.client.dump.producer_snapshot import dump_producer_snapshot
+from odradek.client.dump.time_index import dump_time_index
+from odradek.client.dump.transaction_index import dump_transaction_index
 
 
 def dump_segments(paths: Iterable[str], options: DumpOptions) -> Iterator[str]:

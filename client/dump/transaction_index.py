@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from client.dump.errors import DumpError
-from client.dump.index_file import base_offset_of
+from odradek.client.dump.errors import DumpError
+from odradek.client.dump.index_file import base_offset_of
 
 _ENTRY: Final = struct.Struct(">bxqqqq")
 

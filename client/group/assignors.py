@@ -4,7 +4,7 @@
 |---|---|---|
 | `range` | of each topic: partitions in order, members in order, blocks of M = ceil(partitions / members) | eager |
 | `roundrobin` | all partitions in order, dealt out one by one to those who subscribe to their topic | eager |
-| `sticky` | even, with as few changes as possible (`client.group.sticky`) | eager |
+| `sticky` | even, with as few changes as possible (`odradek.client.group.sticky`) | eager |
 | `cooperative-sticky` | the same; partitions move in two steps, and nobody stops (KIP-429) | cooperative |
 
 Eager: every member gives all up before it joins again. Members are ordered by instance id if they have one, before
@@ -21,9 +21,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import cycle
 from typing import NamedTuple
 
-from client.group.sticky import assign_cooperative, assign_sticky
-from client.group.subscriber import Assignment, Subscriber
-from client.record import TopicPartition
+from odradek.client.group.sticky import assign_cooperative, assign_sticky
+from odradek.client.group.subscriber import Assignment, Subscriber
+from odradek.client.record import TopicPartition
 
 
 class Assignor(NamedTuple):

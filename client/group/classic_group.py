@@ -18,15 +18,15 @@ import logging
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from client.cluster import Cluster
-from client.config import ConsumerConfig
-from client.errors import ClientError
-from client.group.assignors import ASSIGNORS
-from client.group.classic_member import ClassicMember, Verdict
-from client.group.group import Group
-from client.group.offsets import NO_GENERATION
-from client.subscription import Subscription
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.client.cluster import Cluster
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import ClientError
+from odradek.client.group.assignors import ASSIGNORS
+from odradek.client.group.classic_member import ClassicMember, Verdict
+from odradek.client.group.group import Group
+from odradek.client.group.offsets import NO_GENERATION
+from odradek.client.subscription import Subscription
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 _LOG = logging.getLogger(__name__)
 

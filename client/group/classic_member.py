@@ -30,28 +30,28 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from client.backoff import Backoff
-from client.config import ConsumerConfig
-from client.connections import Purpose
-from client.errors import BrokerError, ClientError, ClosedError, broker_error
-from client.group.assignors import ASSIGNORS, Assignor
-from client.group.consumer_protocol import assigned, by_topic, decode_consumer_protocol, owned
-from client.group.coordinator import ELSEWHERE, Coordinator
-from client.group.offsets import NO_GENERATION
-from client.group.sticky_data import decode_sticky_data, encode_sticky_data
-from client.group.subscriber import Subscriber
-from client.record import TopicPartition
-from protocol.errors import ErrorCode, RemoteProtocolError
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import (
+from odradek.client.backoff import Backoff
+from odradek.client.config import ConsumerConfig
+from odradek.client.connections import Purpose
+from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_error
+from odradek.client.group.assignors import ASSIGNORS, Assignor
+from odradek.client.group.consumer_protocol import assigned, by_topic, decode_consumer_protocol, owned
+from odradek.client.group.coordinator import ELSEWHERE, Coordinator
+from odradek.client.group.offsets import NO_GENERATION
+from odradek.client.group.sticky_data import decode_sticky_data, encode_sticky_data
+from odradek.client.group.subscriber import Subscriber
+from odradek.client.record import TopicPartition
+from odradek.protocol.errors import ErrorCode, RemoteProtocolError
+from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from protocol.stored_records.consumer_protocol import (
+from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from odradek.protocol.stored_records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     write_consumer_protocol,

@@ -15,16 +15,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from client.cluster import Cluster
-from client.config import ConsumerConfig
-from client.errors import ClientError, broker_error
-from client.group.consumer_member import ConsumerMember
-from client.group.group import Group
-from client.group.listener import RebalanceListener
-from client.group.offsets import NO_GENERATION
-from client.record import TopicPartition
-from client.subscription import Subscription
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.client.cluster import Cluster
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import ClientError, broker_error
+from odradek.client.group.consumer_member import ConsumerMember
+from odradek.client.group.group import Group
+from odradek.client.group.listener import RebalanceListener
+from odradek.client.group.offsets import NO_GENERATION
+from odradek.client.record import TopicPartition
+from odradek.client.subscription import Subscription
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 _METADATA_KEY = 3
 _FIRST_METADATA_BY_ID = 12

@@ -19,18 +19,18 @@ import logging
 import uuid
 from collections.abc import Collection, Mapping
 
-from client.backoff import Backoff
-from client.config import ConsumerConfig
-from client.errors import BrokerError, ClientError, ClosedError, broker_error
-from client.group.coordinator import ELSEWHERE, Coordinator
-from client.group.offsets import NO_GENERATION
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_group_heartbeat import (
+from odradek.client.backoff import Backoff
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_error
+from odradek.client.group.coordinator import ELSEWHERE, Coordinator
+from odradek.client.group.offsets import NO_GENERATION
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from protocol.primitives import uuid_to_text
+from odradek.protocol.primitives import uuid_to_text
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """What members of a classic group tell each other through the broker, as partitions.
 
-`protocol.stored_records.consumer_protocol` draws the messages.
+`odradek.protocol.stored_records.consumer_protocol` draws the messages.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from client.record import TopicPartition
-from protocol.primitives import Buffer
-from protocol.stored_records import consumer_protocol
-from protocol.stored_records.consumer_protocol import (
+from odradek.client.record import TopicPartition
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.stored_records import consumer_protocol
+from odradek.protocol.stored_records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     read_consumer_protocol,

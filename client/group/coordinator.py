@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from client.cluster import Cluster
-from client.connection import Connection
-from client.connections import Purpose
-from client.errors import ClientError, TransportError, broker_error
-from protocol.errors import ErrorCode
-from protocol.messages.find_coordinator import Coordinator as Found
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from protocol.schema import Message
+from odradek.client.cluster import Cluster
+from odradek.client.connection import Connection
+from odradek.client.connections import Purpose
+from odradek.client.errors import ClientError, TransportError, broker_error
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.find_coordinator import Coordinator as Found
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.protocol.schema import Message
 
 R = TypeVar("R", bound=Message)
 

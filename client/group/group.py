@@ -23,16 +23,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from client.admin.results import CommittedOffset
-from client.cluster import Cluster
-from client.config import ConsumerConfig
-from client.errors import ClientError
-from client.group.coordinator import Coordinator
-from client.group.listener import RebalanceListener
-from client.group.offsets import NO_GENERATION, Committer, GroupOffsets
-from client.record import TopicPartition
-from client.subscription import Subscription
-from protocol.plural import pluralize
+from odradek.client.admin.results import CommittedOffset
+from odradek.client.cluster import Cluster
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import ClientError
+from odradek.client.group.coordinator import Coordinator
+from odradek.client.group.listener import RebalanceListener
+from odradek.client.group.offsets import NO_GENERATION, Committer, GroupOffsets
+from odradek.client.record import TopicPartition
+from odradek.client.subscription import Subscription
+from odradek.protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
 

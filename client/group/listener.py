@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from client.record import TopicPartition
+from odradek.client.record import TopicPartition
 
 
 class RebalanceListener:

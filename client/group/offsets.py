@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
 
-from client.admin.results import CommittedOffset
-from client.backoff import Backoff
-from client.config import ConsumerConfig
-from client.errors import BrokerError, ClientError, ClosedError, TimeLimitError, broker_error
-from client.group.coordinator import ELSEWHERE, Coordinator
-from client.record import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import (
+from odradek.client.admin.results import CommittedOffset
+from odradek.client.backoff import Backoff
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import BrokerError, ClientError, ClosedError, TimeLimitError, broker_error
+from odradek.client.group.coordinator import ELSEWHERE, Coordinator
+from odradek.client.record import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.messages.offset_fetch import (
+from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from client.group.subscriber import Assignment, Subscriber
-from client.record import TopicPartition
+from odradek.client.group.subscriber import Assignment, Subscriber
+from odradek.client.record import TopicPartition
 
 Owners = dict[TopicPartition, str]
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from client.group.consumer_protocol import by_topic
-from client.record import TopicPartition
+from odradek.client.group.consumer_protocol import by_topic
+from odradek.client.record import TopicPartition
 
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from client.record import TopicPartition
+from odradek.client.record import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]
 """The partitions of each member, by member id."""

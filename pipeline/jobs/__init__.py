@@ -33,8 +33,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from client.cli import FAILED, UsageError, exit_status, fail
-from pipeline.session import RequirementMissingError
+from odradek.client.cli import FAILED, UsageError, exit_status, fail
+from odradek.pipeline.session import RequirementMissingError
 
 COMMANDS = {
     "export": "Write topics to Parquet, only what is new since the last time",
@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _module(command: str) -> Any:
-    return import_module(f"pipeline.jobs.{command}")
+    return import_module(f"odradek.pipeline.jobs.{command}")
 
 
 __all__ = ["COMMANDS", "FAILED", "TERMINATED", "JobError", "UsageError", "run"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from pipeline.jobs.arguments import (
+from odradek.pipeline.jobs.arguments import (
     add_json_argument,
     add_output_arguments,
     add_source_arguments,
@@ -42,10 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from pipeline.jobs.counting import counted
-    from pipeline.jobs.job_session import spark_for
-    from pipeline.jobs.output import prepare_output
-    from pipeline.jobs.summary import Summary
+    from odradek.pipeline.jobs.counting import counted
+    from odradek.pipeline.jobs.job_session import spark_for
+    from odradek.pipeline.jobs.output import prepare_output
+    from odradek.pipeline.jobs.summary import Summary
 
     with spark_for("compact", arguments) as spark:
         summary = Summary("compact")
@@ -73,13 +73,13 @@ def compacted(records: DataFrame, *, drop_tombstones: bool = False) -> DataFrame
 
 
 def _records(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
-    from pipeline.jobs.source import offsets_json, read_records
+    from odradek.pipeline.jobs.source import offsets_json, read_records
 
     options = {"isolation.level": "read_committed"}
     if arguments.log_dir is None:
         return read_records(spark, arguments, {"kafka.isolation.level": "read_committed"})
     if not arguments.whole_log:
-        from pipeline.jobs.log_offsets import log_ranges
+        from odradek.pipeline.jobs.log_offsets import log_ranges
 
         options["endingOffsets"] = offsets_json(log_ranges(arguments, inactive_only=True).ends)
     return read_records(spark, arguments, options)

@@ -16,21 +16,21 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from client.cli import UsageError
-from pipeline.jobs import JobError
-from pipeline.jobs.arguments import (
+from odradek.client.cli import UsageError
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.arguments import (
     add_json_argument,
     add_output_arguments,
     add_source_arguments,
     add_spark_arguments,
 )
-from pipeline.jobs.output import FORMATS
-from pipeline.jobs.partition_columns import partition_columns, with_partition_columns
+from odradek.pipeline.jobs.output import FORMATS
+from odradek.pipeline.jobs.partition_columns import partition_columns, with_partition_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pipeline.jobs.filesystem import FileSystem
+    from odradek.pipeline.jobs.filesystem import FileSystem
 
 CHECKPOINT = "_checkpoint"
 _SETTINGS = f"{CHECKPOINT}/export.json"
@@ -55,11 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
     columns = partition_columns(arguments.partition_by)
     if arguments.log_dir is not None and arguments.format != "parquet":
         raise UsageError(f"--format {arguments.format} goes with --bootstrap-server")
-    from pipeline.jobs.export_runs import export_log_dir
-    from pipeline.jobs.filesystem import FileSystem
-    from pipeline.jobs.job_session import spark_for
-    from pipeline.jobs.output import check_format
-    from pipeline.jobs.summary import Summary
+    from odradek.pipeline.jobs.export_runs import export_log_dir
+    from odradek.pipeline.jobs.filesystem import FileSystem
+    from odradek.pipeline.jobs.job_session import spark_for
+    from odradek.pipeline.jobs.output import check_format
+    from odradek.pipeline.jobs.summary import Summary
 
     with spark_for("export", arguments) as spark:
         summary = Summary("export")
@@ -75,8 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _export_topics(spark: SparkSession, arguments: argparse.Namespace, columns: dict[str, str]) -> dict[str, object]:
-    from pipeline.jobs.source import read_new_records
-    from pipeline.jobs.stream_progress import follow
+    from odradek.pipeline.jobs.source import read_new_records
+    from odradek.pipeline.jobs.stream_progress import follow
 
     records = with_partition_columns(read_new_records(spark, arguments), columns)
     writer = records.writeStream.format(arguments.format).trigger(availableNow=True)

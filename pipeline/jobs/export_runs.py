@@ -17,13 +17,13 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from pipeline.jobs.partition_columns import with_partition_columns
-from pipeline.jobs.source import Offsets, offsets_from_json, offsets_json, read_records
+from odradek.pipeline.jobs.partition_columns import with_partition_columns
+from odradek.pipeline.jobs.source import Offsets, offsets_from_json, offsets_json, read_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pipeline.jobs.filesystem import FileSystem
+    from odradek.pipeline.jobs.filesystem import FileSystem
 
 _RUNS = "_checkpoint/runs"
 _COMMITS = "_checkpoint/commits"
@@ -34,8 +34,8 @@ def export_log_dir(
     spark: SparkSession, arguments: argparse.Namespace, files: FileSystem, columns: dict[str, str]
 ) -> dict[str, object]:
     """Export what is new in `--log-dir`, and return counts. `columns` as for `with_partition_columns`."""
-    from pipeline.jobs.counting import counted
-    from pipeline.jobs.log_offsets import log_ranges
+    from odradek.pipeline.jobs.counting import counted
+    from odradek.pipeline.jobs.log_offsets import log_ranges
 
     _finish_last(files)
     ranges = log_ranges(arguments)

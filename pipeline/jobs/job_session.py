@@ -17,9 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from client.cli.terminal import is_terminal
-from pipeline.jobs import JobError
-from pipeline.session import check_requirements, is_submitted, register, session
+from odradek.client.cli.terminal import is_terminal
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.session import check_requirements, is_submitted, register, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +75,7 @@ def _send_code(spark: SparkSession, directory: Path) -> None:
     """Workers on other machines get our packages; what these need must be installed there (docs/pipeline.md)."""
     if is_submitted() or str(spark.sparkContext.master).startswith(_LOCAL):  # spark-submit was given it, by --py-files
         return
-    from pipeline.jobs.package import write_package
+    from odradek.pipeline.jobs.package import write_package
 
     archive = directory / "odradek.zip"
     write_package(archive)

@@ -6,10 +6,10 @@ import argparse
 import re
 from typing import NamedTuple
 
-from broker.storage.compaction.cleanable import cleanable_part
-from broker.storage.log_config import LogConfig
-from pipeline.jobs import JobError
-from pipeline.segments import LogDirectory, NoLogDirError, PartitionLog
+from odradek.broker.storage.compaction.cleanable import cleanable_part
+from odradek.broker.storage.log_config import LogConfig
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.segments import LogDirectory, NoLogDirError, PartitionLog
 
 _READ_COMMITTED = ("isolation.level", "read_committed")
 

@@ -2,7 +2,7 @@
 
 A worker checks a part (`check_parts`). The reports of a partition's parts are joined on the driver, which then looks at
 the partition's small files; where a fault may cross from one part into the next, the partition has to be checked again
-as a whole (`broker.inspection.segments_outcome`).
+as a whole (`odradek.broker.inspection.segments_outcome`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from broker.inspection.partition_check import PartitionCheck, PartitionFiles
-from broker.inspection.problem import Problem
-from broker.inspection.segments_outcome import SegmentsOutcome, joined
-from broker.storage.checkpoints import OffsetCheckpoint
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.names import LOG_START_OFFSETS, LOG_SUFFIX, partition_directory
-from broker.storage.read_only_files import ReadOnlyFiles
+from odradek.broker.inspection.partition_check import PartitionCheck, PartitionFiles
+from odradek.broker.inspection.problem import Problem
+from odradek.broker.inspection.segments_outcome import SegmentsOutcome, joined
+from odradek.broker.storage.checkpoints import OffsetCheckpoint
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.names import LOG_START_OFFSETS, LOG_SUFFIX, partition_directory
+from odradek.broker.storage.read_only_files import ReadOnlyFiles
 
 MAX_PROBLEMS = 10_000
 """That are kept of a part; the rest is counted."""

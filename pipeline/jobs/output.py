@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.jobs import JobError
-from pipeline.jobs.filesystem import FileSystem
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.filesystem import FileSystem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,10 @@ import argparse
 import zipfile
 from pathlib import Path
 
+import odradek
+
 PACKAGES = ("pipeline", "protocol", "client", "broker")
+"""The packages of `odradek`: in a checkout they are links, which a walk over the directory would not follow."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,8 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from pipeline.jobs import JobError
-    from pipeline.jobs.summary import say
+    from odradek.pipeline.jobs import JobError
+    from odradek.pipeline.jobs.summary import say
 
     if arguments.archive.exists() and not arguments.overwrite:
         raise JobError(f"{arguments.archive} exists; --overwrite replaces it")
@@ -31,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def write_package(archive: Path) -> int:
     """Write the archive, and return how many modules are in it. It imports as the packages do here."""
-    root = Path(__file__).resolve().parents[2]
-    modules = sorted(path for name in PACKAGES for path in (root / name).rglob("*.py"))
+    package = Path(odradek.__file__).parent
+    modules = sorted([*package.glob("*.py"), *(path for name in PACKAGES for path in (package / name).rglob("*.py"))])
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in modules:
-            packed.write(path, path.relative_to(root))
+            packed.write(path, path.relative_to(package.parent))
     return len(modules)

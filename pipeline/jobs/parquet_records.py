@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.cli import UsageError
+from odradek.client.cli import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# As in `pipeline.schema`, which imports pyarrow; a mistake on the command line need not wait for that.
+# As in `odradek.pipeline.schema`, which imports pyarrow; a mistake on the command line need not wait for that.
 _OF_RECORDS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 _VALUE = "value."
 

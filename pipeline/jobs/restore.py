@@ -15,14 +15,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from client.cli.times import timestamp
-from pipeline.jobs.arguments import (
+from odradek.client.cli.times import timestamp
+from odradek.pipeline.jobs.arguments import (
     add_json_argument,
     add_output_arguments,
     add_source_arguments,
     add_spark_arguments,
 )
-from pipeline.jobs.output import FORMATS
+from odradek.pipeline.jobs.output import FORMATS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,11 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from pipeline.jobs.counting import counted
-    from pipeline.jobs.job_session import spark_for
-    from pipeline.jobs.output import check_format, prepare_output
-    from pipeline.jobs.source import read_records
-    from pipeline.jobs.summary import Summary
+    from odradek.pipeline.jobs.counting import counted
+    from odradek.pipeline.jobs.job_session import spark_for
+    from odradek.pipeline.jobs.output import check_format, prepare_output
+    from odradek.pipeline.jobs.source import read_records
+    from odradek.pipeline.jobs.summary import Summary
 
     with spark_for("restore", arguments) as spark:
         summary = Summary("restore")
@@ -70,7 +70,7 @@ def state(records: DataFrame, *, as_of_ms: int | None = None) -> DataFrame:
     """Of each key the record that holds at the time `as_of_ms` (inclusive; None: at the end), without tombstones."""
     from pyspark.sql import functions as f
 
-    from pipeline.jobs.compact import compacted
+    from odradek.pipeline.jobs.compact import compacted
 
     if as_of_ms is not None:
         records = records.where(f.col("timestamp") <= f.timestamp_millis(f.lit(as_of_ms)))

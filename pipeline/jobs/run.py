@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from client.cli.argument_types import not_negative, positive
-from pipeline.jobs.arguments import add_json_argument, add_spark_arguments
-from pipeline.session import check_requirements
+from odradek.client.cli.argument_types import not_negative, positive
+from odradek.pipeline.jobs.arguments import add_json_argument, add_spark_arguments
+from odradek.pipeline.session import check_requirements
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     check_requirements()  # before a broker is started and filled
-    from pipeline.taxi.example import run_example
+    from odradek.pipeline.taxi.example import run_example
 
     return run_example(arguments)

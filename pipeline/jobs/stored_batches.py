@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from broker.inspection.partition_check import partitions_of
-from broker.storage.batch_scan import CorruptBatchError, StoredBatch, scan_headers
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.names import LOG_SUFFIX, file_name
-from broker.storage.read_only_files import ReadOnlyFiles
-from pipeline.jobs import JobError
-from pipeline.jobs.shares import shared_out
-from protocol.compression import decompress
-from protocol.records import BATCH_HEADER_SIZE, BatchHeader, crc_is_valid, iter_records, read_batch_header
+from odradek.broker.inspection.partition_check import partitions_of
+from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch, scan_headers
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.names import LOG_SUFFIX, file_name
+from odradek.broker.storage.read_only_files import ReadOnlyFiles
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.shares import shared_out
+from odradek.protocol.compression import decompress
+from odradek.protocol.records import BATCH_HEADER_SIZE, BatchHeader, crc_is_valid, iter_records, read_batch_header
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.jobs.summary import say
-from protocol.plural import pluralize
+from odradek.pipeline.jobs.summary import say
+from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from client import Admin, ClientError, OffsetSpec, TopicPartition
-from pipeline.jobs import JobError
+from odradek.client import Admin, ClientError, OffsetSpec, TopicPartition
+from odradek.pipeline.jobs import JobError
 
 
 async def records_in(bootstrap_servers: str, topic: str) -> int:

@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.inspection.partition_check import PartitionFiles, partitions_of
-from broker.inspection.problem import Problem
-from broker.inspection.small_files_check import check_directory_files
-from broker.inspection.verification import Outcome
-from broker.storage.checkpoints import OffsetCheckpoint
-from broker.storage.names import LOG_START_OFFSETS
-from broker.storage.read_only_files import ReadOnlyFiles
-from pipeline.jobs import FAILED
-from pipeline.jobs.arguments import add_spark_arguments
-from pipeline.jobs.log_parts import MAX_PROBLEMS, Part, PartReport, check_parts, joined_report, parts_of
-from pipeline.jobs.shares import shared_out
+from odradek.broker.inspection.partition_check import PartitionFiles, partitions_of
+from odradek.broker.inspection.problem import Problem
+from odradek.broker.inspection.small_files_check import check_directory_files
+from odradek.broker.inspection.verification import Outcome
+from odradek.broker.storage.checkpoints import OffsetCheckpoint
+from odradek.broker.storage.names import LOG_START_OFFSETS
+from odradek.broker.storage.read_only_files import ReadOnlyFiles
+from odradek.pipeline.jobs import FAILED
+from odradek.pipeline.jobs.arguments import add_spark_arguments
+from odradek.pipeline.jobs.log_parts import MAX_PROBLEMS, Part, PartReport, check_parts, joined_report, parts_of
+from odradek.pipeline.jobs.shares import shared_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from pipeline.jobs.job_session import spark_for
-    from pipeline.jobs.summary import Summary
+    from odradek.pipeline.jobs.job_session import spark_for
+    from odradek.pipeline.jobs.summary import Summary
 
     partitions_of(ReadOnlyFiles(), arguments.directory)  # it can be read, or Spark need not start
     with spark_for("verify", arguments) as spark:

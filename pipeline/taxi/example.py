@@ -22,15 +22,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.jobs import FAILED, JobError
-from pipeline.jobs.job_session import spark_for
-from pipeline.jobs.summary import Summary, say
-from pipeline.taxi.own_broker import own_broker
-from pipeline.taxi.processes import environment
-from pipeline.taxi.revenue import REVENUE
-from pipeline.taxi.topics import fill
-from pipeline.taxi.trips import Trips
-from protocol.plural import pluralize
+from odradek.pipeline.jobs import FAILED, JobError
+from odradek.pipeline.jobs.job_session import spark_for
+from odradek.pipeline.jobs.summary import Summary, say
+from odradek.pipeline.taxi.own_broker import own_broker
+from odradek.pipeline.taxi.processes import environment
+from odradek.pipeline.taxi.revenue import REVENUE
+from odradek.pipeline.taxi.topics import fill
+from odradek.pipeline.taxi.trips import Trips
+from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +44,7 @@ _POLLED_S = 0.1
 
 
 def run_example(arguments: argparse.Namespace) -> int:
-    """Run it as the flags of `pipeline.jobs.run` say; 0 if the totals agree. Raises `JobError`, `OSError`."""
+    """Run it as the flags of `odradek.pipeline.jobs.run` say; 0 if the totals agree. Raises `JobError`, `OSError`."""
     directory = _claim(Path(arguments.output), overwrite=arguments.overwrite)
     summary = Summary("taxi")
     trips = Trips(arguments.trips, arguments.seed)
@@ -75,7 +75,7 @@ def totals_of(rows: DataFrame) -> Totals:
 
 
 def _restored(spark: SparkSession, bootstrap_server: str) -> DataFrame:
-    from pipeline.jobs.restore import as_table, state
+    from odradek.pipeline.jobs.restore import as_table, state
 
     options = {"kafka.bootstrap.servers": bootstrap_server, "subscribe": REVENUE}
     records = spark.read.format("broker").options(**options).load()
@@ -98,7 +98,7 @@ def _compare(name: str, found: Totals, expected: Totals) -> bool:
 
 def _stream(arguments: argparse.Namespace, bootstrap_server: str, directory: Path, per_trigger: int) -> None:
     """Run the stream to its end, and kill it on the way. Raises `JobError` if it fails."""
-    command = [sys.executable, "-m", "pipeline.taxi.revenue", "--bootstrap-server", bootstrap_server]
+    command = [sys.executable, "-m", "odradek.pipeline.taxi.revenue", "--bootstrap-server", bootstrap_server]
     command += ["--output", str(directory), "--per-trigger", str(max(per_trigger, 1))]
     command += [] if arguments.master is None else ["--master", arguments.master]
     command += [part for name, value in arguments.conf for part in ("--conf", f"{name}={value}")]

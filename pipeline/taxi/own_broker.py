@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from client import Admin, ClientError
-from pipeline.jobs import JobError
-from pipeline.taxi.processes import environment, running
+from odradek.client import Admin, ClientError
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.taxi.processes import environment, running
 
 _STARTED_WITHIN_S = 60
 
@@ -27,7 +27,7 @@ def own_broker(directory: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         server = f"127.0.0.1:{free.getsockname()[1]}"
     properties = {"listeners": f"PLAINTEXT://{server}", "log.dirs": str(directory / "log"), "metrics.port": "-1"}
-    command = [sys.executable, "-m", "broker"]
+    command = [sys.executable, "-m", "odradek.broker"]
     command += [part for name, value in properties.items() for part in ("--override", f"{name}={value}")]
     output = directory / "broker.log"
     with running(command, output, environment()) as broker:

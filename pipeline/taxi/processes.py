@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[2]
+import odradek
+
+_ROOT = Path(odradek.__file__).resolve().parents[1]
 _ENDED_WITHIN_S = 30
 
 

@@ -20,11 +20,11 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from client.cli import fail
-from pipeline.jobs import JobError
-from pipeline.jobs.arguments import add_spark_arguments
-from pipeline.taxi.trips import MAX_LATENESS_S, WINDOW_S, ZONES, closing_event
-from protocol.plural import pluralize
+from odradek.client.cli import fail
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.arguments import add_spark_arguments
+from odradek.pipeline.taxi.trips import MAX_LATENESS_S, WINDOW_S, ZONES, closing_event
+from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,7 +107,7 @@ def close_hours(spark: SparkSession, bootstrap_server: str) -> None:
 
 def _sum_up(spark: SparkSession, options: argparse.Namespace) -> list[Any]:
     """Run both queries to the end of the topic, and return what Spark tells of their batches."""
-    from pipeline.jobs.stream_progress import follow
+    from odradek.pipeline.jobs.stream_progress import follow
 
     queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)  # one after the other
     return [batch for query in queries for batch in follow(query)]
@@ -115,8 +115,8 @@ def _sum_up(spark: SparkSession, options: argparse.Namespace) -> list[Any]:
 
 def main(arguments: list[str]) -> int:
     """Run both queries to their end, and say of each batch that it is done."""
-    from pipeline.jobs.job_session import spark_for
-    from pipeline.jobs.summary import say
+    from odradek.pipeline.jobs.job_session import spark_for
+    from odradek.pipeline.jobs.summary import say
 
     parser = argparse.ArgumentParser(prog="python -m pipeline.taxi.revenue")
     parser.add_argument("--bootstrap-server", required=True)

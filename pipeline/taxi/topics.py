@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from client import Admin, ClientError, NewTopic, Producer, TopicExistsError, UnknownTopicError
-from pipeline.jobs import JobError
-from pipeline.jobs.topic_sizes import records_in
-from pipeline.taxi.revenue import REVENUE, TRIPS
-from pipeline.taxi.trips import Trips
-from protocol.plural import pluralize
+from odradek.client import Admin, ClientError, NewTopic, Producer, TopicExistsError, UnknownTopicError
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.topic_sizes import records_in
+from odradek.pipeline.taxi.revenue import REVENUE, TRIPS
+from odradek.pipeline.taxi.trips import Trips
+from odradek.protocol.plural import pluralize
 
 _PARTITIONS = 4
 _CHECKED_EVERY = 10_000  # records: a cluster that takes none is noticed before all are sent

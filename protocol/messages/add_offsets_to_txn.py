@@ -4,7 +4,7 @@ The coordinator adds the group's partition of `__consumer_offsets` to the transa
 coordinator follows. Producers of KIP-890, part 2, leave it out.
 """
 
-from protocol.schema import Message, i16, i32, i64, message, string
+from odradek.protocol.schema import Message, i16, i32, i64, message, string
 
 
 @message(key=25, versions=(0, 4), flexible_since=3)

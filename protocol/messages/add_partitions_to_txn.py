@@ -7,7 +7,7 @@ newer producers leave it all to that.
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i16, i32, i64, ignorable, message, since, string, until
+from odradek.protocol.schema import Message, Structure, boolean, i16, i32, i64, ignorable, message, since, string, until
 
 
 class AddPartitionsToTxnTopic(Structure):

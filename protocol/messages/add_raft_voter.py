@@ -5,7 +5,7 @@ An admin client asks for it, or the controller by itself.
 
 from typing import Annotated
 
-from protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, since, string, u16, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, since, string, u16, uuid
 
 
 class Listener(Structure):

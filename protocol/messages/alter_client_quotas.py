@@ -1,6 +1,6 @@
 """AlterClientQuotas (API key 49): an admin client changes the quotas of users, client ids, addresses (KIP-546)."""
 
-from protocol.schema import Message, Structure, boolean, f64, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, boolean, f64, i16, i32, message, string
 
 
 class EntityData(Structure):

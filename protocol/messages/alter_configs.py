@@ -4,7 +4,7 @@ What the request leaves out is reset to its default, a trap for two writers at o
 place (KIP-339).
 """
 
-from protocol.schema import Message, Structure, boolean, i8, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, message, string
 
 
 class AlterableConfig(Structure):

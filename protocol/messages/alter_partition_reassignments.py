@@ -5,7 +5,7 @@ The controller answers when the move has begun; ListPartitionReassignments shows
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i16, i32, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, boolean, i16, i32, ignorable, message, since, string
 
 
 class ReassignablePartition(Structure):

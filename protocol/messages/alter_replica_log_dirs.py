@@ -3,7 +3,7 @@
 It goes to the broker that holds them, who answers at once and copies behind the scenes.
 """
 
-from protocol.schema import Message, Structure, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, i16, i32, message, string
 
 
 class AlterReplicaLogDirTopic(Structure):

@@ -1,6 +1,6 @@
 """AlterShareGroupOffsets (API key 91): an admin client sets where an empty share group goes on (KIP-932)."""
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, string, uuid
 
 
 class AlterShareGroupOffsetsRequestPartition(Structure):

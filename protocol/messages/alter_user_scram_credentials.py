@@ -3,7 +3,7 @@
 The password itself never travels: the client salts and hashes it.
 """
 
-from protocol.schema import Message, Structure, binary, i8, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, binary, i8, i16, i32, message, string
 
 
 class ScramCredentialDeletion(Structure):

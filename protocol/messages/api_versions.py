@@ -8,7 +8,7 @@ before the version is settled.
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i16, i32, i64, ignorable, message, since, string, tag
+from odradek.protocol.schema import Message, Structure, boolean, i16, i32, i64, ignorable, message, since, string, tag
 
 
 @message(key=18, versions=(0, 4), flexible_since=3)

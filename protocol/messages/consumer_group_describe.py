@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from protocol.schema import (
+from odradek.protocol.schema import (
     ZERO_UUID,
     Message,
     Structure,

@@ -7,7 +7,7 @@ confirmed that it let go. What did not change since the last heartbeat is null o
 
 from typing import Annotated
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, since, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, since, string, uuid
 
 
 class TopicPartitions(Structure):

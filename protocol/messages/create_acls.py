@@ -1,6 +1,6 @@
 """CreateAcls (API key 30): an admin client grants or denies principals operations on resources (KIP-140)."""
 
-from protocol.schema import Message, Structure, i8, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, message, string
 
 
 class AclCreation(Structure):

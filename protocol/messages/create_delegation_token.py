@@ -5,7 +5,7 @@ Workers of a cluster authenticate with it by SCRAM, instead of sharing a keytab 
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, binary, i16, i32, i64, message, since, string
+from odradek.protocol.schema import Message, Structure, binary, i16, i32, i64, message, since, string
 
 
 class CreatableRenewers(Structure):

@@ -3,7 +3,7 @@
 Any broker takes it and passes it on to the controller. Partitions are never taken away.
 """
 
-from protocol.schema import Message, Structure, boolean, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, boolean, i16, i32, message, string
 
 
 class CreatePartitionsAssignment(Structure):

@@ -5,7 +5,7 @@ Any broker takes it and passes it on to the controller. Each topic succeeds or f
 
 from typing import Annotated
 
-from protocol.schema import (
+from odradek.protocol.schema import (
     ZERO_UUID,
     Message,
     Structure,

@@ -1,6 +1,6 @@
 """DeleteAcls (API key 31): an admin client removes every access rule that a filter matches (KIP-140)."""
 
-from protocol.schema import Message, Structure, i8, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, message, string
 
 
 class DeleteAclsFilter(Structure):

@@ -3,7 +3,7 @@
 It goes to the coordinator of each.
 """
 
-from protocol.schema import Message, Structure, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, i16, i32, message, string
 
 
 @message(key=42, versions=(0, 2), flexible_since=2)

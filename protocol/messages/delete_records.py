@@ -3,7 +3,7 @@
 It goes to each partition's leader, who answers when all live replicas have moved theirs.
 """
 
-from protocol.schema import Message, Structure, i16, i32, i64, message, string
+from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, string
 
 
 class DeleteRecordsPartition(Structure):

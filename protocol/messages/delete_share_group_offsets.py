@@ -1,6 +1,6 @@
 """DeleteShareGroupOffsets (API key 92): an admin client has an empty share group forget topics (KIP-932)."""
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
 
 
 class DeleteShareGroupOffsetsRequestTopic(Structure):

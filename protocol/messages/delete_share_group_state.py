@@ -3,7 +3,7 @@
 Between brokers: to the share coordinator.
 """
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
 
 
 class PartitionData(Structure):

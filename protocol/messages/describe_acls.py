@@ -1,6 +1,6 @@
 """DescribeAcls (API key 29): an admin client lists the access rules that match a filter (KIP-140)."""
 
-from protocol.schema import Message, Structure, i8, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, message, string
 
 
 @message(key=29, versions=(1, 3), flexible_since=2)

@@ -1,6 +1,6 @@
 """DescribeClientQuotas (API key 48): an admin client lists the quotas of users, client ids, addresses (KIP-546)."""
 
-from protocol.schema import Message, Structure, boolean, f64, i8, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, boolean, f64, i8, i16, i32, message, string
 
 
 class ComponentData(Structure):

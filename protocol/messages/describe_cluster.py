@@ -5,7 +5,7 @@ What of Metadata is not about topics, without the cost of topics.
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i8, i16, i32, message, since, string
+from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, message, since, string
 
 
 @message(key=60, versions=(0, 2), flexible_since=0)

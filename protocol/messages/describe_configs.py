@@ -5,7 +5,7 @@ Topics are answered by any broker, a broker's own configs and its loggers by tha
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i8, i16, i32, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, ignorable, message, since, string
 
 
 class DescribeConfigsResource(Structure):

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, binary, i16, i32, i64, message, since, string
+from odradek.protocol.schema import Message, Structure, binary, i16, i32, i64, message, since, string
 
 
 class DescribeDelegationTokenOwner(Structure):

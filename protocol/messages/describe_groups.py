@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, binary, boolean, i16, i32, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, binary, boolean, i16, i32, ignorable, message, since, string
 
 
 @message(key=15, versions=(0, 6), flexible_since=5)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i16, i32, i64, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, boolean, i16, i32, i64, ignorable, message, since, string
 
 
 class DescribableLogDirTopic(Structure):

@@ -3,7 +3,7 @@
 It is how transactions left hanging are found: one open in a partition that its coordinator knows nothing of.
 """
 
-from protocol.schema import Message, Structure, i16, i32, i64, message, string
+from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, string
 
 
 class TopicRequest(Structure):

@@ -2,7 +2,20 @@
 
 from typing import Annotated
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, ignorable, message, since, string, u16, uuid
+from odradek.protocol.schema import (
+    ZERO_UUID,
+    Message,
+    Structure,
+    i16,
+    i32,
+    i64,
+    ignorable,
+    message,
+    since,
+    string,
+    u16,
+    uuid,
+)
 
 
 class RequestPartitionData(Structure):

@@ -2,7 +2,19 @@
 
 from typing import Annotated
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, ignorable, message, since, string, uuid
+from odradek.protocol.schema import (
+    ZERO_UUID,
+    Message,
+    Structure,
+    i16,
+    i32,
+    i64,
+    ignorable,
+    message,
+    since,
+    string,
+    uuid,
+)
 
 
 class DescribeShareGroupOffsetsRequestTopic(Structure):

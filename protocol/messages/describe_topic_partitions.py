@@ -3,7 +3,7 @@
 Metadata for people: it adds who may be elected, and never creates a topic.
 """
 
-from protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, string, uuid
 
 
 class TopicRequest(Structure):

@@ -1,6 +1,6 @@
 """DescribeTransactions (API key 65): an admin client asks coordinators how transactional ids stand (KIP-664)."""
 
-from protocol.schema import Message, Structure, i16, i32, i64, message, string
+from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, string
 
 
 @message(key=65, versions=(0, 0), flexible_since=0)

@@ -3,7 +3,7 @@
 No salt and no key leave the broker.
 """
 
-from protocol.schema import Message, Structure, i8, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, message, string
 
 
 class UserName(Structure):

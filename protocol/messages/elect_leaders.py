@@ -5,7 +5,7 @@ Mostly to give leadership back to the preferred replicas after a broker returned
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i8, i16, i32, message, since, string
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, message, since, string
 
 
 class TopicPartitions(Structure):

@@ -5,7 +5,7 @@ The answer comes when the decision is on the coordinator's log; the markers foll
 
 from typing import Annotated
 
-from protocol.schema import Message, boolean, i16, i32, i64, ignorable, message, since, string
+from odradek.protocol.schema import Message, boolean, i16, i32, i64, ignorable, message, since, string
 
 
 @message(key=26, versions=(0, 5), flexible_since=3)

@@ -1,6 +1,6 @@
 """ExpireDelegationToken (API key 40): the owner or a renewer of a delegation token ends it (KIP-48)."""
 
-from protocol.schema import Message, binary, i16, i32, i64, message
+from odradek.protocol.schema import Message, binary, i16, i32, i64, message
 
 
 @message(key=40, versions=(1, 2), flexible_since=2)

@@ -6,7 +6,7 @@ create that topic; COORDINATOR_NOT_AVAILABLE (15) until it is there.
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i8, i16, i32, ignorable, message, since, string, until
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, ignorable, message, since, string, until
 
 
 @message(key=10, versions=(0, 6), flexible_since=3)

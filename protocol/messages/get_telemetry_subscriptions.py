@@ -1,6 +1,6 @@
 """GetTelemetrySubscriptions (API key 71): a client asks which of its metrics the cluster wants (KIP-714)."""
 
-from protocol.schema import ZERO_UUID, Message, boolean, i8, i16, i32, message, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, boolean, i8, i16, i32, message, string, uuid
 
 
 @message(key=71, versions=(0, 0), flexible_since=0)

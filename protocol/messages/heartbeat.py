@@ -6,7 +6,7 @@ this member.
 
 from typing import Annotated
 
-from protocol.schema import Message, i16, i32, ignorable, message, since, string
+from odradek.protocol.schema import Message, i16, i32, ignorable, message, since, string
 
 
 @message(key=12, versions=(0, 4), flexible_since=4)

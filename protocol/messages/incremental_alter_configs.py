@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (API key 44): an admin client changes single configs of a resource (KIP-339)."""
 
-from protocol.schema import Message, Structure, boolean, i8, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, message, string
 
 
 class AlterableConfig(Structure):

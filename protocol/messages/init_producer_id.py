@@ -7,7 +7,7 @@ fenced.
 
 from typing import Annotated
 
-from protocol.schema import Message, boolean, i16, i32, i64, message, since, string
+from odradek.protocol.schema import Message, boolean, i16, i32, i64, message, since, string
 
 
 @message(key=22, versions=(0, 6), flexible_since=2)

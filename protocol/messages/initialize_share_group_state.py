@@ -3,7 +3,7 @@
 Between brokers: to the share coordinator, who keeps that state in `__share_group_state`.
 """
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, string, uuid
 
 
 class PartitionData(Structure):

@@ -7,7 +7,19 @@ SyncGroup follows. Kafka Connect and others share the protocol under another `pr
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, binary, boolean, i16, i32, ignorable, message, nullable, since, string
+from odradek.protocol.schema import (
+    Message,
+    Structure,
+    binary,
+    boolean,
+    i16,
+    i32,
+    ignorable,
+    message,
+    nullable,
+    since,
+    string,
+)
 
 
 class JoinGroupRequestProtocol(Structure):

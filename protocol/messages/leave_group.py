@@ -5,7 +5,7 @@ Administrators use it, too, to take out static members.
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i16, i32, ignorable, message, since, string, until
+from odradek.protocol.schema import Message, Structure, i16, i32, ignorable, message, since, string, until
 
 
 class MemberIdentity(Structure):

@@ -5,7 +5,7 @@ It began as ListClientMetricsResources (KIP-714) and was opened to other types l
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i8, i16, i32, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, ignorable, message, since, string
 
 
 @message(key=74, versions=(0, 1), flexible_since=0)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i16, i32, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, i16, i32, ignorable, message, since, string
 
 
 @message(key=16, versions=(0, 5), flexible_since=3)

@@ -15,7 +15,7 @@ Consumers start from it, tools show lag with it. Timestamps are KIP-79; the nega
 
 from typing import Annotated, Final
 
-from protocol.schema import Message, Structure, i8, i16, i32, i64, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, i64, ignorable, message, since, string
 
 LATEST: Final = -1
 EARLIEST: Final = -2

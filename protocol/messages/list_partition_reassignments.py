@@ -1,6 +1,6 @@
 """ListPartitionReassignments (API key 46): an admin client asks which replicas are on the move (KIP-455)."""
 
-from protocol.schema import Message, Structure, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, i16, i32, message, string
 
 
 class ListPartitionReassignmentsTopics(Structure):

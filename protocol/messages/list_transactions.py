@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i16, i32, i64, message, since, string
+from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, since, string
 
 
 @message(key=66, versions=(0, 2), flexible_since=0)

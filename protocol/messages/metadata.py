@@ -6,7 +6,7 @@ topic, if both the request and `auto.create.topics.enable` allow.
 
 from typing import Annotated
 
-from protocol.schema import (
+from odradek.protocol.schema import (
     ZERO_UUID,
     Message,
     Structure,

@@ -7,7 +7,20 @@ while the group is empty.
 
 from typing import Annotated
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, ignorable, message, since, string, until, uuid
+from odradek.protocol.schema import (
+    ZERO_UUID,
+    Message,
+    Structure,
+    i16,
+    i32,
+    i64,
+    ignorable,
+    message,
+    since,
+    string,
+    until,
+    uuid,
+)
 
 
 class OffsetCommitRequestPartition(Structure):

@@ -3,7 +3,7 @@
 It goes to the group's coordinator. GROUP_SUBSCRIBED_TO_TOPIC (86) where a live member still consumes the topic.
 """
 
-from protocol.schema import Message, Structure, i16, i32, message, string
+from odradek.protocol.schema import Message, Structure, i16, i32, message, string
 
 
 class OffsetDeleteRequestPartition(Structure):

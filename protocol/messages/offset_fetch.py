@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from protocol.schema import (
+from odradek.protocol.schema import (
     ZERO_UUID,
     Message,
     Structure,

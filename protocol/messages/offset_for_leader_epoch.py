@@ -6,7 +6,7 @@ records that it has read were lost (KIP-320).
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i16, i32, i64, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, i16, i32, i64, ignorable, message, since, string
 
 
 class OffsetForLeaderPartition(Structure):

@@ -1,6 +1,6 @@
 """PushTelemetry (API key 72): a client pushes its metrics to the broker, for a plug-in there to keep (KIP-714)."""
 
-from protocol.schema import ZERO_UUID, Message, binary, boolean, i8, i16, i32, message, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, binary, boolean, i8, i16, i32, message, uuid
 
 
 @message(key=72, versions=(0, 0), flexible_since=0)

@@ -1,6 +1,6 @@
 """RemoveRaftVoter (API key 81): an admin client takes a controller out of the metadata quorum's voters (KIP-853)."""
 
-from protocol.schema import ZERO_UUID, Message, i16, i32, message, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, i16, i32, message, string, uuid
 
 
 @message(key=81, versions=(0, 0), flexible_since=0)

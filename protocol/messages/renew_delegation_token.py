@@ -1,6 +1,6 @@
 """RenewDelegationToken (API key 39): the owner or a renewer of a delegation token puts its expiry off (KIP-48)."""
 
-from protocol.schema import Message, binary, i16, i32, i64, message
+from odradek.protocol.schema import Message, binary, i16, i32, i64, message
 
 
 @message(key=39, versions=(1, 2), flexible_since=2)

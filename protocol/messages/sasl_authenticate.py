@@ -5,7 +5,7 @@ It repeats until the mechanism is done; on a connection in use, it renews the se
 
 from typing import Annotated
 
-from protocol.schema import Message, binary, i16, i64, ignorable, message, since, string
+from odradek.protocol.schema import Message, binary, i16, i64, ignorable, message, since, string
 
 
 @message(key=36, versions=(0, 2), flexible_since=2)

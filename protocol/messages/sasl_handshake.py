@@ -3,7 +3,7 @@
 After ApiVersions nothing else may come first.
 """
 
-from protocol.schema import Message, i16, message, string
+from odradek.protocol.schema import Message, i16, message, string
 
 
 @message(key=17, versions=(0, 1))

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, string, uuid
 
 
 @message(key=77, versions=(1, 1), flexible_since=1)

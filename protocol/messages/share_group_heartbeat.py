@@ -3,7 +3,7 @@
 In a share group several members read one partition, record by record, as from a queue.
 """
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
 
 
 @message(key=76, versions=(1, 1), flexible_since=1)

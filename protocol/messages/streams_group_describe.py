@@ -2,7 +2,7 @@
 
 import msgspec
 
-from protocol.schema import Message, Structure, boolean, i16, i32, i64, message, string, u16
+from odradek.protocol.schema import Message, Structure, boolean, i16, i32, i64, message, string, u16
 
 
 @message(key=89, versions=(0, 0), flexible_since=0)

@@ -7,7 +7,7 @@ directions.
 
 import msgspec
 
-from protocol.schema import Message, Structure, boolean, i8, i16, i32, i64, message, string, u16
+from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, i64, message, string, u16
 
 
 class KeyValue(Structure):

@@ -6,7 +6,7 @@ It follows JoinGroup and goes to the group's coordinator, who answers when the l
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, binary, i16, i32, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, binary, i16, i32, ignorable, message, since, string
 
 
 class SyncGroupRequestAssignment(Structure):

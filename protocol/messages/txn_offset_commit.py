@@ -6,7 +6,7 @@ is the "exactly once" of consume, transform, produce.
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i16, i32, i64, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, i16, i32, i64, ignorable, message, since, string
 
 
 class TxnOffsetCommitRequestPartition(Structure):

@@ -1,6 +1,6 @@
 """UnregisterBroker (API key 64): an admin client has the controller forget a broker that is gone for good (KIP-631)."""
 
-from protocol.schema import Message, i16, i32, message, string
+from odradek.protocol.schema import Message, i16, i32, message, string
 
 
 @message(key=64, versions=(0, 0), flexible_since=0)

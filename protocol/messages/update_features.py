@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i8, i16, i32, ignorable, message, since, string, until
+from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, ignorable, message, since, string, until
 
 
 class FeatureUpdateKey(Structure):

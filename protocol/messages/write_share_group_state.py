@@ -5,7 +5,20 @@ Between brokers: to the share coordinator.
 
 from typing import Annotated
 
-from protocol.schema import ZERO_UUID, Message, Structure, i8, i16, i32, i64, ignorable, message, since, string, uuid
+from odradek.protocol.schema import (
+    ZERO_UUID,
+    Message,
+    Structure,
+    i8,
+    i16,
+    i32,
+    i64,
+    ignorable,
+    message,
+    since,
+    string,
+    uuid,
+)
 
 
 class StateBatch(Structure):

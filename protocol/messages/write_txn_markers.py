@@ -5,7 +5,7 @@ It goes between brokers, one for each leader, markers of several transactions to
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, boolean, i8, i16, i32, i64, ignorable, message, since, string
+from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, i64, ignorable, message, since, string
 
 
 class WritableTxnMarkerTopic(Structure):

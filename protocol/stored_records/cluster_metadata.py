@@ -6,7 +6,7 @@ thirty types these are the ones that say which topics there are and what is conf
 
 from typing import Annotated
 
-from protocol.schema import ZERO_UUID, Message, i8, message, nullable, string, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, i8, message, nullable, string, uuid
 
 FRAME_VERSION = 1
 TOPIC_RESOURCE = 2

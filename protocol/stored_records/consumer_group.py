@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from protocol.schema import ZERO_UUID, Message, Structure, binary, i8, i32, i64, message, string, tag, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, binary, i8, i32, i64, message, string, tag, uuid
 
 
 @message(versions=(0, 0))

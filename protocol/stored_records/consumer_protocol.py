@@ -11,10 +11,10 @@ members of both protocols are in one group.
 import struct
 from typing import Annotated, Final, TypeVar
 
-from protocol.codec import decode, encode_into
-from protocol.errors import RemoteProtocolError
-from protocol.primitives import Buffer
-from protocol.schema import Message, Structure, binary, i32, message, since, string
+from odradek.protocol.codec import decode, encode_into
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.schema import Message, Structure, binary, i32, message, since, string
 
 _VERSION: Final = struct.Struct(">h")
 _LAST_VERSION: Final = 3

@@ -6,7 +6,7 @@ the topic was deleted.
 
 from typing import Annotated
 
-from protocol.schema import ZERO_UUID, Message, i32, i64, message, since, string, tag, until, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, i32, i64, message, since, string, tag, until, uuid
 
 
 @message(versions=(0, 0))

@@ -1,6 +1,6 @@
 """A `.snapshot` file: the producers of a partition as of the offset that the file is named by, behind an int16, 1."""
 
-from protocol.schema import Message, Structure, i16, i32, i64, message, u32
+from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, u32
 
 
 class ProducerEntry(Structure):

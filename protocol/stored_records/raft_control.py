@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, since, string, u16, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, since, string, u16, uuid
 
 
 class Voter(Structure):

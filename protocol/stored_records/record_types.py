@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from protocol.schema import Message
-from protocol.stored_records import consumer_group, group_metadata, offset_commit, share_group, streams_group
-from protocol.stored_records.transaction_log import TransactionLogKey, TransactionLogValue
+from odradek.protocol.schema import Message
+from odradek.protocol.stored_records import consumer_group, group_metadata, offset_commit, share_group, streams_group
+from odradek.protocol.stored_records.transaction_log import TransactionLogKey, TransactionLogValue
 
 
 class StoredRecord(NamedTuple):

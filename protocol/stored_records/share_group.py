@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from protocol.schema import ZERO_UUID, Message, Structure, i8, i32, i64, message, string, tag, uuid
+from odradek.protocol.schema import ZERO_UUID, Message, Structure, i8, i32, i64, message, string, tag, uuid
 
 
 @message(versions=(0, 0))

@@ -5,7 +5,7 @@ They are made of records as consumer groups are; what is assigned are tasks: par
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i8, i16, i32, i64, message, string, tag, u16
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, i64, message, string, tag, u16
 
 
 @message(versions=(0, 0))

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from protocol.schema import Message, Structure, i8, i16, i32, i64, message, since, string, tag
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, i64, message, since, string, tag
 
 
 @message(versions=(0, 0))

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.metadata.topics import delete_topic
-from broker.storage.log_dir import LogDirRefusedError
-from broker.testing.clock import ManualClock
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.broker import Broker
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.topics import delete_topic
+from odradek.broker.storage.log_dir import LogDirRefusedError
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.handlers.requests import batch, create, fetch, fetch_request, new_producer_id, produce, values_in
 from tests.wire import Wire
 

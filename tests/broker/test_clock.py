@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.clock import Clock, SystemClock, boot_id
-from broker.testing.clock import ManualClock
+from odradek.broker.clock import Clock, SystemClock, boot_id
+from odradek.broker.testing.clock import ManualClock
 
 
 def test_the_systems_clocks_run_in_milliseconds_and_seconds() -> None:

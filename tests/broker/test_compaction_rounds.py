@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker import Broker
-from broker.storage.cleaning_state import CleaningState
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.broker.broker import Broker
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.handlers import configs
 from tests.handlers.configs import set_to
 from tests.handlers.requests import batch, create, fetch, produce, values_in

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from broker.broker import Broker
-from broker.descriptor_budget import descriptor_budget
+from odradek.broker.broker import Broker
+from odradek.broker.descriptor_budget import descriptor_budget
 
 
 def test_the_usual_limit_is_divided() -> None:
@@ -31,7 +31,7 @@ def test_files_have_half_of_the_limit_at_most_and_connections_fit_beside_them(li
 def test_the_process_of_a_broker_raises_its_soft_limit_to_the_hard_one() -> None:
     script = (
         "import resource\n"
-        "from broker.descriptor_budget import raise_limit\n"
+        "from odradek.broker.descriptor_budget import raise_limit\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (256, 777))\n"
         "assert raise_limit() == (256, 777)\n"
         "assert resource.getrlimit(resource.RLIMIT_NOFILE) == (777, 777)\n"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker import event_log
-from broker.event_log import EventLogger
+from odradek.broker import event_log
+from odradek.broker.event_log import EventLogger
 
 
 @pytest.fixture
@@ -31,20 +31,22 @@ def logged(style: event_log.Style, level: str = "info") -> io.StringIO:
 class TestConfigured:
     def test_a_human_line_has_time_level_logger_event_and_fields(self) -> None:
         stream = logged("human")
-        EventLogger("broker.server").warning("connection closed", peer=("::1", 9092), reason="frame size is -1", n=3)
+        EventLogger("odradek.broker.server").warning(
+            "connection closed", peer=("::1", 9092), reason="frame size is -1", n=3
+        )
         date, time, rest = stream.getvalue().split(" ", 2)
         assert len(date) == 10
         assert len(time) == 12
-        assert rest == 'WARNING broker.server connection closed peer=[::1]:9092 reason="frame size is -1" n=3\n'
+        assert rest == 'WARNING odradek.broker.server connection closed peer=[::1]:9092 reason="frame size is -1" n=3\n'
 
     def test_a_json_line_has_the_same_as_an_object(self) -> None:
         stream = logged("json")
-        EventLogger("broker.server").warning("connection closed", peer=("h", 1), reason="frame size is -1", n=3)
+        EventLogger("odradek.broker.server").warning("connection closed", peer=("h", 1), reason="frame size is -1", n=3)
         line = json.loads(stream.getvalue())
         assert line.pop("time")
         assert line == {
             "level": "warning",
-            "logger": "broker.server",
+            "logger": "odradek.broker.server",
             "event": "connection closed",
             "peer": "h:1",
             "reason": "frame size is -1",

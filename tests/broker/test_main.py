@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode
 from tests.handlers.requests import batch, create, fetch, fetch_request, produce, values_in
 from tests.peers import odradek
 from tests.peers.server import Server
@@ -29,7 +29,7 @@ def exists(path: Path) -> bool:
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "broker", *arguments]
+    command = [sys.executable, "-m", "odradek.broker", *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
         cwd=cwd, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},

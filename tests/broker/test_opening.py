@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.metrics.metrics import Metrics
-from broker.opening import make_log_dirs, open_log_dirs
-from broker.randomness import SeededRandomness
-from broker.replication.disk_threads import DiskThreads
-from broker.testing.clock import ManualClock
+from odradek.broker.broker import Broker
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.opening import make_log_dirs, open_log_dirs
+from odradek.broker.randomness import SeededRandomness
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.testing.clock import ManualClock
 from tests.handlers.requests import batch, create, produce
 from tests.wire import Wire
 

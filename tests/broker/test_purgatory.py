@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from broker.purgatory import DelayedOperation, Purgatory
+from odradek.broker.purgatory import DelayedOperation, Purgatory
 
 LONG_MS = 60_000
 

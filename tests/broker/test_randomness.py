@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
-from broker.randomness import Randomness, SeededRandomness, SystemRandomness
-from protocol.primitives import uuid_to_text
+from odradek.broker.randomness import Randomness, SeededRandomness, SystemRandomness
+from odradek.protocol.primitives import uuid_to_text
 
 
 @pytest.mark.parametrize("randomness", [SystemRandomness(), SeededRandomness(1)])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.handlers.requests import (
     batch,
     create,

@@ -7,10 +7,10 @@ from threading import current_thread, main_thread
 
 import pytest
 
-from broker.broker import Broker
-from broker.replication.partition import Partition
-from broker.testing.clock import ManualClock
-from protocol.errors import ErrorCode
+from odradek.broker.broker import Broker
+from odradek.broker.replication.partition import Partition
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import ErrorCode
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.wire import Wire
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from broker.tasks import BackgroundTasks
+from odradek.broker.tasks import BackgroundTasks
 
 
 class Failures(list[tuple[str, BaseException]]):

@@ -7,14 +7,14 @@ from threading import Event
 
 import pytest
 
-from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.storage.files import OsFiles
-from broker.storage.log import Log
-from broker.storage.names import RECOVERY_POINTS
-from broker.tasks import BackgroundTasks
-from broker.testing.clock import ManualClock
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.broker.broker import Broker
+from odradek.broker.config import BrokerConfig
+from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.names import RECOVERY_POINTS
+from odradek.broker.tasks import BackgroundTasks
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.handlers.requests import batch, create, new_producer_id, produce
 from tests.wire import Wire
 
@@ -141,7 +141,7 @@ async def test_a_checkpoint_that_is_being_written_ends_before_the_chores_have_st
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = SlowCheckpoints()
-    monkeypatch.setattr("broker.opening.OsFiles", lambda: files)
+    monkeypatch.setattr("odradek.broker.opening.OsFiles", lambda: files)
     properties = {"log.dirs": str(tmp_path), "log.flush.offset.checkpoint.interval.ms": "1"}
     async with Broker({"log.dirs": str(tmp_path)}) as broker:
         tasks = BackgroundTasks(lambda name, error: None)

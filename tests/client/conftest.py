@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from broker.broker import Broker
-from client import Admin, NewTopic
+from odradek.broker.broker import Broker
+from odradek.client import Admin, NewTopic
 from tests.peers import apache, odradek
 from tests.peers.server import Server
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from client import (
+from odradek.client import (
     Consumer,
     ConsumerRecord,
 )
-from protocol.compression import Codec
+from odradek.protocol.compression import Codec
 from tests.client.scripted_log import Log
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import batch

@@ -11,13 +11,13 @@ import struct
 from collections import Counter
 from typing import Any
 
-from client.config import Address
-from protocol.api import by_key
-from protocol.codec import decode
-from protocol.errors import ErrorCode, ProtocolError
-from protocol.header import API_VERSIONS_KEY, decode_request_header, encode_response
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from protocol.schema import ZERO_UUID, Message
+from odradek.client.config import Address
+from odradek.protocol.api import by_key
+from odradek.protocol.codec import decode
+from odradek.protocol.errors import ErrorCode, ProtocolError
+from odradek.protocol.header import API_VERSIONS_KEY, decode_request_header, encode_response
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from odradek.protocol.schema import ZERO_UUID, Message
 from tests.client.scripted_broker import DROP, Broker
 from tests.client.scripted_log import Log
 

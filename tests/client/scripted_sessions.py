@@ -5,8 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 
 Key = tuple[str, bytes, int]
 

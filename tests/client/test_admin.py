@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from client import (
+from odradek.client import (
     Admin,
     BrokerError,
     ClosedError,
@@ -28,7 +28,7 @@ from client import (
     TopicPartition,
     UnknownTopicError,
 )
-from protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode
 from tests.client.conftest import MakeTopic
 
 pytestmark = pytest.mark.servers("odradek", "apache")

@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
-from client import Admin, BrokerError, NewTopic, OffsetSpec, TimeLimitError, TopicPartition, UnsupportedVersionError
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
-from protocol.messages.list_offsets import ListOffsetsRequest
+from odradek.client import (
+    Admin,
+    BrokerError,
+    NewTopic,
+    OffsetSpec,
+    TimeLimitError,
+    TopicPartition,
+    UnsupportedVersionError,
+)
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import drop_unread, now

@@ -10,8 +10,8 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AiokafkaPartition
 from confluent_kafka import Consumer as LibrdkafkaConsumer
 
-from client import Admin, BrokerError, CommittedOffset, Producer, TopicPartition
-from protocol.errors import ErrorCode
+from odradek.client import Admin, BrokerError, CommittedOffset, Producer, TopicPartition
+from odradek.protocol.errors import ErrorCode
 from tests.client.conftest import MakeTopic
 
 pytestmark = pytest.mark.servers("odradek", "apache")

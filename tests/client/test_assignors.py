@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.group.assignors import ASSIGNORS
-from client.group.sticky import assign_cooperative, assign_sticky, claims
-from client.group.sticky_data import decode_sticky_data, encode_sticky_data
-from client.group.subscriber import Assignment, Subscriber
-from client.record import TopicPartition
+from odradek.client.group.assignors import ASSIGNORS
+from odradek.client.group.sticky import assign_cooperative, assign_sticky, claims
+from odradek.client.group.sticky_data import decode_sticky_data, encode_sticky_data
+from odradek.client.group.subscriber import Assignment, Subscriber
+from odradek.client.record import TopicPartition
 
 
 def members(*topics: str, count: int = 2) -> list[Subscriber]:

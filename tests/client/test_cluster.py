@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from client import BootstrapError, Consumer, Producer
-from client.config import Address
-from protocol.messages.metadata import MetadataRequest
+from odradek.client import BootstrapError, Consumer, Producer
+from odradek.client.config import Address
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import now
 from tests.client.virtual_time import simulated

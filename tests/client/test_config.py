@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from client import ConfigurationError, Consumer, Producer
-from client.config import Address, parse_bootstrap_servers
+from odradek.client import ConfigurationError, Consumer, Producer
+from odradek.client.config import Address, parse_bootstrap_servers
 
 
 @pytest.mark.parametrize(

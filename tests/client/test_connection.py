@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client import (
+from odradek.client import (
     BrokerUnreachableError,
     ClosedError,
     ConnectionLostError,
@@ -17,13 +17,13 @@ from client import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
-from client.config import Address, AdminConfig
-from client.connection import Connection, TcpNetwork, open_connection
-from client.connections import Connections
-from protocol.api import by_name
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.client.config import Address, AdminConfig
+from odradek.client.connection import Connection, TcpNetwork, open_connection
+from odradek.client.connections import Connections
+from odradek.protocol.api import by_name
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import Gate, drop_unread, now

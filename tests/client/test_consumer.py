@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from client import (
+from odradek.client import (
     ClosedError,
     Consumer,
     ConsumerRecord,
 )
-from protocol.batch_header import TimestampType
-from protocol.compression import Codec
-from protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
-from protocol.messages.fetch import AbortedTransaction, FetchRequest
-from protocol.record_iterator import Record
+from odradek.protocol.batch_header import TimestampType
+from odradek.protocol.compression import Codec
+from odradek.protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
+from odradek.protocol.messages.fetch import AbortedTransaction, FetchRequest
+from odradek.protocol.record_iterator import Record
 from tests.client.reading import fill, one_log, read, values
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_log import Log

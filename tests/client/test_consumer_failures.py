@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from client import (
+from odradek.client import (
     AuthorizationError,
     Consumer,
     CorruptRecordsError,
     UnknownTopicError,
 )
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest, LeaderIdAndEpoch
-from protocol.records import Codec
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchRequest, LeaderIdAndEpoch
+from odradek.protocol.records import Codec
 from tests.client.reading import fill, one_log, read, values
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork

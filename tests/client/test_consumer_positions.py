@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client import (
+from odradek.client import (
     AuthorizationError,
     BrokerError,
     ConfigurationError,
@@ -17,8 +17,8 @@ from client import (
     OffsetOutOfRangeError,
     TimeLimitError,
 )
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import ListOffsetsRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from tests.client.reading import fill, one_log, read, values
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from client import (
+from odradek.client import (
     BrokerError,
     Consumer,
     ConsumerRecord,
@@ -21,10 +21,10 @@ from client import (
     TopicPartition,
     UnknownTopicError,
 )
-from client.config import Acks, Address, CompressionType
-from client.connection import TcpNetwork
-from protocol.batch_header import TimestampType
-from protocol.errors import ErrorCode
+from odradek.client.config import Acks, Address, CompressionType
+from odradek.client.connection import TcpNetwork
+from odradek.protocol.batch_header import TimestampType
+from odradek.protocol.errors import ErrorCode
 from tests.client.conftest import MakeTopic
 
 pytestmark = pytest.mark.servers("odradek", "apache")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-import client
-from client import errors
-from client.errors import BrokerError, ClientError, UnknownTopicError, broker_error
-from protocol.errors import ErrorCode
+from odradek import client
+from odradek.client import errors
+from odradek.client.errors import BrokerError, ClientError, UnknownTopicError, broker_error
+from odradek.protocol.errors import ErrorCode
 
 
 def tree() -> dict[str, tuple[str, str]]:

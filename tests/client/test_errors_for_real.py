@@ -27,8 +27,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from broker.broker import Broker
-from client import (
+from odradek.broker.broker import Broker
+from odradek.client import (
     Admin,
     AuthorizationError,
     BootstrapError,
@@ -60,9 +60,9 @@ from client import (
     UnsupportedVersionError,
     errors,
 )
-from protocol.header import decode_request_header, encode_response
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+from odradek.protocol.header import decode_request_header, encode_response
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from tests.client.conftest import MakeTopic
 from tests.crash.kill_at_rolls import Relay
 from tests.peers.server import Server, free_port

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from client import Consumer
-from client.fetch_session import FetchKey, FetchSession
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
+from odradek.client import Consumer
+from odradek.client.fetch_session import FetchKey, FetchSession
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from tests.client.reading import read
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from client.fetched import Fetched
-from client.record import ConsumerRecord, TopicPartition
-from protocol.messages.fetch import AbortedTransaction
+from odradek.client.fetched import Fetched
+from odradek.client.record import ConsumerRecord, TopicPartition
+from odradek.protocol.messages.fetch import AbortedTransaction
 
 GOLDEN = Path(__file__).parent.parent / "storage"
 ABORTED = struct.Struct(">bxqqqq")  # an entry of a .txnindex

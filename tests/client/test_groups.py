@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from client import (
+from odradek.client import (
     Admin,
     BrokerError,
     CommittedOffset,

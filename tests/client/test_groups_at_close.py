@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client import Admin, ClosedError, CommittedOffset, Consumer, RebalanceListener, TopicPartition
+from odradek.client import Admin, ClosedError, CommittedOffset, Consumer, RebalanceListener, TopicPartition
 from tests.client.conftest import MakeTopic
 from tests.client.test_groups import BOTH, Told, consumer_of, numbers, read, share, write
 

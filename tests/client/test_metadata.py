@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from client.config import Address
-from client.metadata import ClusterImage
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import (
+from odradek.client.config import Address
+from odradek.client.metadata import ClusterImage
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,

@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from client import Admin, Consumer, NewTopic
+from odradek.client import Admin, Consumer, NewTopic
 from tests.client.reading import fill, read
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.virtual_time import simulated
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "client.missing_topics"]
+    return [record.getMessage() for record in caplog.records if record.name == "odradek.client.missing_topics"]
 
 
 @simulated

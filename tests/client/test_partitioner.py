@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from client import ConfigurationError
-from client.partitioner import TopicPartitioner, murmur2, partition_of_key, topic_partitioner
+from odradek.client import ConfigurationError
+from odradek.client.partitioner import TopicPartitioner, murmur2, partition_of_key, topic_partitioner
 
 JAVA_HASHES = [
     (b"", 275646681),

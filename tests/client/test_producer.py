@@ -9,14 +9,14 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from client import (
+from odradek.client import (
     ClientError,
     ConfigurationError,
     Producer,
     RecordTooLargeError,
     UnknownTopicError,
 )
-from protocol.messages.produce import ProduceRequest
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.scripted_log import Log
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import Gate, now, numbers

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client import (
+from odradek.client import (
     AuthorizationError,
     BrokerError,
     PossiblyPersistedError,
@@ -16,11 +16,16 @@ from client import (
     RecordTooLargeError,
     UnknownTopicError,
 )
-from client.partition_queue import MAX_EPOCH
-from protocol.batch_builder import BatchBuilder
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdResponse
-from protocol.messages.produce import BatchIndexAndErrorMessage, LeaderIdAndEpoch, ProduceRequest, ProduceResponse
+from odradek.client.partition_queue import MAX_EPOCH
+from odradek.protocol.batch_builder import BatchBuilder
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdResponse
+from odradek.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    ProduceRequest,
+    ProduceResponse,
+)
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_log import Log
 from tests.client.scripted_network import ScriptedNetwork

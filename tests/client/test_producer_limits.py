@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from client import (
+from odradek.client import (
     BufferFullError,
     ClosedError,
     DeliveryTimeoutError,
     Producer,
 )
-from protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import Gate, now, numbers, refuse

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from client import Producer
-from protocol.messages.metadata import MetadataRequest
+from odradek.client import Producer
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.virtual_time import simulated
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from client import Admin, Consumer, NewTopic, Producer, RecordMetadata
-from client.config import GroupProtocol
+from odradek.client import Admin, Consumer, NewTopic, Producer, RecordMetadata
+from odradek.client.config import GroupProtocol
 from tests.peers.server import Server
 
 pytestmark = [pytest.mark.crash, pytest.mark.servers("odradek", "apache")]
@@ -103,7 +103,7 @@ async def test_a_group_goes_on_where_it_was_when_its_broker_was_killed(
 
 MEMBER = """
 import asyncio, sys
-from client import Consumer
+from odradek.client import Consumer
 
 async def main():
     async with Consumer(

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from client import Admin, ConfigurationError, Consumer, Producer
-from client.config import ClientConfig, ClientSettings
-from client.setting_names import OTHER_NAMES
+from odradek.client import Admin, ConfigurationError, Consumer, Producer
+from odradek.client.config import ClientConfig, ClientSettings
+from odradek.client.setting_names import OTHER_NAMES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "client.md"
 CLIENTS: dict[str, type] = {"Producer": Producer, "Consumer": Consumer, "Admin": Admin}

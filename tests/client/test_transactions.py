@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from confluent_kafka import Producer as LibrdkafkaProducer
 
-from client import Consumer, ConsumerRecord, TopicPartition
+from odradek.client import Consumer, ConsumerRecord, TopicPartition
 from tests.client.conftest import MakeTopic
 
 pytestmark = pytest.mark.servers("apache")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from client import AuthorizationError, Consumer, ConsumerRecord, LogTruncationError
-from protocol.errors import ErrorCode
-from protocol.messages.offset_for_leader_epoch import (
+from odradek.client import AuthorizationError, Consumer, ConsumerRecord, LogTruncationError
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import client
+from odradek import client
 
 HERE = Path(__file__).parent / "typed"
 ROOT = Path(__file__).resolve().parents[2]

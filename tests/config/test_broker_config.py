@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import BrokerConfig, ConfigError, Endpoint
+from odradek.broker.config import BrokerConfig, ConfigError, Endpoint
 
 
 def _file(directory: Path, text: str) -> Path:

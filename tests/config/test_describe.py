@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults, with_cluster_defaults
-from broker.config.topic_config import describe
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults, with_cluster_defaults
+from odradek.broker.config.topic_config import describe
 
 STATIC = {
     "node.id": "1",

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.config.describe import ConfigRow, describe_broker
-from broker.config.describe_order import BROKER_PROPERTIES, GROUP_PROPERTIES, TOPIC_PROPERTIES, in_kafkas_order
-from broker.config.group_config import describe as describe_group
-from broker.config.topic_config import describe
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.describe import ConfigRow, describe_broker
+from odradek.broker.config.describe_order import BROKER_PROPERTIES, GROUP_PROPERTIES, TOPIC_PROPERTIES, in_kafkas_order
+from odradek.broker.config.group_config import describe as describe_group
+from odradek.broker.config.topic_config import describe
 
 CONFIG = BrokerConfig.load()
 ROWS = {

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.config.broker_config import PROPERTIES
-from broker.config.docs import files, help_text
-from broker.config.ignored_properties import reasons_by_name
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import PROPERTIES
+from odradek.broker.config.docs import files, help_text
+from odradek.broker.config.ignored_properties import reasons_by_name
 
 ROOT = Path(__file__).parents[2]
 

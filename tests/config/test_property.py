@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.config.bounds import at_least
-from broker.config.property import NOT_YET, Property, Table, TopicScope
-from broker.config.types import INT, PASSWORD, InvalidValueError
+from odradek.broker.config.bounds import at_least
+from odradek.broker.config.property import NOT_YET, Property, Table, TopicScope
+from odradek.broker.config.types import INT, PASSWORD, InvalidValueError
 
 
 class Sample(Table):

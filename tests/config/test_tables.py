@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range, RangeOr
-from broker.config.broker_config import DESCRIBED_PROPERTIES, PROPERTIES
-from broker.config.ignored_properties import IGNORED_PROPERTIES, REMOVED
-from broker.config.property import attribute_name
-from broker.config.topic_config import TOPIC_PROPERTIES
-from broker.storage.log_config import LogConfig
+from odradek.broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range, RangeOr
+from odradek.broker.config.broker_config import DESCRIBED_PROPERTIES, PROPERTIES
+from odradek.broker.config.ignored_properties import IGNORED_PROPERTIES, REMOVED
+from odradek.broker.config.property import attribute_name
+from odradek.broker.config.topic_config import TOPIC_PROPERTIES
+from odradek.broker.storage.log_config import LogConfig
 
 
 class Fact(NamedTuple):

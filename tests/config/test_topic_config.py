@@ -3,10 +3,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from broker.config import BrokerConfig
-from broker.config.topic_config import log_config, validate
-from broker.storage.log_config import LogConfig
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.topic_config import log_config, validate
+from odradek.broker.storage.log_config import LogConfig
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 def test_a_topic_without_anything_set_has_the_defaults_of_the_log() -> None:

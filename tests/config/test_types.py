@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from broker.config.bounds import RangeOr, at_least, between, one_of
-from broker.config.endpoints import ENDPOINTS, Endpoint, parse_endpoint
-from broker.config.types import BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING, InvalidValueError, Type
+from odradek.broker.config.bounds import RangeOr, at_least, between, one_of
+from odradek.broker.config.endpoints import ENDPOINTS, Endpoint, parse_endpoint
+from odradek.broker.config.types import BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING, InvalidValueError, Type
 
 
 @pytest.mark.parametrize(

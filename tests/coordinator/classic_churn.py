@@ -11,13 +11,13 @@ import random
 from collections import Counter
 from typing import Any
 
-from broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
-from broker.coordinator.group import ClassicGroup
-from broker.coordinator.group_rebalance import ClassicSettings
-from broker.coordinator.group_type import Committer, Effects, Ticket, TimerExpired, TimerKey
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.messages.sync_group import SyncGroupResponse
+from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.group import ClassicGroup
+from odradek.broker.coordinator.group_rebalance import ClassicSettings
+from odradek.broker.coordinator.group_type import Committer, Effects, Ticket, TimerExpired, TimerKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 SECOND = 1000
 SESSION_MS, REBALANCE_MS = 10_000, 20_000

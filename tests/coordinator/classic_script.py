@@ -30,16 +30,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
-from broker.coordinator.group import ClassicGroup
-from broker.coordinator.group_rebalance import ClassicSettings
-from broker.coordinator.group_type import Committer, Effects, Ticket, TimerExpired, TimerKey
-from broker.coordinator.records import CoordinatorRecord, decode_record, encode_record
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupResponse
-from protocol.messages.sync_group import SyncGroupResponse
+from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.group import ClassicGroup
+from odradek.broker.coordinator.group_rebalance import ClassicSettings
+from odradek.broker.coordinator.group_type import Committer, Effects, Ticket, TimerExpired, TimerKey
+from odradek.broker.coordinator.records import CoordinatorRecord, decode_record, encode_record
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.heartbeat import HeartbeatResponse
+from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.leave_group import LeaveGroupResponse
+from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 START_MS = 1_000_000
 Arguments = dict[str, str]

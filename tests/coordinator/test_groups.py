@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker import Broker
-from broker.testing.clock import ManualClock
-from protocol.errors import ErrorCode
-from protocol.framing import SIZE_PREFIX
-from protocol.header import RequestHeader, encode_request
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import (
+from odradek.broker.broker import Broker
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.framing import SIZE_PREFIX
+from odradek.protocol.header import RequestHeader, encode_request
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.list_groups import ListGroupsRequest
+from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.handlers.busy_threads import busy_disk_threads
 from tests.handlers.cluster import OTHER, SELF, publish
 from tests.handlers.group_members import GroupMember, find_coordinator
@@ -221,7 +221,7 @@ async def test_a_partition_that_cannot_be_loaded_does_not_take_the_broker_along(
         raise ZeroDivisionError("a defect in a state machine")
 
     with monkeypatch.context() as patched:
-        patched.setattr("broker.coordinator.groups.load", fail)
+        patched.setattr("odradek.broker.coordinator.groups.load", fail)
         publish(broker, "__consumer_offsets", leader=SELF)
         while "groups not loaded" not in caplog.text:
             assert await member.commit("t", 4) != ErrorCode.NONE

@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from broker.coordinator.consumer_group import records as consumer_records
-from broker.coordinator.consumer_group.member import ConsumerMember
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.group import ClassicGroup
-from broker.coordinator.group_rebalance import ClassicSettings
-from broker.coordinator.group_type import CLASSIC, CONSUMER
-from broker.coordinator.internal_topic import build_batch
-from broker.coordinator.loading import load
-from broker.coordinator.migration import Migration
-from broker.coordinator.offsets import CommittedOffset, commit_record, offset_tombstone
-from broker.coordinator.partition_state import PartitionState
-from broker.coordinator.records import CoordinatorRecord, encode_record
-from broker.coordinator.stored_group import group_tombstone
-from broker.metadata.image import MetadataImage
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from protocol.records import BATCH_HEADER_SIZE, BatchBuilder, Codec, iter_records, read_batch_header, write_crc
-from protocol.stored_records.consumer_group import (
+from odradek.broker.coordinator.consumer_group import records as consumer_records
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.group import ClassicGroup
+from odradek.broker.coordinator.group_rebalance import ClassicSettings
+from odradek.broker.coordinator.group_type import CLASSIC, CONSUMER
+from odradek.broker.coordinator.internal_topic import build_batch
+from odradek.broker.coordinator.loading import load
+from odradek.broker.coordinator.migration import Migration
+from odradek.broker.coordinator.offsets import CommittedOffset, commit_record, offset_tombstone
+from odradek.broker.coordinator.partition_state import PartitionState
+from odradek.broker.coordinator.records import CoordinatorRecord, encode_record
+from odradek.broker.coordinator.stored_group import group_tombstone
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.protocol.records import BATCH_HEADER_SIZE, BatchBuilder, Codec, iter_records, read_batch_header, write_crc
+from odradek.protocol.stored_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
 )
 from tests.storage.logs import NOW, TOPIC_ID, marker, open_log_dir

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.coordinator.classic_events import Join
-from broker.coordinator.group_type import Ticket
-from broker.coordinator.members import Members, new_member
+from odradek.broker.coordinator.classic_events import Join
+from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.members import Members, new_member
 
 
 def joining(protocol: str) -> Join:

@@ -7,19 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from broker.coordinator.classic_events import Join, Leave, Leaving, Sync
-from broker.coordinator.consumer_group.consumer_protocol import write_assignment
-from broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.group_rebalance import ClassicSettings
-from broker.coordinator.group_type import Effects, Ticket, TimerExpired
-from broker.coordinator.migration import Migration
-from broker.coordinator.records import CoordinatorRecord
-from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from protocol.codec import encode
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from odradek.broker.coordinator.classic_events import Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.consumer_group.consumer_protocol import write_assignment
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.group_rebalance import ClassicSettings
+from odradek.broker.coordinator.group_type import Effects, Ticket, TimerExpired
+from odradek.broker.coordinator.migration import Migration
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.protocol.codec import encode
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 TOPIC_ID = b"t" * 16
 TOPIC = TopicImage("t", TOPIC_ID, [PartitionImage(1, 0, [1], {1: 1}, 0)] * 4)

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from broker.coordinator.group_type import CLASSIC, Effects, Event, Ticket, TimerExpired, TimerKey, WorkFailed
-from broker.coordinator.partition_state import PartitionState
-from broker.coordinator.records import CoordinatorRecord
-from broker.coordinator.shard import TIMER_RETRY_MS, Shard
-from broker.coordinator.stored_group import group_tombstone
-from broker.testing.clock import ManualClock
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.heartbeat import HeartbeatResponse
+from odradek.broker.coordinator.group_type import CLASSIC, Effects, Event, Ticket, TimerExpired, TimerKey, WorkFailed
+from odradek.broker.coordinator.partition_state import PartitionState
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.shard import TIMER_RETRY_MS, Shard
+from odradek.broker.coordinator.stored_group import group_tombstone
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.heartbeat import HeartbeatResponse
 
 SESSION: TimerKey = ("session", "m")
 DISK_FULL = KafkaError(ErrorCode.NOT_COORDINATOR, "the disk is full")

@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from client import Admin, Consumer, NewTopic, Producer, RecordMetadata, TopicPartition
+from odradek.client import Admin, Consumer, NewTopic, Producer, RecordMetadata, TopicPartition
 from tests.peers import odradek
 from tests.peers.server import Server, free_port
 

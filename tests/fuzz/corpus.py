@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from protocol import api, codec, header
-from protocol.errors import ProtocolError
+from odradek.protocol import api, codec, header
+from odradek.protocol.errors import ProtocolError
 
 WIRE = Path(__file__).parents[1] / "protocol" / "data" / "wire"
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.mutations import MUTATIONS
 from tests.peers import apache, odradek

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from broker.broker import Broker
-from protocol.framing import SIZE_PREFIX
-from protocol.messages.api_versions import ApiVersionsRequest
+from odradek.broker.broker import Broker
+from odradek.protocol.framing import SIZE_PREFIX
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.fuzz.waiting import PROPERTIES, prepare
 from tests.fuzz.worst_requests import WORST, Worst
 from tests.wire import Wire

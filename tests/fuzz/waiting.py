@@ -20,12 +20,12 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import NamedTuple
 
-from protocol.framing import SIZE_PREFIX
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records import BatchBuilder
+from odradek.protocol.framing import SIZE_PREFIX
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.records import BatchBuilder
 from tests.fuzz.worst_requests import MANY, WORST, Worst, framed
 from tests.peers import apache, odradek
 from tests.wire import Wire

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from protocol import header
-from protocol.framing import SIZE_PREFIX
-from protocol.messages import (
+from odradek.protocol import header
+from odradek.protocol.framing import SIZE_PREFIX
+from odradek.protocol.messages import (
     alter_partition_reassignments,
     alter_replica_log_dirs,
     consumer_group_describe,
@@ -38,9 +38,9 @@ from protocol.messages import (
     produce,
     sync_group,
 )
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from protocol.schema import Message, spec
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.protocol.schema import Message, spec
 
 MANY = "many"
 """A topic of many partitions, for the answers that are larger than their requests."""

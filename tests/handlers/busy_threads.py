@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from broker.broker import Broker
-from broker.replication.disk_threads import DISK_THREADS, SEARCH_THREADS
+from odradek.broker.broker import Broker
+from odradek.broker.replication.disk_threads import DISK_THREADS, SEARCH_THREADS
 
 
 @asynccontextmanager

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from broker.broker import Broker
-from broker.metadata.image import BrokerImage, PartitionImage
-from broker.metadata.values import RUNNING, Listener
+from odradek.broker.broker import Broker
+from odradek.broker.metadata.image import BrokerImage, PartitionImage
+from odradek.broker.metadata.values import RUNNING, Listener
 
 SELF, OTHER = 1, 2
 OTHER_BROKER = BrokerImage(OTHER, 9, [Listener("PLAINTEXT", "PLAINTEXT", "other", 9093)], "south", RUNNING, "x", 9)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode
-from protocol.messages import alter_configs as legacy
-from protocol.messages import incremental_alter_configs as incremental
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import alter_configs as legacy
+from odradek.protocol.messages import incremental_alter_configs as incremental
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.wire import Wire
 
 TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from broker.broker import Broker
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.broker import Broker
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.peers import apache
 from tests.wire import Wire
 

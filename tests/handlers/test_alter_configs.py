@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from tests.handlers.configs import BROKER, BROKER_LOGGER, TOPIC, own_values, replace
 from tests.handlers.requests import create
 from tests.wire import Wire

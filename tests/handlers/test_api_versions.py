@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker.handlers.table import ROWS, HandlerTable
-from protocol.api import by_key
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.broker.handlers.table import ROWS, HandlerTable
+from odradek.protocol.api import by_key
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.wire import Wire
 
 

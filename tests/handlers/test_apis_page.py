@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.handlers.docs import PAGE, apis_page, kafka_versions
-from broker.handlers.not_served import NOT_SERVED
-from broker.handlers.table import ROWS
-from protocol.api import NAMES, by_key
+from odradek.broker.handlers.docs import PAGE, apis_page, kafka_versions
+from odradek.broker.handlers.not_served import NOT_SERVED
+from odradek.broker.handlers.table import ROWS
+from odradek.protocol.api import NAMES, by_key
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,4 +56,4 @@ def test_the_versions_are_kafkas(fact: Fact) -> None:
 
 @pytest.mark.parametrize("key", ROWS)
 def test_a_row_names_the_module_of_its_api(key: int) -> None:
-    assert by_key(key).request.__module__ == f"protocol.messages.{ROWS[key].module}"
+    assert by_key(key).request.__module__ == f"odradek.protocol.messages.{ROWS[key].module}"

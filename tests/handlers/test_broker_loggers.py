@@ -7,13 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResult
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResult,
+)
 from tests.handlers.configs import APPEND, BROKER_LOGGER, DELETE, SET, change
 from tests.wire import Wire
 
 pytestmark = pytest.mark.usefixtures("only_here")  # Apache Kafka's loggers have other names
-NAME = "broker.handlers.test_loggers"
+NAME = "odradek.broker.handlers.test_loggers"
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.handlers.group_members import SUBSCRIPTION, GroupMember, find_coordinator, new_group_id
 from tests.handlers.requests import create
 from tests.wire import Wire

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.handlers.consumer_group_script import perform
 from tests.handlers.group_members import find_coordinator
 from tests.handlers.requests import create

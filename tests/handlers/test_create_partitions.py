@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.handlers.requests import batch, create, produce
 from tests.wire import Wire
 

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,
     CreateTopicsRequest,
 )
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.wire import Wire
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker import Broker
-from broker.storage.files import BytesLike, OsFiles
-from broker.storage.leader_epochs import LeaderEpochs
-from broker.storage.transaction_index import AbortedTransaction, TransactionIndex
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.broker.broker import Broker
+from odradek.broker.storage.files import BytesLike, OsFiles
+from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.transaction_index import AbortedTransaction, TransactionIndex
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.wire import Wire
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.create_delegation_token import CreateDelegationTokenRequest
-from protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
-from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
-from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+from odradek.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
+from odradek.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
+from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from tests.wire import Wire
 
 NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.delete_records import (
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.handlers.requests import batch, create, fetch, new_producer_id, produce, produce_request, values_in
 from tests.wire import Wire
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from broker.broker import Broker
-from broker.replication.partition import Partition
-from protocol.errors import ErrorCode
-from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.broker import Broker
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.handlers.requests import batch, create, fetch, produce, produce_request
 from tests.wire import Wire
 

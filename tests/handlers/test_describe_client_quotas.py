@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from tests.wire import Wire
 
 INVALID = ErrorCode.INVALID_REQUEST

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from tests.wire import Wire
 
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.describe_producers import (
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     PartitionResponse,
     ProducerState,

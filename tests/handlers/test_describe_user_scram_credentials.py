@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from tests.wire import Wire
 
 

@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from broker.broker import Broker
-from broker.storage.files import OsFiles
-from protocol.errors import ErrorCode
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.fetch import (
+from odradek.broker.broker import Broker
+from odradek.broker.storage.files import OsFiles
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.fetch import (
     AbortedTransaction,
     FetchPartition,
     FetchRequest,

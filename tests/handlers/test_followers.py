@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import NodeEndpoint
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import NodeEndpoint
 from tests.handlers.cluster import OTHER, SELF, publish
 from tests.handlers.requests import batch, create, fetch, fetch_request, produce, produce_request, values_in
 from tests.wire import Wire

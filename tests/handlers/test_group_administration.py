@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
-from protocol.messages.list_groups import ListGroupsRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
+from odradek.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from odradek.protocol.messages.list_groups import ListGroupsRequest
 from tests.handlers.group_members import SUBSCRIPTION, GroupMember, find_coordinator, new_group_id
 from tests.handlers.requests import create
 from tests.wire import Wire

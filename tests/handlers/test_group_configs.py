@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.list_config_resources import ListConfigResourcesRequest
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.handlers.configs import APPEND, DELETE, GROUP, SET, change, own_values, replace, set_to
 from tests.handlers.group_members import find_coordinator
 from tests.wire import Wire

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from broker.broker import Broker
-from broker.config.property import attribute_name
-from broker.config.topic_config import TOPIC_PROPERTIES, TopicProperty
-from protocol.errors import ErrorCode
-from protocol.messages.incremental_alter_configs import (
+from odradek.broker.broker import Broker
+from odradek.broker.config.property import attribute_name
+from odradek.broker.config.topic_config import TOPIC_PROPERTIES, TopicProperty
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from protocol.records import batch_headers
+from odradek.protocol.records import batch_headers
 from tests.handlers.configs import (
     APPEND,
     BROKER,

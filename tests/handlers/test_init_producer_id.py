@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.handlers.requests import new_producer_id
 from tests.wire import Wire
 

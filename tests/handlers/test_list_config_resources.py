@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.list_config_resources import ListConfigResourcesRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.handlers.requests import create
 from tests.wire import Wire
 

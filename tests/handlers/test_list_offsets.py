@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import (
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from protocol.records import BATCH_HEADER_SIZE, BatchBuilder, Codec, write_crc
+from odradek.protocol.records import BATCH_HEADER_SIZE, BatchBuilder, Codec, write_crc
 from tests.handlers.busy_threads import busy_search_threads
 from tests.handlers.requests import NOW, batch, create, produce
 from tests.wire import Wire

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import (
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from protocol.messages.list_partition_reassignments import (
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,

@@ -5,10 +5,10 @@ import struct
 
 import pytest
 
-from broker.broker import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records import Codec, write_crc
+from odradek.broker.broker import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.records import Codec, write_crc
 from tests.handlers.busy_threads import busy_writer_threads
 from tests.handlers.requests import (
     batch,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from broker.broker import Broker
-from broker.metrics.metrics import TOPIC_COUNTS, Metrics
-from protocol.errors import ErrorCode
-from protocol.records import BatchBuilder, Codec, write_crc
+from odradek.broker.broker import Broker
+from odradek.broker.metrics.metrics import TOPIC_COUNTS, Metrics
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import BatchBuilder, Codec, write_crc
 from tests.handlers.cluster import OTHER, SELF, publish
 from tests.handlers.requests import NOW, batch, create, new_producer_id, produce, produce_request
 from tests.wire import Wire

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.wire import Wire
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from broker.inspection.command import inspect
+from odradek.broker.inspection.command import inspect
 from tests.storage.test_golden import HERE, expected
 from tests.storage.test_stored_log_dir import spoil_everything_derived, state_of
 
@@ -126,7 +126,7 @@ def test_a_reader_that_has_had_enough_ends_it_silently(golden: Path, command: li
             log.write_bytes(b"\xff" + log.read_bytes()[1:])  # so that it has much to say
     reading, writing = os.pipe()
     os.close(reading)
-    process = [sys.executable, "-m", "broker", command[0], str(golden), *command[1:]]
+    process = [sys.executable, "-m", "odradek.broker", command[0], str(golden), *command[1:]]
     done = subprocess.run(process, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.inspection.command import verify
-from broker.inspection.problem import Problem
-from broker.inspection.text import ProgressBar
-from broker.inspection.verification import Outcome, Verification
-from broker.storage.log_config import LogConfig
-from broker.testing.clock import ManualClock
+from odradek.broker.inspection.command import verify
+from odradek.broker.inspection.problem import Problem
+from odradek.broker.inspection.text import ProgressBar
+from odradek.broker.inspection.verification import Outcome, Verification
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.testing.clock import ManualClock
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, open_log_dir
 from tests.storage.test_golden import HERE
 from tests.storage.test_old_formats import OLD, written

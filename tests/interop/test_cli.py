@@ -10,7 +10,7 @@ from tests.peers import kcat
 
 def client(*arguments: str, stdin: str = "") -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "client", *arguments],
+        [sys.executable, "-m", "odradek.client", *arguments],
         input=stdin,
         capture_output=True,
         text=True,
@@ -45,7 +45,7 @@ def test_kcat_reads_what_the_command_wrote_and_the_other_way_round(bootstrap: st
 
 def test_a_broker_that_is_not_there_is_an_error_of_one_line() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "client", "produce", "--bootstrap-server", "127.0.0.1:9", "--topic", "t"],
+        [sys.executable, "-m", "odradek.client", "produce", "--bootstrap-server", "127.0.0.1:9", "--topic", "t"],
         input="x\n", capture_output=True, text=True, timeout=90, check=False,
     )  # fmt: skip
     assert done.returncode != 0

@@ -17,14 +17,14 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from broker.clock import SystemClock
-from broker.randomness import SystemRandomness
-from broker.storage.compaction.cleaner import Cleaner, CleanerSettings
-from broker.storage.compaction.cleaner_process import CleanerProcess
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from protocol.records import iter_records
+from odradek.broker.clock import SystemClock
+from odradek.broker.randomness import SystemRandomness
+from odradek.broker.storage.compaction.cleaner import Cleaner, CleanerSettings
+from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.protocol.records import iter_records
 from tests.peers import apache
 from tests.peers.server import Server
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from protocol.header import RequestHeader, decode_response, encode_request
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.protocol.header import RequestHeader, decode_response, encode_request
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from tests.peers.clients import Outgoing
 from tests.peers.clients.confluent import Confluent
 from tests.peers.server import Server

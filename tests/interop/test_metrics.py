@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from protocol.errors import ErrorCode
-from protocol.records import BatchBuilder, write_crc
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import BatchBuilder, write_crc
 from tests.handlers.requests import batch, fetch, new_producer_id, produce
 from tests.peers.clients import Outgoing
 from tests.peers.clients.confluent import Confluent

@@ -14,7 +14,7 @@ from subprocess import TimeoutExpired
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from broker.storage import open_log_dir
+from odradek.broker.storage import open_log_dir
 from tests.interop.test_one_directory import read
 from tests.peers import apache, java, odradek
 from tests.peers.clients import Incoming, Outgoing

@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
-from protocol.errors import ErrorCode
-from protocol.framing import SIZE_PREFIX
-from protocol.header import RequestHeader, decode_response, encode_request
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.schema import Message, spec
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.framing import SIZE_PREFIX
+from odradek.protocol.header import RequestHeader, decode_response, encode_request
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.schema import Message, spec
 from tests.peers.server import Server
 from tests.storage.logs import batch
 

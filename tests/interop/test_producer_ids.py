@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer as ConfluentProducer
 
-from broker.metadata.sqlite import FILE_NAME
-from broker.storage import open_log_dir
-from client import Producer
+from odradek.broker.metadata.sqlite import FILE_NAME
+from odradek.broker.storage import open_log_dir
+from odradek.client import Producer
 from tests.peers import apache, odradek
 from tests.peers.clients.confluent import TIMEOUT, Confluent
 from tests.peers.server import Server

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioTopicPartition
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-import client
+from odradek import client
 from tests.peers.clients import Outgoing
 from tests.peers.clients.confluent import Confluent
 from tests.peers.server import Server, free_port
@@ -162,7 +162,7 @@ def broker_error(listeners: str, log_dirs: Path) -> str:
     overrides = [f"listeners={listeners}", f"log.dirs={log_dirs}"]
     options = [argument for override in overrides for argument in ("--override", override)]
     done = subprocess.run(
-        [sys.executable, "-m", "broker", *options], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "odradek.broker", *options], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 1
     return done.stderr

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker.config import BrokerConfig
-from broker.metadata.image import MetadataImage
-from broker.metadata.memory import InMemoryStore
-from broker.metadata.metadata import Metadata
-from broker.metadata.sqlite import FILE_NAME, SqliteStore
-from broker.metadata.store import MetadataStore
-from broker.metadata.values import Listener
-from broker.randomness import SeededRandomness
-from broker.testing.clock import ManualClock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.memory import InMemoryStore
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.sqlite import FILE_NAME, SqliteStore
+from odradek.broker.metadata.store import MetadataStore
+from odradek.broker.metadata.values import Listener
+from odradek.broker.randomness import SeededRandomness
+from odradek.broker.testing.clock import ManualClock
 
 CLUSTER_ID = "y2F3HaVmTSiLkCePmkxmmg"
 LISTENERS = [Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)]

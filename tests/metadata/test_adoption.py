@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker import Broker
-from broker.metadata.sqlite import FILE_NAME
-from broker.storage.log_config import LogConfig
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.primitives import uuid_from_text
+from odradek.broker.broker import Broker
+from odradek.broker.metadata.sqlite import FILE_NAME
+from odradek.broker.storage.log_config import LogConfig
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.primitives import uuid_from_text
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.storage.logs import TOPIC_ID, append, open_log_dir
 from tests.storage.test_golden import HERE, TOPICS
@@ -73,7 +73,7 @@ async def test_only_the_first_start_takes_logs_for_topics(tmp_path: Path) -> Non
 
 async def test_a_start_that_was_cut_off_goes_on(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk of the metadata fails with the seventh topic; nothing is lost, and nothing made twice."""
-    from broker.metadata import adoption
+    from odradek.broker.metadata import adoption
 
     written: list[str] = []
     write_topic = adoption.write_topic

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.metadata.commit import commit
-from broker.metadata.store import Delete, DeletePrefix, Put, absent, still
+from odradek.broker.metadata.commit import commit
+from odradek.broker.metadata.store import Delete, DeletePrefix, Put, absent, still
 from tests.metadata.uncertain import ANSWER, LOSE_ANSWER, LOSE_REQUEST, UncertainStore
 
 LOSSES = [(first, second) for first in (LOSE_REQUEST, LOSE_ANSWER) for second in (LOSE_REQUEST, LOSE_ANSWER)]

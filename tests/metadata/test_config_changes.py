@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from broker.config.types import INT, LIST, Type
-from broker.metadata.config_changes import Change, Operation, changed
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config.types import INT, LIST, Type
+from odradek.broker.metadata.config_changes import Change, Operation, changed
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 def schema(name: str) -> tuple[Type[Any], Any] | None:

@@ -7,12 +7,12 @@ import asyncio
 import msgspec
 import pytest
 
-from broker.metadata.controller import Controller
-from broker.metadata.image import MetadataImage
-from broker.metadata.memory import InMemoryStore
-from broker.metadata.metadata import Metadata
-from broker.metadata.store import Put
-from broker.metadata.topics import create_topic
+from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.memory import InMemoryStore
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.store import Put
+from odradek.broker.metadata.topics import create_topic
 from tests.metadata.conftest import Start, until
 
 
@@ -131,7 +131,7 @@ async def test_a_controller_that_does_not_know_that_it_was_deposed_changes_nothi
 async def test_a_broker_that_falls_silent_is_given_up(
     shared: InMemoryStore, start: Start, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.metadata.metadata.SESSION_TTL", seconds)
+    monkeypatch.setattr("odradek.broker.metadata.metadata.SESSION_TTL", seconds)
     first, second = await start(shared, 1), await start(shared, 2)
     await until(first, lambda image: len(image.brokers) == 2)
     await second.stop(clean=False)

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from broker.metadata.elections import PREFERRED, UNCLEAN, elect
-from broker.metadata.image import PartitionImage
-from broker.metadata.memory import InMemoryStore
-from broker.metadata.metadata import Metadata
-from broker.metadata.store import Put
-from broker.metadata.topics import create_topic
-from broker.metadata.unregistration import forget_broker
-from broker.metadata.values import PartitionState, encode
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.metadata.elections import PREFERRED, UNCLEAN, elect
+from odradek.broker.metadata.image import PartitionImage
+from odradek.broker.metadata.memory import InMemoryStore
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.store import Put
+from odradek.broker.metadata.topics import create_topic
+from odradek.broker.metadata.unregistration import forget_broker
+from odradek.broker.metadata.values import PartitionState, encode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.metadata.conftest import Start, until
 
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.metadata.image import MetadataImage, PartitionImage
-from broker.metadata.image_builder import load_image, next_image
-from broker.metadata.keys import Keys
-from broker.metadata.memory import InMemoryStore
-from broker.metadata.store import KV, Batch, Change, Delete, DeletePrefix, Op, Put, StoreError
-from broker.metadata.values import (
+from odradek.broker.metadata.image import MetadataImage, PartitionImage
+from odradek.broker.metadata.image_builder import load_image, next_image
+from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.memory import InMemoryStore
+from odradek.broker.metadata.store import KV, Batch, Change, Delete, DeletePrefix, Op, Put, StoreError
+from odradek.broker.metadata.values import (
     RUNNING,
     STARTING,
     Assignment,
@@ -25,7 +25,7 @@ from broker.metadata.values import (
     encode,
     encode_configs,
 )
-from protocol.primitives import uuid_to_text
+from odradek.protocol.primitives import uuid_to_text
 
 KEYS = Keys()
 TOPIC_ID = bytes(range(1, 17))

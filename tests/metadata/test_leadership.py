@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.metadata.image import BrokerImage, PartitionImage
-from broker.metadata.leadership import Decision, choose_leader
-from broker.metadata.values import PartitionState
+from odradek.broker.metadata.image import BrokerImage, PartitionImage
+from odradek.broker.metadata.leadership import Decision, choose_leader
+from odradek.broker.metadata.values import PartitionState
 
 
 def _broker(node_id: int, epoch: int, intact_since: int | None = None) -> BrokerImage:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.metadata.image import MetadataImage
-from broker.metadata.memory import InMemoryStore
-from broker.metadata.registration import Identity, Registration, RegistrationError
-from broker.metadata.sqlite import FILE_NAME, SqliteStore
-from broker.metadata.store import (
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.memory import InMemoryStore
+from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
+from odradek.broker.metadata.sqlite import FILE_NAME, SqliteStore
+from odradek.broker.metadata.store import (
     Batch,
     Delete,
     DeletePrefix,
@@ -22,9 +22,9 @@ from broker.metadata.store import (
     StoreError,
     StoreFailedError,
 )
-from broker.metadata.topics import create_topic
-from broker.metadata.values import Assignment, decode_cluster, encode
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.metadata.topics import create_topic
+from odradek.broker.metadata.values import Assignment, decode_cluster, encode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.metadata.conftest import CLUSTER_ID, LISTENERS, Start, until
 
 

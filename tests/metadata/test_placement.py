@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.metadata.placement import place, place_as_assigned
-from broker.metadata.topic_names import check_name, check_new_name
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.metadata.placement import place, place_as_assigned
+from odradek.broker.metadata.topic_names import check_name, check_new_name
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 def _code(function: Callable[..., object], *arguments: object) -> ErrorCode:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.metadata.sqlite import FILE_NAME, SqliteStore
-from broker.metadata.store import KV, Put, StoreFailedError
+from odradek.broker.metadata.sqlite import FILE_NAME, SqliteStore
+from odradek.broker.metadata.store import KV, Put, StoreFailedError
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.metadata.history import KEPT
-from broker.metadata.memory import InMemoryStore
-from broker.metadata.store import (
+from odradek.broker.metadata.history import KEPT
+from odradek.broker.metadata.memory import InMemoryStore
+from odradek.broker.metadata.store import (
     KV,
     MAX_OPERATIONS,
     Batch,

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.metadata.config_changes import Change, Operation
-from broker.metadata.configs import alter_broker_configs, alter_topic_configs
-from broker.metadata.memory import InMemoryStore
-from broker.metadata.metadata import Metadata
-from broker.metadata.producer_id_blocks import BLOCK_SIZE, ProducerIdBlocks
-from broker.metadata.store import MetadataStore, Put
-from broker.metadata.topics import create_topic, delete_topic, find_topic, grow_topic
-from broker.metadata.values import ProducerIds, decode_topic, encode
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import uuid_to_text
+from odradek.broker.metadata.config_changes import Change, Operation
+from odradek.broker.metadata.configs import alter_broker_configs, alter_topic_configs
+from odradek.broker.metadata.memory import InMemoryStore
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.producer_id_blocks import BLOCK_SIZE, ProducerIdBlocks
+from odradek.broker.metadata.store import MetadataStore, Put
+from odradek.broker.metadata.topics import create_topic, delete_topic, find_topic, grow_topic
+from odradek.broker.metadata.values import ProducerIds, decode_topic, encode
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import uuid_to_text
 from tests.metadata.conftest import Start, until
 from tests.metadata.uncertain import ANSWER, LOSE_ANSWER, LOSE_REQUEST, UncertainStore
 

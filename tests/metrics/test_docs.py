@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.metrics.dashboards import DASHBOARDS
-from broker.metrics.docs import PAGE, metrics_page
+from odradek.broker.metrics.dashboards import DASHBOARDS
+from odradek.broker.metrics.docs import PAGE, metrics_page
 
 ROOT = Path(__file__).parents[2]
 

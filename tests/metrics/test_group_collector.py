@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from broker.broker import Broker
-from broker.testing.clock import ManualClock
+from odradek.broker.broker import Broker
+from odradek.broker.testing.clock import ManualClock
 from tests.handlers.group_members import GroupMember, find_coordinator
 from tests.handlers.requests import NOW, batch, create, produce
 from tests.wire import Wire

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from broker.metrics.histogram import HALF_LIFE_SECONDS, DurationHistogram
+from odradek.broker.metrics.histogram import HALF_LIFE_SECONDS, DurationHistogram
 
 FRACTIONS = [0.5, 0.75, 0.95, 0.99, 0.999]
 

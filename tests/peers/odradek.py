@@ -24,7 +24,7 @@ def prepare(directory: Path, properties: Mapping[str, str] = {}, *, port: int | 
     write_properties(directory / "server.properties", written | TOPIC_DEFAULTS | dict(properties))
     return Server(
         kind="odradek",
-        command=[sys.executable, "-m", "broker", "--config", str(directory / "server.properties")],
+        command=[sys.executable, "-m", "odradek.broker", "--config", str(directory / "server.properties")],
         port=port,
         metrics_port=metrics_port,
         log_dir=directory / "log",

@@ -24,8 +24,8 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from client import Producer
-from pipeline.session import RequirementMissingError, check_requirements
+from odradek.client import Producer
+from odradek.pipeline.session import RequirementMissingError, check_requirements
 from tests.peers.availability import unavailable
 from tests.peers.server import Server
 from tests.pipeline import kill_streams
@@ -41,8 +41,8 @@ _WHERE = """
 from pyspark.sql import SparkSession
 
 def where(_):
-    import pipeline.jobs.verify
-    return [pipeline.jobs.verify.__file__]
+    import odradek.pipeline.jobs.verify
+    return [odradek.pipeline.jobs.verify.__file__]
 
 spark = SparkSession.builder.getOrCreate()
 print(*sorted(set(spark.sparkContext.parallelize(range(4), 4).mapPartitions(where).collect())))
@@ -64,7 +64,7 @@ def run_job(cluster: SparkCluster) -> Callable[..., object]:
     """Run a job on the cluster by `python -m pipeline`, and return the object that it prints."""
 
     def run(*job: str) -> object:
-        return json.loads(output([sys.executable, "-m", "pipeline", *job, "--master", cluster.master]))
+        return json.loads(output([sys.executable, "-m", "odradek.pipeline", *job, "--master", cluster.master]))
 
     return run
 
@@ -73,7 +73,7 @@ def run_job(cluster: SparkCluster) -> Callable[..., object]:
 def submit(cluster: SparkCluster, tmp_path: Path) -> Callable[..., str]:
     """Run a program by spark-submit with the packaged project, and return what it prints."""
     archive = tmp_path / "odradek.zip"
-    output([sys.executable, "-m", "pipeline", "package", str(archive)])
+    output([sys.executable, "-m", "odradek.pipeline", "package", str(archive)])
 
     def run(program: Path, *arguments: str) -> str:
         return output(spark_submit(cluster.master, "--py-files", str(archive), str(program), *arguments))
@@ -109,7 +109,7 @@ def test_jobs_find_the_same_however_they_are_sent(
     log_dir = str(servers("odradek").log_dir)
     found = run_job("stats", "--log-dir", log_dir, "--topic", again, "--window", "365d", "--json")
     assert sum(row["records"] for row in found["windows"]) == COUNT
-    expected = json.loads(output([sys.executable, "-m", "broker", "verify", log_dir, "--json"]))
+    expected = json.loads(output([sys.executable, "-m", "odradek.broker", "verify", log_dir, "--json"]))
     assert object_in(submit(job, "verify", log_dir)) == expected
 
 

@@ -33,7 +33,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from pipeline import session
+from odradek.pipeline import session
 from tests.peers import odradek
 from tests.pipeline.spark_cluster import SparkCluster, environment, spark_cluster
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pyspark
 
-from pipeline.taxi.processes import running
+from odradek.pipeline.taxi.processes import running
 from tests.peers.java import FOR_SECONDS
 from tests.peers.server import free_port
 

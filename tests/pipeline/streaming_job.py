@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pipeline import session
+from odradek.pipeline import session
 from tests.pipeline.tables import stream
 
 _CONFIG = {

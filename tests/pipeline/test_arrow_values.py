@@ -13,21 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.arrow_values import binary_scalar, boolean_array, number_array, number_scalar, numbers_of
+from odradek.pipeline.arrow_values import binary_scalar, boolean_array, number_array, number_scalar, numbers_of
 
 # What a task does with rows that it reads, and with rows that it writes.
 _ROUND_TRIP = """
 import sys
 import numpy as np
 import pyarrow as pa
-import pipeline.sink
-from pipeline.arrow_values import binary_scalar, number_array
-from pipeline.batches import Rows
-from pipeline.encode import encode_batch
-from pipeline.partitioning import partitions_of_keys
-from pipeline.records import decode
-from pipeline.whole_batches import whole_batches
-from pipeline.schema import HEADERS_TYPE, column_names
+import odradek.pipeline.sink
+from odradek.pipeline.arrow_values import binary_scalar, number_array
+from odradek.pipeline.batches import Rows
+from odradek.pipeline.encode import encode_batch
+from odradek.pipeline.partitioning import partitions_of_keys
+from odradek.pipeline.records import decode
+from odradek.pipeline.whole_batches import whole_batches
+from odradek.pipeline.schema import HEADERS_TYPE, column_names
 
 ones = pa.repeat(binary_scalar(b"1"), 2)
 keys = ones.take(number_array(np.arange(2), np.array([True, False])))

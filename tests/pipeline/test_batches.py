@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.record import TopicPartition
-from pipeline import batches
-from pipeline.batches import Batches, Rows
-from pipeline.options import write_options
-from protocol.records import Record, iter_records, read_batch_header, validate_records
+from odradek.client.record import TopicPartition
+from odradek.pipeline import batches
+from odradek.pipeline.batches import Batches, Rows
+from odradek.pipeline.options import write_options
+from odradek.protocol.records import Record, iter_records, read_batch_header, validate_records
 
 np = pytest.importorskip("numpy")
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from client.record import TopicPartition
-from pipeline.data_loss import DataLossError
-from pipeline.offsets import ClusterOffsets
-from pipeline.options import batch_read_options, write_options
-from pipeline.partition_reader import read_range
-from pipeline.ranges import OffsetRange
-from pipeline.sink import write_rows
+from odradek.client.record import TopicPartition
+from odradek.pipeline.data_loss import DataLossError
+from odradek.pipeline.offsets import ClusterOffsets
+from odradek.pipeline.options import batch_read_options, write_options
+from odradek.pipeline.partition_reader import read_range
+from odradek.pipeline.ranges import OffsetRange
+from odradek.pipeline.sink import write_rows
 from tests.peers import odradek
 from tests.peers.server import Server
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 pytest.importorskip("pyspark")
 
-from pipeline.jobs.job_session import cause_of
+from odradek.pipeline.jobs.job_session import cause_of
 from tests.pipeline.tables import Sent, send, stream
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.jobs import COMMANDS, TERMINATED, UsageError, run
-from pipeline.jobs.job_session import cause_of, is_for_users
-from pipeline.jobs.partition_columns import partition_columns
-from pipeline.jobs.source import offsets_from_json, offsets_json
-from pipeline.jobs.summary import Summary
+from odradek.pipeline.jobs import COMMANDS, TERMINATED, UsageError, run
+from odradek.pipeline.jobs.job_session import cause_of, is_for_users
+from odradek.pipeline.jobs.partition_columns import partition_columns
+from odradek.pipeline.jobs.source import offsets_from_json, offsets_json
+from odradek.pipeline.jobs.summary import Summary
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -97,7 +97,7 @@ def test_what_py4j_logs_of_a_ctrl_c_is_not_told() -> None:
 
 _ENDED_TWICE = """
 import signal, sys
-import pipeline.__main__ as command
+import odradek.pipeline.__main__ as command
 
 def job(_):
     try:
@@ -129,8 +129,8 @@ def test_the_package_imports_by_itself(tmp_path: Path, capsys: pytest.CaptureFix
     assert run(["package", str(archive)]) == 0
     assert run(["package", str(archive)]) == 1
     assert "--overwrite replaces it" in capsys.readouterr().err
-    assert "pipeline/jobs/export.py" in zipfile.ZipFile(archive).namelist()
-    program = "import pipeline.jobs.verify, client, sys; print(pipeline.jobs.verify.__file__)"
+    assert "odradek/pipeline/jobs/export.py" in zipfile.ZipFile(archive).namelist()
+    program = "import odradek.pipeline.jobs.verify, odradek.client, sys; print(odradek.pipeline.jobs.verify.__file__)"
     environment = {"PYTHONPATH": str(archive)}
     printed = subprocess.run(
         [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, check=True
@@ -140,7 +140,7 @@ def test_the_package_imports_by_itself(tmp_path: Path, capsys: pytest.CaptureFix
 
 _ANSWERED = """
 import sys
-from pipeline.jobs import COMMANDS, run
+from odradek.pipeline.jobs import COMMANDS, run
 
 lines = [["--help"], []]
 lines += [[command, flag] for command in COMMANDS for flag in ("--help", "--no")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.jobs.compact import compacted
-from pipeline.jobs.restore import as_table, state
+from odradek.pipeline.jobs.compact import compacted
+from odradek.pipeline.jobs.restore import as_table, state
 from tests.pipeline.frames import START, frame, record
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.jobs import run
+from odradek.pipeline.jobs import run
 from tests.storage.compaction.compacted import Compacted
 from tests.storage.logs import NOW, append, marker, read_all
 

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from client import Admin, NewTopic, Producer
-from pipeline.jobs import run
+from odradek.client import Admin, NewTopic, Producer
+from odradek.pipeline.jobs import run
 from tests.peers import odradek
 from tests.peers.server import Server
 
@@ -70,7 +70,7 @@ async def fill(bootstrap: str) -> None:
 
 @pytest.mark.parametrize("line", command_lines(), ids=" ".join)
 def test_every_command_line_can_be_typed(line: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module(f"pipeline.jobs.{line[0]}"), "run", lambda arguments: 0)
+    monkeypatch.setattr(import_module(f"odradek.pipeline.jobs.{line[0]}"), "run", lambda arguments: 0)
     assert run(line) == 0
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.encode import encode_batch, halves
-from pipeline.records import decode
-from pipeline.schema import HEADERS_TYPE, column_names
-from pipeline.whole_batches import whole_batches
-from protocol.errors import LocalProtocolError
-from protocol.records import (
+from odradek.pipeline.encode import encode_batch, halves
+from odradek.pipeline.records import decode
+from odradek.pipeline.schema import HEADERS_TYPE, column_names
+from odradek.pipeline.whole_batches import whole_batches
+from odradek.protocol.errors import LocalProtocolError
+from odradek.protocol.records import (
     Codec,
     Record,
     assign_offsets,

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from broker.storage.log_config import LogConfig
-from pipeline.jobs import run
-from pipeline.taxi.processes import environment
+from odradek.broker.storage.log_config import LogConfig
+from odradek.pipeline.jobs import run
+from odradek.pipeline.taxi.processes import environment
 from tests.peers import odradek
 from tests.peers.java import FOR_SECONDS
 from tests.pipeline.spark_cluster import SparkCluster
@@ -77,7 +77,7 @@ def test_an_export_of_a_topic(spark: SparkSession, log_dir: Path, tmp_path: Path
 def started(job: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """A job in a process of its own, killed with all that it has started when the `with` ends."""
     settings = ["--conf", f"spark.driver.extraJavaOptions={FOR_SECONDS}", "--conf", "spark.ui.enabled=false"]
-    command = [sys.executable, "-m", "pipeline", *job, *settings]
+    command = [sys.executable, "-m", "odradek.pipeline", *job, *settings]
     process = subprocess.Popen(command, env=environment(), start_new_session=True)
     try:
         yield process

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.jobs import JobError
-from pipeline.jobs.export import _claim
-from pipeline.jobs.export_runs import _finish_last, _Run
-from pipeline.jobs.filesystem import FileSystem
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.export import _claim
+from odradek.pipeline.jobs.export_runs import _finish_last, _Run
+from odradek.pipeline.jobs.filesystem import FileSystem
 
 pytestmark = pytest.mark.spark
 

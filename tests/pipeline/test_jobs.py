@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from broker.storage.log_config import LogConfig
-from client import Producer
-from pipeline.jobs import run
+from odradek.broker.storage.log_config import LogConfig
+from odradek.client import Producer
+from odradek.pipeline.jobs import run
 from tests.peers.server import Server
 from tests.pipeline.tables import assert_same, table
 from tests.storage.logs import TOPIC_ID, append, open_log_dir

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan
 
-from broker.storage.log_config import LogConfig
-from client.record import TopicPartition
-from pipeline import klog_plan, segment_reader
-from pipeline.damage import CorruptRecordsError
-from pipeline.klog import KlogReader
-from pipeline.klog_options import klog_options
-from pipeline.klog_plan import KlogPartition, OffsetRangeError
-from pipeline.schema import column_names
-from pipeline.segment_reader import SegmentGoneError
-from pipeline.segments import LogDirectory, NoLogDirError
+from odradek.broker.storage.log_config import LogConfig
+from odradek.client.record import TopicPartition
+from odradek.pipeline import klog_plan, segment_reader
+from odradek.pipeline.damage import CorruptRecordsError
+from odradek.pipeline.klog import KlogReader
+from odradek.pipeline.klog_options import klog_options
+from odradek.pipeline.klog_plan import KlogPartition, OffsetRangeError
+from odradek.pipeline.schema import column_names
+from odradek.pipeline.segment_reader import SegmentGoneError
+from odradek.pipeline.segments import LogDirectory, NoLogDirError
 from tests.storage.logs import NOW, batch, marker, open_log_dir
 
 STORAGE = Path(__file__).parents[1] / "storage"

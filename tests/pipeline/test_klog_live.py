@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pipeline.segment_reader import SegmentGoneError
+from odradek.pipeline.segment_reader import SegmentGoneError
 from tests.peers import odradek
 from tests.peers.server import Server
 from tests.pipeline.test_klog import Reading

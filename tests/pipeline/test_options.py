@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from client.record import TopicPartition
-from pipeline.bounds import EARLIEST, LATEST, at_place
-from pipeline.options import Subscription, batch_read_options, stream_read_options, write_options
+from odradek.client.record import TopicPartition
+from odradek.pipeline.bounds import EARLIEST, LATEST, at_place
+from odradek.pipeline.options import Subscription, batch_read_options, stream_read_options, write_options
 
 BROKER = {"kafka.bootstrap.servers": "localhost:9092"}
 READ = BROKER | {"subscribe": "t"}

@@ -5,9 +5,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.partitioner import murmur2 as murmur2_of_one
-from client.partitioner import partition_of_key
-from pipeline.partitioning import StickyPartitions, murmur2, partitions_of_keys
+from odradek.client.partitioner import murmur2 as murmur2_of_one
+from odradek.client.partitioner import partition_of_key
+from odradek.pipeline.partitioning import StickyPartitions, murmur2, partitions_of_keys
 
 
 @given(st.lists(st.none() | st.binary(max_size=40)), st.integers(0, 3))

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.record import TopicPartition
-from pipeline.ranges import OffsetRange, cut, share
+from odradek.client.record import TopicPartition
+from odradek.pipeline.ranges import OffsetRange, cut, share
 
 A, B, C = (TopicPartition("t", index) for index in range(3))
 

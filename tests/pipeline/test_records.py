@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import records as pipeline_records
-from pipeline.damage import CorruptRecordsError, Mode
-from pipeline.records import decode
-from pipeline.schema import arrow_schema, column_names
-from pipeline.whole_batches import whole_batches
-from protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
-from protocol.message_set import iter_messages
-from protocol.records import BatchBuilder, Codec, batch_headers, iter_records, stamp_log_append_time, write_crc
+from odradek.pipeline import records as pipeline_records
+from odradek.pipeline.damage import CorruptRecordsError, Mode
+from odradek.pipeline.records import decode
+from odradek.pipeline.schema import arrow_schema, column_names
+from odradek.pipeline.whole_batches import whole_batches
+from odradek.protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
+from odradek.protocol.message_set import iter_messages
+from odradek.protocol.records import BatchBuilder, Codec, batch_headers, iter_records, stamp_log_append_time, write_crc
 
 ALL = column_names(include_headers=True, include_corrupt=True)
 NOW = 1_700_000_000_000

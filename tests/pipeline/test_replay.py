@@ -13,9 +13,9 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from pipeline.jobs import JobError
-from pipeline.jobs.parquet_records import stored_records
-from pipeline.jobs.replay import held_back, in_order, with_due_times
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.parquet_records import stored_records
+from odradek.pipeline.jobs.replay import held_back, in_order, with_due_times
 from tests.pipeline.frames import frame, record
 
 

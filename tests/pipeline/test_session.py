@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.session import RequirementMissingError, check_java, session
+from odradek.pipeline.session import RequirementMissingError, check_java, session
 
 
 def test_without_java_nothing_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

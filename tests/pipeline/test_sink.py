@@ -15,8 +15,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pipeline.options import write_options
-from pipeline.sink import BrokerWriter, check_columns
+from odradek.pipeline.options import write_options
+from odradek.pipeline.sink import BrokerWriter, check_columns
 
 BROKER = {"kafka.bootstrap.servers": "localhost:9092"}
 TO_TOPIC = BROKER | {"topic": "t"}

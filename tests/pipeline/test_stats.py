@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from broker.storage import open_log_dir
-from pipeline.jobs import FAILED, run
-from pipeline.jobs.stats import key_row, key_rows, measured_records, window_row, window_rows
-from pipeline.jobs.stats_plots import write_report
-from pipeline.jobs.stored_batches import SCHEMA, stored_batches
+from odradek.broker.storage import open_log_dir
+from odradek.pipeline.jobs import FAILED, run
+from odradek.pipeline.jobs.stats import key_row, key_rows, measured_records, window_row, window_rows
+from odradek.pipeline.jobs.stats_plots import write_report
+from odradek.pipeline.jobs.stored_batches import SCHEMA, stored_batches
 from tests.pipeline.frames import frame, record
 from tests.storage.test_golden import HERE
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.jobs import run
-from pipeline.taxi.example import totals_of
-from pipeline.taxi.revenue import parse, revenue
-from pipeline.taxi.trips import Trips
+from odradek.pipeline.jobs import run
+from odradek.pipeline.taxi.example import totals_of
+from odradek.pipeline.taxi.revenue import parse, revenue
+from odradek.pipeline.taxi.trips import Trips
 from tests.peers.java import FOR_SECONDS
 from tests.pipeline.frames import frame, record
 

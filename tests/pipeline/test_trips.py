@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from itertools import pairwise
 
-from pipeline.taxi.revenue import WATERMARK_S
-from pipeline.taxi.trips import FIRST_DAY, MAX_LATENESS_S, WINDOW_S, Trips, closing_event
+from odradek.pipeline.taxi.revenue import WATERMARK_S
+from odradek.pipeline.taxi.trips import FIRST_DAY, MAX_LATENESS_S, WINDOW_S, Trips, closing_event
 
 COUNT = 20_000
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from broker.inspection.partition_check import partitions_of
-from broker.inspection.problem import Problem
-from broker.inspection.verification import Outcome, Verification
-from broker.storage.log_config import LogConfig
-from broker.storage.read_only_files import ReadOnlyFiles
-from pipeline.jobs.log_parts import parts_of
-from pipeline.jobs.shares import shared_out
-from pipeline.jobs.verify import verify
+from odradek.broker.inspection.partition_check import partitions_of
+from odradek.broker.inspection.problem import Problem
+from odradek.broker.inspection.verification import Outcome, Verification
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.read_only_files import ReadOnlyFiles
+from odradek.pipeline.jobs.log_parts import parts_of
+from odradek.pipeline.jobs.shares import shared_out
+from odradek.pipeline.jobs.verify import verify
 from tests.storage.logs import NOW, TOPIC_ID, append, marker, open_log_dir
 from tests.storage.test_golden import HERE
 

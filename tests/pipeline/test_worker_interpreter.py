@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.worker_interpreter import worker_interpreter
+from odradek.pipeline.worker_interpreter import worker_interpreter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from pipeline.worker_process import hang_up_quietly, spare_collections, spare_imports
+from odradek.pipeline.worker_process import hang_up_quietly, spare_collections, spare_imports
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline import worker_sockets
-from pipeline.worker_sockets import socket_settings
+from odradek.pipeline import worker_sockets
+from odradek.pipeline.worker_sockets import socket_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import gzip
 import json
 from pathlib import Path
 
-from protocol.records import Header, Record
+from odradek.protocol.records import Header, Record
 
 DATA = Path(__file__).parent / "data" / "records"
 

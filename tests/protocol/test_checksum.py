@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.checksum import crc32, crc32c
+from odradek.protocol.checksum import crc32, crc32c
 
 
 @pytest.mark.parametrize(

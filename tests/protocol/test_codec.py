@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol import api, codec
-from protocol.codec_parts import MAX_ROWS
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.messages.alter_replica_log_dirs import (
+from odradek.protocol import api, codec
+from odradek.protocol.codec_parts import MAX_ROWS
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.messages.fetch import (
+from odradek.protocol.messages.create_topics import CreateTopicsRequest
+from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -27,10 +27,10 @@ from protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.primitives import uvarint
-from protocol.schema import Layout, LayoutField, Message, layout, spec
-from protocol.stored_records.consumer_group import ConsumerGroupMemberMetadataValue
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.primitives import uvarint
+from odradek.protocol.schema import Layout, LayoutField, Message, layout, spec
+from odradek.protocol.stored_records.consumer_group import ConsumerGroupMemberMetadataValue
 
 EVERY_VERSION = [
     (cls, version)

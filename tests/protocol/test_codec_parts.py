@@ -6,20 +6,26 @@ import itertools
 
 import pytest
 
-from protocol import codec
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.explain import Explainer, ExplanationError
-from protocol.messages.alter_partition_reassignments import (
+from odradek.protocol import codec
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.explain import Explainer, ExplanationError
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, ForgottenTopic, PartitionData
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import ProduceRequest
-from protocol.primitives import uvarint, uvarint_rest
-from protocol.schema import Message, ignorable, nullable, since, tag, until
+from odradek.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    ForgottenTopic,
+    PartitionData,
+)
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.primitives import uvarint, uvarint_rest
+from odradek.protocol.schema import Message, ignorable, nullable, since, tag, until
 
 SIZES = [0, 1, 15, 16, 125, 126, 127, 128, 129, 16_381, 16_382, 16_383, 16_384, 32_767]
 

@@ -14,8 +14,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.compression import Codec, compress, decompress, largest_decompressed_size, max_decompressed_size
-from protocol.errors import DecompressionLimitError, RemoteProtocolError
+from odradek.protocol.compression import Codec, compress, decompress, largest_decompressed_size, max_decompressed_size
+from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
 
 TEXT = b"a line of text that repeats itself, and repeats itself, and repeats itself\n" * 3000
 NOISE = random.Random(7).randbytes(70_000)
@@ -235,8 +235,8 @@ BOMB = """
 import resource, struct, sys, zlib
 from pathlib import Path
 import lz4.frame, snappy, zstandard
-from protocol.compression import Codec, compress, decompress
-from protocol.errors import DecompressionLimitError
+from odradek.protocol.compression import Codec, compress, decompress
+from odradek.protocol.errors import DecompressionLimitError
 
 codec, kind, piece = Codec[sys.argv[1]], sys.argv[2], bytes(1 << 20)
 if codec is Codec.GZIP:

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.control_records import (
+from odradek.protocol.control_records import (
     ControlRecordType,
     EndTxnMarker,
     build_end_txn_marker,
     control_record_type,
     parse_end_txn_marker,
 )
-from protocol.errors import RemoteProtocolError
-from protocol.records import Record, batch_headers, iter_records
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.records import Record, batch_headers, iter_records
 from tests.protocol import golden_records as golden
 
 

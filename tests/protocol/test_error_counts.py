@@ -6,14 +6,14 @@ from collections import defaultdict
 
 import pytest
 
-from protocol.api import NAMES, by_key
-from protocol.error_counts import error_counter
-from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import DescribeClusterResponse
-from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
-from protocol.schema import Message, spec
+from odradek.protocol.api import NAMES, by_key
+from odradek.protocol.error_counts import error_counter
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_cluster import DescribeClusterResponse
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from odradek.protocol.schema import Message, spec
 
 NONE = ErrorCode.NONE
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol import codec, header
-from protocol.api import Api, by_key
-from protocol.errors import RemoteProtocolError
-from protocol.explain import Explainer, ExplanationError
-from protocol.header import RequestHeader
-from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.records import BatchBuilder
-from protocol.schema import Message
+from odradek.protocol import codec, header
+from odradek.protocol.api import Api, by_key
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.explain import Explainer, ExplanationError
+from odradek.protocol.header import RequestHeader
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.records import BatchBuilder
+from odradek.protocol.schema import Message
 
 # franz-go asks ApiVersions v5, which 4.3.1 does not know: no class is for it.
 EXCHANGES = [

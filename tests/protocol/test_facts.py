@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from protocol import api
-from protocol.schema import LAST_VERSION, ZERO_UUID, Field, Message, Scalar, Structure, fields, spec
+from odradek.protocol import api
+from odradek.protocol.schema import LAST_VERSION, ZERO_UUID, Field, Message, Scalar, Structure, fields, spec
 
 FACTS = Path(__file__).parent / "data" / "facts"
 MESSAGES = [message for key in api.NAMES for message in (api.by_key(key).request, api.by_key(key).response)]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol import framing
-from protocol.errors import RemoteProtocolError
-from protocol.framing import FrameReader, ReceiveArena, frame_size
+from odradek.protocol import framing
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.framing import FrameReader, ReceiveArena, frame_size
 
 
 def framed(*payloads: bytes) -> bytes:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from protocol import header
-from protocol.api import NAMES, by_key
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.header import RequestHeader
-from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol import header
+from odradek.protocol.api import NAMES, by_key
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.header import RequestHeader
+from odradek.protocol.messages.api_versions import ApiVersionsResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 FACTS = Path(__file__).parent / "data" / "facts"
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from protocol import codec
-from protocol.__main__ import main
-from protocol.api import NAMES, by_key, by_name
-from protocol.schema import Structure, fields
+from odradek.protocol import codec
+from odradek.protocol.__main__ import main
+from odradek.protocol.api import NAMES, by_key, by_name
+from odradek.protocol.schema import Structure, fields
 
 WIRE = Path(__file__).parent / "data" / "wire"
 GUIDE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
@@ -205,7 +205,7 @@ def test_help_says_that_frames_are_whole(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_module_runs_as_a_command() -> None:
-    command = [sys.executable, "-m", "protocol", "decode", "response", "list_offsets", "1", "-"]
+    command = [sys.executable, "-m", "odradek.protocol", "decode", "response", "list_offsets", "1", "-"]
     done = subprocess.run(command, input="00000001 0000", capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "decoding stopped at offset 4, topics: 4 bytes wanted where 2 remain\n"
@@ -213,7 +213,9 @@ def test_the_module_runs_as_a_command() -> None:
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "protocol", "show", "fetch", "18"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "odradek.protocol", "show", "fetch", "18"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

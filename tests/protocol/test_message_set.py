@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.compression import Codec, compress
-from protocol.errors import RemoteProtocolError
-from protocol.message_set import (
+from odradek.protocol.compression import Codec, compress
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.message_set import (
     convert_to_v2,
     iter_messages,
     magic_of,
     message_headers,
     read_message_header,
 )
-from protocol.records import Record, TimestampType, crc_is_valid, iter_records, read_batch_header
+from odradek.protocol.records import Record, TimestampType, crc_is_valid, iter_records, read_batch_header
 from tests.protocol import golden_records as golden
 
 NAMES = golden.kafka_files(0) + golden.kafka_files(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.plural import pluralize
+from odradek.protocol.plural import pluralize
 
 
 @pytest.mark.parametrize(

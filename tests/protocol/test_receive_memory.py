@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from threading import Thread
 
-from protocol.framing import ReceiveArena
-from protocol.receive_memory import ReceiveMemory
+from odradek.protocol.framing import ReceiveArena
+from odradek.protocol.receive_memory import ReceiveMemory
 
 
 def test_a_buffer_counts_until_its_last_view_has_gone() -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol import record_iterator
-from protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD
-from protocol.errors import RemoteProtocolError
-from protocol.record_runs import SHORTEST_RUN, find_run
-from protocol.record_stretches import find_stretch
-from protocol.records import BatchBuilder, Header, Record, TimestampType, iter_records, read_batch_header
+from odradek.protocol import record_iterator
+from odradek.protocol.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.record_runs import SHORTEST_RUN, find_run
+from odradek.protocol.record_stretches import find_stretch
+from odradek.protocol.records import BatchBuilder, Header, Record, TimestampType, iter_records, read_batch_header
 
 BASE = 1_700_000_000_000
 LENGTHS = st.sampled_from([None, 0, 1, 63, 64, 100])

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import RemoteProtocolError
-from protocol.record_iterator import records_section
-from protocol.record_scan import empty_batch, rebuild_batch, scan_records
-from protocol.records import BatchBuilder, Codec, TimestampType, crc_is_valid, iter_records, read_batch_header
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.record_iterator import records_section
+from odradek.protocol.record_scan import empty_batch, rebuild_batch, scan_records
+from odradek.protocol.records import BatchBuilder, Codec, TimestampType, crc_is_valid, iter_records, read_batch_header
 
 BYTES = st.none() | st.binary(max_size=200)
 RECORDS = st.lists(

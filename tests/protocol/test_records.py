@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.records import (
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.records import (
     BATCH_HEADER_SIZE,
     BatchBuilder,
     BatchHeader,

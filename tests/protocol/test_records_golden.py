@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.records import (
+from odradek.protocol.records import (
     BatchBuilder,
     BatchHeader,
     Codec,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol.errors import RemoteProtocolError
-from protocol.records import (
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.records import (
     BATCH_HEADER_SIZE,
     BatchHeader,
     Codec,

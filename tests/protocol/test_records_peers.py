@@ -10,8 +10,8 @@ from aiokafka.record.memory_records import MemoryRecords as AiokafkaRecords
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
 
-from protocol.message_set import iter_messages
-from protocol.records import BatchBuilder, Codec, Header, Record, TimestampType, iter_records, read_batch_header
+from odradek.protocol.message_set import iter_messages
+from odradek.protocol.records import BatchBuilder, Codec, Header, Record, TimestampType, iter_records, read_batch_header
 
 ROWS: list[tuple[int, bytes | None, bytes | None, list[Header]]] = [
     (1_700_000_000_000, b"key", b"value", []),

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from protocol import codec
-from protocol.records import batch_headers, iter_records
-from protocol.schema import LAST_VERSION, Layout, LayoutField, Message, Scalar, Structure, fields, layout, spec
-from protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from protocol.stored_records.producer_snapshot import ProducerSnapshot
-from protocol.stored_records.raft_control import (
+from odradek.protocol import codec
+from odradek.protocol.records import batch_headers, iter_records
+from odradek.protocol.schema import LAST_VERSION, Layout, LayoutField, Message, Scalar, Structure, fields, layout, spec
+from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from odradek.protocol.stored_records.producer_snapshot import ProducerSnapshot
+from odradek.protocol.stored_records.raft_control import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from protocol.stored_records.record_types import GROUP_RECORDS, TRANSACTION_RECORDS, StoredRecord
+from odradek.protocol.stored_records.record_types import GROUP_RECORDS, TRANSACTION_RECORDS, StoredRecord
 from tests.protocol.test_facts import expected_default, facts_of, snake_case, version_range
 
 FACTS = Path(__file__).parent / "data" / "facts"

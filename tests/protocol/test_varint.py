@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.varint import SHORT_VARINTS, encode_varint, read_varint, read_varlong
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.varint import SHORT_VARINTS, encode_varint, read_varint, read_varlong
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

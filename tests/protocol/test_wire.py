@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from protocol import codec, header
-from protocol.api import by_key
-from protocol.errors import RemoteProtocolError
+from odradek.protocol import codec, header
+from odradek.protocol.api import by_key
+from odradek.protocol.errors import RemoteProtocolError
 
 EXCHANGES = sorted((Path(__file__).parent / "data" / "wire").glob("*.json"))
 # franz-go asks ApiVersions v5, which 4.3.1 does not know: it answers in v0 form with error 35.

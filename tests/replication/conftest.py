@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.replication.disk_threads import DiskThreads
-from broker.storage.log_dir import LogDir
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.storage.log_dir import LogDir
 from tests.storage.logs import open_log_dir
 
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker.randomness import SeededRandomness
-from broker.replication.fetch_session import Fetch, Row, next_epoch
-from broker.replication.fetch_sessions import EVICTION_AGE, FetchSessions
-from broker.testing.clock import ManualClock
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import (
+from odradek.broker.randomness import SeededRandomness
+from odradek.broker.replication.fetch_session import Fetch, Row, next_epoch
+from odradek.broker.replication.fetch_sessions import EVICTION_AGE, FetchSessions
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -15,7 +15,7 @@ from protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 
 BY_NAME = 12
 BY_ID = 13

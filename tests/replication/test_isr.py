@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from broker.replication.isr import effective_min_insync, high_watermark
+from odradek.broker.replication.isr import effective_min_insync, high_watermark
 
 
 def test_a_lone_replica_is_as_far_as_its_own_log() -> None:

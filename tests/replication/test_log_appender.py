@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from broker.replication.disk_threads import DECODED_IN_A_TURN, DiskThreads
-from broker.replication.log_appender import LARGE_APPEND_BYTES, LogAppender
-from broker.storage.append_info import AppendInfo
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from broker.storage.producer_snapshot import decode_snapshot
-from broker.storage.producer_state import CROWD
-from protocol.errors import ErrorCode, KafkaError
-from protocol.records import Codec
+from odradek.broker.replication.disk_threads import DECODED_IN_A_TURN, DiskThreads
+from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES, LogAppender
+from odradek.broker.storage.append_info import AppendInfo
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.producer_snapshot import decode_snapshot
+from odradek.broker.storage.producer_state import CROWD
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records import Codec
 from tests.storage.logs import NOW, TOPIC_ID, batch, crowd, open_log_dir, values_of
 
 LARGE = b"x" * LARGE_APPEND_BYTES

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from broker.metadata.image import PartitionImage
-from broker.metrics.metrics import TopicMetrics
-from broker.replication.disk_threads import DiskThreads
-from broker.replication.partition import ACKS_ALL, FetchedRecords, Partition
-from broker.storage.append_info import AppendInfo
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from broker.storage.log_slice import LogSlice
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.metadata.image import PartitionImage
+from odradek.broker.metrics.metrics import TopicMetrics
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.partition import ACKS_ALL, FetchedRecords, Partition
+from odradek.broker.storage.append_info import AppendInfo
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.log_slice import LogSlice
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, crowd, marker, records_in
 
 SELF, OTHER = 1, 2

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from broker.clock import SystemClock
-from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from broker.metrics.metrics import Metrics
-from broker.purgatory import Purgatory
-from broker.replication.disk_threads import DiskThreads
-from broker.replication.log_appender import LARGE_APPEND_BYTES
-from broker.replication.partitions import Partitions
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from broker.storage.log_dirs import LogDirs
-from broker.tasks import BackgroundTasks
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.clock import SystemClock
+from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES
+from odradek.broker.replication.partitions import Partitions
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import NOW, batch
 
 SELF, OTHER = 1, 2

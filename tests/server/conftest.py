@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker.config.broker_config import BrokerConfig
-from broker.metrics.metrics import Metrics
-from broker.server.connections import NO_LIMIT
-from broker.server.server import Server
-from broker.testing.clock import ManualClock
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.server.connections import NO_LIMIT
+from odradek.broker.server.server import Server
+from odradek.broker.testing.clock import ManualClock
 from tests.server.serving import Handlers, Serve, Serving, default_handlers
 
 

@@ -10,20 +10,20 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from broker.handlers.table import Handler
-from broker.metrics.metrics import Metrics
-from broker.server.connections import Connections
-from broker.server.context import RequestContext
-from broker.server.server import Server
-from broker.testing.clock import ManualClock
-from protocol import header
-from protocol.api import by_name
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from protocol.messages.fetch import FetchResponse
-from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
-from protocol.messages.produce import ProduceResponse
-from protocol.schema import Message
+from odradek.broker.handlers.table import Handler
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.server.connections import Connections
+from odradek.broker.server.context import RequestContext
+from odradek.broker.server.server import Server
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol import header
+from odradek.protocol.api import by_name
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.schema import Message
 
 Handle = Callable[[RequestContext, Any], Message | Awaitable[Message | None] | None]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.server.context import CloseConnection
-from protocol import header
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from odradek.broker.server.context import CloseConnection
+from odradek.protocol import header
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.server.serving import (
     FETCH_VERSION,
     METADATA_VERSION,

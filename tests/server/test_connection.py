@@ -4,10 +4,10 @@ import asyncio
 import struct
 from pathlib import Path
 
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.produce import (
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.clock import SystemClock
-from broker.handlers.table import ROWS, Handler
-from broker.metrics.metrics import Metrics
-from broker.server.context import ConnectionContext
-from broker.server.dispatch import Dispatcher
-from broker.server.routes import Answers
-from protocol import header
-from protocol.api import NAMES, by_key, by_name
-from protocol.errors import RemoteProtocolError
-from protocol.header import LONGEST_REPEATED_HEADER
-from protocol.messages.fetch import FetchRequest, ReplicaState
+from odradek.broker.clock import SystemClock
+from odradek.broker.handlers.table import ROWS, Handler
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.server.context import ConnectionContext
+from odradek.broker.server.dispatch import Dispatcher
+from odradek.broker.server.routes import Answers
+from odradek.protocol import header
+from odradek.protocol.api import NAMES, by_key, by_name
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.header import LONGEST_REPEATED_HEADER
+from odradek.protocol.messages.fetch import FetchRequest, ReplicaState
 
 WIRE = Path(__file__).parent.parent / "protocol" / "data" / "wire"
 

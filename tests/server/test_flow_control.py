@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.server import page_cache
-from broker.server.flow_control import JOIN_LIMIT, TURN_BYTES, Outbox
-from broker.server.transport import PlaintextTransport
+from odradek.broker.server import page_cache
+from odradek.broker.server.flow_control import JOIN_LIMIT, TURN_BYTES, Outbox
+from odradek.broker.server.transport import PlaintextTransport
 from tests.server.serving import Slice
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from broker.server.connections import HOLDING_CONNECTIONS, MOST_HELD
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.broker.server.connections import HOLDING_CONNECTIONS, MOST_HELD
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.server.serving import METADATA_VERSION, Client, Serve, default_handlers, framed_request
 
 GARBAGE = b"\x00\x00\x00\x08" + b"\xff" * 8

@@ -9,9 +9,9 @@ from http import HTTPStatus
 
 import pytest
 
-from broker.server import http_sockets
-from broker.server.http import HttpServer, Request, Response
-from broker.server.http_host import is_local_host
+from odradek.broker.server import http_sockets
+from odradek.broker.server.http import HttpServer, Request, Response
+from odradek.broker.server.http_host import is_local_host
 
 
 async def hello(request: Request) -> Response:

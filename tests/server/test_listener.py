@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
-from broker.config.broker_config import BrokerConfig
-from broker.server import listener
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.server import listener
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.server.serving import METADATA_VERSION, Serve
 
 

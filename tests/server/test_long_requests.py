@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from broker.server.context import RequestContext
-from broker.testing.clock import ManualClock
-from protocol.api import by_name
-from protocol.codec_parts import MAX_ROWS
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.metadata import (
+from odradek.broker.server.context import RequestContext
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.api import by_name
+from odradek.protocol.codec_parts import MAX_ROWS
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.server.serving import METADATA_VERSION, PRODUCE_VERSION, Serve, default_handlers, framed_request
 
 LARGE = MetadataRequest([MetadataRequestTopic(name=f"topic-{index:06d}") for index in range(10_000)])

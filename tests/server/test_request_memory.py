@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from broker.server.connections import STUCK_SECONDS
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import ProduceRequest, ProduceResponse
+from odradek.broker.server.connections import STUCK_SECONDS
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tests.server.serving import (
     METADATA_VERSION,
     PRODUCE_VERSION,

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.metrics.dialects import registry
-from broker.metrics.gauge_values import Gauges
-from broker.metrics.jmx_collector import JmxCollector
-from broker.metrics.metrics import Metrics
-from broker.server.http import HttpServer
-from broker.server.status import status_server
-from broker.testing.clock import ManualClock
+from odradek.broker.metrics.dialects import registry
+from odradek.broker.metrics.gauge_values import Gauges
+from odradek.broker.metrics.jmx_collector import JmxCollector
+from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.server.http import HttpServer
+from odradek.broker.server.status import status_server
+from odradek.broker.testing.clock import ManualClock
 
 
 class Status(NamedTuple):

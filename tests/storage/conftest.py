@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_opening import create_log
-from broker.storage.resources import LogResources
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_opening import create_log
+from odradek.broker.storage.resources import LogResources
 from tests.storage.logs import TOPIC_ID, make_resources
 
 NewLog = Callable[..., Log]

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from broker.randomness import SeededRandomness
-from broker.storage.deletions import Deletions
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.disk_failure import DiskFailure
-from broker.storage.files import Files, OsFiles
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from broker.storage.producer_entry import ProducerEntry
-from broker.storage.resources import LogResources
-from broker.testing.clock import ManualClock
-from protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
-from protocol.records import BatchBuilder, Record, assign_offsets, batch_headers, iter_records
+from odradek.broker.randomness import SeededRandomness
+from odradek.broker.storage.deletions import Deletions
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.disk_failure import DiskFailure
+from odradek.broker.storage.files import Files, OsFiles
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.producer_entry import ProducerEntry
+from odradek.broker.storage.resources import LogResources
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
+from odradek.protocol.records import BatchBuilder, Record, assign_offsets, batch_headers, iter_records
 
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(1, 17))

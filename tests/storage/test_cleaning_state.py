@@ -8,9 +8,9 @@ from threading import Event
 
 import pytest
 
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
 from tests.storage.conftest import NewLog
 from tests.storage.logs import append
 

@@ -3,7 +3,7 @@
 What must hold then (see `simulated_disk` for what a stop may do): after a killed process every batch is there that was
 acknowledged, after a power cut every one below the recovery point. After both, everything that is there was appended at
 that very offset, the last batch is known as its producer's, and the log goes on from there. Then all indexes,
-snapshots and checkpoints are what a walk over the log makes of it (`broker.inspection.verification`).
+snapshots and checkpoints are what a walk over the log makes of it (`odradek.broker.inspection.verification`).
 
 `Scenario` syncs now and then, as a broker does by default; `FlushingScenario` before each acknowledgement, as under
 flush.messages=1, so that all that is acknowledged must survive a power cut.
@@ -20,19 +20,19 @@ from contextlib import suppress
 
 import pytest
 
-from broker.inspection.problem import Problem
-from broker.inspection.verification import Verification
-from broker.randomness import SeededRandomness
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleaner import Answers, Cleaner, CleanerSettings
-from broker.storage.compaction.cleaning_job import CleaningJob
-from broker.storage.compaction.log_cleaning import LogCleaning
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from broker.testing.clock import ManualClock
-from protocol.errors import KafkaError
+from odradek.broker.inspection.problem import Problem
+from odradek.broker.inspection.verification import Verification
+from odradek.broker.randomness import SeededRandomness
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleaner import Answers, Cleaner, CleanerSettings
+from odradek.broker.storage.compaction.cleaning_job import CleaningJob
+from odradek.broker.storage.compaction.log_cleaning import LogCleaning
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import KafkaError
 from tests.storage.logs import CLUSTER, NODE, NOW, TOPIC_ID, batch, marker, read_all
 from tests.storage.simulated_disk import Directory, PowerCutError, SimulatedFiles
 

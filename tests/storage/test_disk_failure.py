@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.files import BytesLike, OsFiles
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.storage.files import BytesLike, OsFiles
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, open_log_dir, values_of
 
 CONFIG = LogConfig(index_interval_bytes=0)

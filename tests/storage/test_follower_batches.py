@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.conftest import NewLog
 from tests.storage.logs import append, follower_batch, read_all
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from protocol.records import batch_headers, iter_records
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.protocol.records import batch_headers, iter_records
 from tests.storage.logs import CLUSTER, make_log_dir, names_in, read_all
 
 HERE = Path(__file__).parent

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.batch_scan import find_cut_off_batch
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_opening import create_log
-from protocol.errors import KafkaError
-from protocol.records import batch_headers
+from odradek.broker.storage.batch_scan import find_cut_off_batch
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_opening import create_log
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.records import batch_headers
 from tests.storage.conftest import NewLog
 from tests.storage.logs import TOPIC_ID, append, batch, make_resources, read_all, values_of
 from tests.storage.test_offset_index import CountedFiles

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from broker.randomness import SystemRandomness
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir, LogDirRefusedError
-from broker.storage.log_dirs import LogDirs
-from broker.testing.clock import ManualClock
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.randomness import SystemRandomness
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir, LogDirRefusedError
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import NODE, NOW, TOPIC_ID, append, values_of
 
 CONFIG = LogConfig()

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleaner import Answers, Cleaner, CleanerSettings
-from broker.storage.compaction.cleaning_job import CleaningJob
-from broker.storage.compaction.log_cleaning import LogCleaning
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.files import OsFiles
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.testing.clock import ManualClock
-from protocol.records import Codec
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleaner import Answers, Cleaner, CleanerSettings
+from odradek.broker.storage.compaction.cleaning_job import CleaningJob
+from odradek.broker.storage.compaction.log_cleaning import LogCleaning
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.records import Codec
 from tests.storage.logs import NOW, TOPIC_ID, batch, open_log_dir, read_all
 
 PRODUCER = 4

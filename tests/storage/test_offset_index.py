@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.files import OsFiles
-from broker.storage.offset_index import OffsetIndex, OffsetPosition
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.offset_index import OffsetIndex, OffsetPosition
 
 ENTRIES = 5000  # of which a block in memory holds a thousand
 BASE_OFFSET = 100

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from protocol.message_set import iter_messages
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.protocol.message_set import iter_messages
 from tests.storage.logs import NOW, TOPIC_ID, append, open_log_dir, records_in
 
 CONFIG = LogConfig(index_interval_bytes=60)

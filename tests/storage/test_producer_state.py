@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.storage.log import Log
-from broker.storage.producer_entry import ProducerEntry, preceding_sequence
-from broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
-from broker.storage.resources import LogResources
-from broker.testing.clock import ManualClock
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.producer_entry import ProducerEntry, preceding_sequence
+from odradek.broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
+from odradek.broker.storage.resources import LogResources
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.conftest import NewLog
 from tests.storage.logs import NOW, append, batch, marker, values_of
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from broker.storage.names import SEGMENT_SUFFIXES
-from broker.testing.clock import ManualClock
-from protocol.errors import KafkaError
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.names import SEGMENT_SUFFIXES
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import KafkaError
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_log_dir, marker, names_in, open_log_dir, values_of
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100, segment_index_bytes=1200)

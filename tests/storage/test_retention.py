@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.retention import segments_to_delete
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.retention import segments_to_delete
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.conftest import NewLog
 from tests.storage.logs import NOW, append, names_in, open_log_dir, values_of
 

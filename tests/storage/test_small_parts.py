@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.deletions import Deletions
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.disk_failure import DiskFailure
-from broker.storage.files import OsFiles, make_directories, replace_file
-from broker.storage.leader_epochs import LeaderEpochs
-from broker.storage.names import (
+from odradek.broker.storage.deletions import Deletions
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.disk_failure import DiskFailure
+from odradek.broker.storage.files import OsFiles, make_directories, replace_file
+from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.names import (
     deleted_directory,
     file_name,
     is_deleted_directory,
     parse_file_name,
     parse_partition_directory,
 )
-from broker.storage.text_file import MalformedFileError
-from broker.testing.clock import ManualClock
-from protocol.errors import KafkaError
+from odradek.broker.storage.text_file import MalformedFileError
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import KafkaError
 
 # ------------------------------------------------------------------------------------------------------------ listing
 

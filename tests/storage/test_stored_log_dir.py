@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage import StoredLogDir, open_log_dir
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDirRefusedError
-from protocol.codec import encode
-from protocol.stored_records.offset_commit import OffsetCommitKey, OffsetCommitValue
+from odradek.broker.storage import StoredLogDir, open_log_dir
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDirRefusedError
+from odradek.protocol.codec import encode
+from odradek.protocol.stored_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker
 from tests.storage.logs import open_log_dir as open_for_writing
 from tests.storage.test_golden import HERE, TOPICS, expected, row

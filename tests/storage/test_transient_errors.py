@@ -12,13 +12,13 @@ from typing import TypeVar
 
 import pytest
 
-from broker.storage.disk_errors import TransientDiskError
-from broker.storage.files import BytesLike, FileEntry, OsFiles
-from broker.storage.log import Log
-from broker.storage.log_config import LogConfig
-from broker.storage.log_dir import LogDir
-from broker.testing.clock import ManualClock
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.storage.disk_errors import TransientDiskError
+from odradek.broker.storage.files import BytesLike, FileEntry, OsFiles
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, names_in, open_log_dir, values_of
 
 T = TypeVar("T")

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from broker.storage.log_config import LogConfig
-from broker.storage.refusals import InvalidRecordsError
-from broker.storage.validation import BatchValidator
-from protocol.compression import compress
-from protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
-from protocol.record_validation import MOST_BLAMED
-from protocol.records import (
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.refusals import InvalidRecordsError
+from odradek.broker.storage.validation import BatchValidator
+from odradek.protocol.compression import compress
+from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
+from odradek.protocol.record_validation import MOST_BLAMED
+from odradek.protocol.records import (
     BATCH_HEADER_SIZE,
     BatchBuilder,
     Codec,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from broker.config import ConfigError
-from broker.storage.log_dir import LogDirRefusedError
-from broker.testing.plugin import kafka_broker, kafka_session_broker
-from broker.testing.threaded import ThreadedBroker
+from odradek.broker.config import ConfigError
+from odradek.broker.storage.log_dir import LogDirRefusedError
+from odradek.broker.testing.plugin import kafka_broker, kafka_session_broker
+from odradek.broker.testing.threaded import ThreadedBroker
 
 __all__ = ["kafka_broker", "kafka_session_broker"]
 

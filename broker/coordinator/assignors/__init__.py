@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from broker.coordinator.assignors.range import assign_ranges
-from broker.coordinator.assignors.spec import Assignment, MemberSpec
-from broker.coordinator.assignors.uniform import assign_uniformly
+from odradek.broker.coordinator.assignors.range import assign_ranges
+from odradek.broker.coordinator.assignors.spec import Assignment, MemberSpec
+from odradek.broker.coordinator.assignors.uniform import assign_uniformly
 
 __all__ = ["ASSIGNORS", "Assignment", "Assignor", "MemberSpec"]
 

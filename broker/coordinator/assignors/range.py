@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.coordinator.assignors.spec import Assignment, MemberSpec
+from odradek.broker.coordinator.assignors.spec import Assignment, MemberSpec
 
 
 def assign_ranges(members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> dict[str, Assignment]:

@@ -21,7 +21,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from broker.coordinator.assignors.spec import Assignment, MemberSpec
+from odradek.broker.coordinator.assignors.spec import Assignment, MemberSpec
 
 _MAX_ROUNDS = 16
 """As in Kafka: a round about halves what is uneven, so this is far beyond any group that is not made for it."""

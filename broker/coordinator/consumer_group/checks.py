@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.coordinator.consumer_group.member import (
+from odradek.broker.coordinator.consumer_group.member import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     ConsumerMember,
     TopicPartitionIds,
     are_within,
 )
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.consumer_group.state import GroupState
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 _FIRST_VERSION_WITH_CLIENT_IDS = 1
 MAX_SUBSCRIBED_TOPICS = 10_000

@@ -19,23 +19,23 @@ from __future__ import annotations
 
 import msgspec
 
-from broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
-from broker.coordinator.consumer_group import checks, consumer_protocol, departure
-from broker.coordinator.consumer_group.heartbeat import take_over
-from broker.coordinator.consumer_group.member import ConsumerMember, MemberState
-from broker.coordinator.consumer_group.member_update import MemberUpdate
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.timers import join_timer, session_timer, sync_timer
-from broker.coordinator.group_type import Effects
-from broker.metadata.image import MetadataImage
-from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
-from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
-from protocol.messages.sync_group import SyncGroupResponse
-from protocol.stored_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
-from protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
+from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.consumer_group import checks, consumer_protocol, departure
+from odradek.broker.coordinator.consumer_group.heartbeat import take_over
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember, MemberState
+from odradek.broker.coordinator.consumer_group.member_update import MemberUpdate
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.consumer_group.timers import join_timer, session_timer, sync_timer
+from odradek.broker.coordinator.group_type import Effects
+from odradek.broker.metadata.image import MetadataImage
+from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from odradek.protocol.messages.heartbeat import HeartbeatResponse
+from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+from odradek.protocol.messages.sync_group import SyncGroupResponse
+from odradek.protocol.stored_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
 
 
 def must_be_named(event: Join) -> bool:

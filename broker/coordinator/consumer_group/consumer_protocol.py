@@ -1,13 +1,13 @@
 """What members of the classic protocol say in the bytes of JoinGroup, and are told in those of SyncGroup.
 
-`protocol.stored_records.consumer_protocol` draws the messages.
+`odradek.protocol.stored_records.consumer_protocol` draws the messages.
 """
 
 from __future__ import annotations
 
-from broker.coordinator.consumer_group.member import TopicPartitionIds
-from broker.metadata.image import MetadataImage
-from protocol.stored_records.consumer_protocol import (
+from odradek.broker.coordinator.consumer_group.member import TopicPartitionIds
+from odradek.broker.metadata.image import MetadataImage
+from odradek.protocol.stored_records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,

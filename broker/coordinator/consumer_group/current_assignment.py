@@ -19,14 +19,14 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from broker.coordinator.consumer_group.member import (
+from odradek.broker.coordinator.consumer_group.member import (
     ConsumerMember,
     MemberState,
     OwnedPartitions,
     TopicPartitionIds,
     share_any,
 )
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _NOTHING: frozenset[int] = frozenset()
 

@@ -16,15 +16,15 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from broker.coordinator.consumer_group import checks, records
-from broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from broker.coordinator.consumer_group.member import STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
-from broker.coordinator.consumer_group.timers import REBALANCE, all_timers
-from broker.coordinator.group_type import Effects, Note, TimerKey
-from broker.metadata.image import MetadataImage
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from odradek.broker.coordinator.consumer_group import checks, records
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.consumer_group.member import STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
+from odradek.broker.coordinator.consumer_group.timers import REBALANCE, all_timers
+from odradek.broker.coordinator.group_type import Effects, Note, TimerKey
+from odradek.broker.metadata.image import MetadataImage
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 Downgrade = Callable[[GroupState, Collection[str]], Effects | None]
 """What makes a classic group of a group when these members are gone; None if it is to stay what it is."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from broker.coordinator.consumer_group.member import ConsumerMember
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.target_assignment import assignor_name
-from broker.metadata.image import MetadataImage
-from protocol.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.consumer_group.target_assignment import assignor_name
+from odradek.broker.metadata.image import MetadataImage
+from odradek.protocol.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
 _CLASSIC, _CONSUMER = 0, 1
 

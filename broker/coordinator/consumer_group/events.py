@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import msgspec
 
-from broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
-from broker.coordinator.group_type import CONSUMER, Event
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
+from odradek.broker.coordinator.group_type import CONSUMER, Event
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
 class ConsumerHeartbeat(Event, frozen=True):

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from broker.coordinator.consumer_group import records
-from broker.coordinator.consumer_group.events import ExpressionsResolved
-from broker.coordinator.consumer_group.member import ConsumerMember
-from broker.coordinator.consumer_group.regular_expressions import ResolvedExpression, check, resolve
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
-from broker.coordinator.group_type import Effects
-from broker.metadata.image import MetadataImage
+from odradek.broker.coordinator.consumer_group import records
+from odradek.broker.coordinator.consumer_group.events import ExpressionsResolved
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember
+from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression, check, resolve
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
+from odradek.broker.coordinator.group_type import Effects
+from odradek.broker.metadata.image import MetadataImage
 
 MIN_REFRESH_INTERVAL_MS = 10_000
 MAX_REFRESH_INTERVAL_MS = 600_000

@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from broker.coordinator.classic_events import Heartbeat, Join, Leave, Sync
-from broker.coordinator.consumer_group import (
+from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Sync
+from odradek.broker.coordinator.consumer_group import (
     checks,
     classic_members,
     consumer_protocol,
@@ -31,16 +31,16 @@ from broker.coordinator.consumer_group import (
     heartbeat,
     offset_checks,
 )
-from broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
-from broker.coordinator.consumer_group.member import MemberState
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.timers import rebalance_timer, session_timer
-from broker.coordinator.group_type import CONSUMER, Committer, Effects, TimerExpired, TimerKey, WorkFailed
-from broker.coordinator.records import CoordinatorRecord
-from broker.metadata.image import MetadataImage
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.consumer_group_describe import DescribedGroup
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
+from odradek.broker.coordinator.consumer_group.member import MemberState
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.consumer_group.timers import rebalance_timer, session_timer
+from odradek.broker.coordinator.group_type import CONSUMER, Committer, Effects, TimerExpired, TimerKey, WorkFailed
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.metadata.image import MetadataImage
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.consumer_group_describe import DescribedGroup
 
 
 class _Marked(msgspec.Struct, frozen=True):

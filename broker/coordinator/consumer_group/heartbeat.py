@@ -15,16 +15,21 @@ from __future__ import annotations
 
 import msgspec
 
-from broker.coordinator.consumer_group import checks, records
-from broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from broker.coordinator.consumer_group.member import ConsumerMember, OwnedPartitions, TopicPartitionIds, same_partitions
-from broker.coordinator.consumer_group.member_update import MemberUpdate
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.timers import session_timer
-from broker.coordinator.group_type import Effects
-from broker.metadata.image import MetadataImage
-from protocol.messages.consumer_group_heartbeat import (
+from odradek.broker.coordinator.consumer_group import checks, records
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.consumer_group.member import (
+    ConsumerMember,
+    OwnedPartitions,
+    TopicPartitionIds,
+    same_partitions,
+)
+from odradek.broker.coordinator.consumer_group.member_update import MemberUpdate
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.consumer_group.timers import session_timer
+from odradek.broker.coordinator.group_type import Effects
+from odradek.broker.metadata.image import MetadataImage
+from odradek.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

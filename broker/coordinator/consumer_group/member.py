@@ -19,7 +19,7 @@ from enum import IntEnum
 
 import msgspec
 
-from protocol.stored_records.consumer_group import ClassicMemberMetadata
+from odradek.protocol.stored_records.consumer_group import ClassicMemberMetadata
 
 LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2

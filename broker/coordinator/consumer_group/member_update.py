@@ -11,15 +11,20 @@ Source: Kafka's `GroupMetadataManager.consumerGroupHeartbeat`.
 
 from __future__ import annotations
 
-from broker.coordinator.consumer_group import expressions, records, target_assignment
-from broker.coordinator.consumer_group.current_assignment import Reconciliation, Target
-from broker.coordinator.consumer_group.member import ConsumerMember, MemberState, TopicPartitionIds
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash, topic_ids, topic_names
-from broker.coordinator.consumer_group.timers import rebalance_timer
-from broker.coordinator.group_type import Effects
-from broker.metadata.image import MetadataImage
+from odradek.broker.coordinator.consumer_group import expressions, records, target_assignment
+from odradek.broker.coordinator.consumer_group.current_assignment import Reconciliation, Target
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember, MemberState, TopicPartitionIds
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.consumer_group.subscription import (
+    all_topic_names,
+    metadata_hash,
+    topic_ids,
+    topic_names,
+)
+from odradek.broker.coordinator.consumer_group.timers import rebalance_timer
+from odradek.broker.coordinator.group_type import Effects
+from odradek.broker.metadata.image import MetadataImage
 
 
 class MemberUpdate:

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from broker.coordinator.consumer_group import checks
-from broker.coordinator.consumer_group.member import ConsumerMember
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.group_type import Committer
-from broker.metadata.image import MetadataImage
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.coordinator.consumer_group import checks
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.group_type import Committer
+from odradek.broker.metadata.image import MetadataImage
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _FIRST_VERSION_WITH_MEMBER_EPOCHS = 9
 

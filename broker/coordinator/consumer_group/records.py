@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from broker.coordinator.consumer_group.member import ConsumerMember, OwnedPartitions
-from broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
-from broker.coordinator.records import CoordinatorRecord
-from protocol.stored_records.consumer_group import (
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember, OwnedPartitions
+from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.protocol.stored_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,

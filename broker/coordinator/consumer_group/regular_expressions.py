@@ -14,8 +14,8 @@ from collections.abc import Collection
 import msgspec
 import re2
 
-from broker.event_log import EventLogger
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.event_log import EventLogger
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = EventLogger(__name__)
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from broker.config import BrokerConfig
-from broker.config.broker_config import PROPERTIES
-from broker.config.group_config import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, overridden
-from broker.metadata.image import MetadataImage
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import PROPERTIES
+from odradek.broker.config.group_config import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, overridden
+from odradek.broker.metadata.image import MetadataImage
 
 _ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
 """The only one of them that Kafka changes for the whole broker at run time."""

@@ -34,15 +34,15 @@ from typing import Any
 
 import msgspec
 
-from broker.coordinator.assignors import Assignment
-from broker.coordinator.consumer_group import records
-from broker.coordinator.consumer_group.current_assignment import Target
-from broker.coordinator.consumer_group.member import LEAVE_EPOCH, ConsumerMember, MemberState, OwnedPartitions
-from broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
-from broker.coordinator.consumer_group.subscription import topic_names
-from broker.coordinator.records import CoordinatorRecord
-from protocol.schema import Message
-from protocol.stored_records.consumer_group import (
+from odradek.broker.coordinator.assignors import Assignment
+from odradek.broker.coordinator.consumer_group import records
+from odradek.broker.coordinator.consumer_group.current_assignment import Target
+from odradek.broker.coordinator.consumer_group.member import LEAVE_EPOCH, ConsumerMember, MemberState, OwnedPartitions
+from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
+from odradek.broker.coordinator.consumer_group.subscription import topic_names
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.protocol.schema import Message
+from odradek.protocol.stored_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,

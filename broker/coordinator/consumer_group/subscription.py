@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping
 
 import xxhash
 
-from broker.coordinator.consumer_group.member import ConsumerMember
-from broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
-from broker.metadata.image import MetadataImage, TopicImage
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember
+from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
+from odradek.broker.metadata.image import MetadataImage, TopicImage
 
 Expressions = Mapping[str, ResolvedExpression]
 

@@ -13,14 +13,14 @@ from functools import cache, partial
 
 import msgspec
 
-from broker.coordinator.assignors import ASSIGNORS, Assignment, MemberSpec
-from broker.coordinator.consumer_group import records
-from broker.coordinator.consumer_group.member import ConsumerMember
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.consumer_group.subscription import topic_ids, topic_names
-from broker.coordinator.records import CoordinatorRecord
-from broker.metadata.image import MetadataImage
+from odradek.broker.coordinator.assignors import ASSIGNORS, Assignment, MemberSpec
+from odradek.broker.coordinator.consumer_group import records
+from odradek.broker.coordinator.consumer_group.member import ConsumerMember
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.consumer_group.subscription import topic_ids, topic_names
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.metadata.image import MetadataImage
 
 
 class TargetAssignment(msgspec.Struct, frozen=True):

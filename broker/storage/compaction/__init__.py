@@ -12,5 +12,5 @@
 | `cleaned_segment` | the segment that it writes |
 | `pace`, `throttle` | giving way to requests; log.cleaner.io.max.bytes.per.second |
 
-When rounds run is decided above the log, in `broker.compaction_rounds`.
+When rounds run is decided above the log, in `odradek.broker.compaction_rounds`.
 """

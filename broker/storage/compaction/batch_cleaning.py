@@ -27,13 +27,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker.storage.compaction.cleaned_transactions import CleanedTransactions
-from broker.storage.compaction.dirty_offsets import KEYLESS, LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets
-from broker.storage.compaction.key_offsets import KeyOffsets
-from protocol.message_set import iter_messages
-from protocol.record_iterator import records_section
-from protocol.record_scan import ScannedRecord, empty_batch, rebuild_batch, scan_records
-from protocol.records import BatchHeader
+from odradek.broker.storage.compaction.cleaned_transactions import CleanedTransactions
+from odradek.broker.storage.compaction.dirty_offsets import KEYLESS, LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets
+from odradek.broker.storage.compaction.key_offsets import KeyOffsets
+from odradek.protocol.message_set import iter_messages
+from odradek.protocol.record_iterator import records_section
+from odradek.protocol.record_scan import ScannedRecord, empty_batch, rebuild_batch, scan_records
+from odradek.protocol.records import BatchHeader
 
 NO_OFFSET = -1
 

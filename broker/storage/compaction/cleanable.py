@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from broker.storage.log_config import NO_LIMIT, LogConfig
-from broker.storage.segment import MAX_RELATIVE_OFFSET
+from odradek.broker.storage.log_config import NO_LIMIT, LogConfig
+from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET
 
 
 class CompactedSegment(Protocol):

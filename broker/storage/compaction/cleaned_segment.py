@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.files import BytesLike
-from broker.storage.log_config import LogConfig
-from broker.storage.names import (
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.files import BytesLike
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.names import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from broker.storage.segment import Segment
-from broker.storage.transaction_index import AbortedTransaction
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.transaction_index import AbortedTransaction
 
 _GATHERED_BYTES = 64 << 10
 _SYNCED_BYTES = 4 << 20

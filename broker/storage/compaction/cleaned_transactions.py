@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from broker.storage.producer_replay import read_marker
-from broker.storage.transaction_index import AbortedTransaction
-from protocol.control_records import ControlRecordType
-from protocol.primitives import Buffer
-from protocol.records import BatchHeader
+from odradek.broker.storage.producer_replay import read_marker
+from odradek.broker.storage.transaction_index import AbortedTransaction
+from odradek.protocol.control_records import ControlRecordType
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import BatchHeader
 
 
 class CleanedTransactions:

@@ -33,18 +33,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from broker.clock import Clock
-from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleanable import Cleanable
-from broker.storage.compaction.cleaner_report import CleanerReport, progress_line
-from broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
-from broker.storage.disk_errors import TransientDiskError
-from broker.storage.log import Log
-from broker.storage.log_dir import LogDir
-from broker.storage.segment import Segment
-from protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
-from protocol.plural import pluralize
+from odradek.broker.clock import Clock
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleanable import Cleanable
+from odradek.broker.storage.compaction.cleaner_report import CleanerReport, progress_line
+from odradek.broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
+from odradek.broker.storage.disk_errors import TransientDiskError
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.segment import Segment
+from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
 

@@ -14,15 +14,15 @@ import subprocess
 import sys
 from threading import Lock
 
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleaner import (
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleaner import (
     Answers,
     CleanerDiedError,
     CleanerNotStartedError,
     CleaningStoppedError,
     UncleanableLogError,
 )
-from broker.storage.compaction.cleaning_job import (
+from odradek.broker.storage.compaction.cleaning_job import (
     Answer,
     CleaningDone,
     CleaningFailed,
@@ -103,7 +103,13 @@ class CleanerProcess:
             self._is_aborted = False
             if self._process is None:
                 paths = os.pathsep.join(path for path in sys.path if path)
-                command = [sys.executable, "-P", "-m", "broker.storage.compaction.cleaner_worker", str(os.getpid())]
+                command = [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "odradek.broker.storage.compaction.cleaner_worker",
+                    str(os.getpid()),
+                ]
                 environment = {**os.environ, "PYTHONPATH": paths}
                 try:
                     self._process = subprocess.Popen(  # noqa: S603 - our own command

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.clock import Clock
-from broker.storage.compaction.cleanable import Cleanable
-from broker.storage.compaction.cleaning_job import CleaningDone
-from protocol.plural import pluralize
+from odradek.broker.clock import Clock
+from odradek.broker.storage.compaction.cleanable import Cleanable
+from odradek.broker.storage.compaction.cleaning_job import CleaningDone
+from odradek.protocol.plural import pluralize
 
 _MIB = 1 << 20
 

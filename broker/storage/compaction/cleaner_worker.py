@@ -19,15 +19,22 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 
-from broker.clock import SystemClock
-from broker.storage.batch_scan import CorruptBatchError
-from broker.storage.compaction.cleaning_job import Answer, CleaningFailed, CleaningJob, GoOn, receive_message, send
-from broker.storage.compaction.log_cleaning import LogCleaning
-from broker.storage.compaction.pace import Pace, at_once, turns_of
-from broker.storage.descriptors import DescriptorCache
-from broker.storage.files import OsFiles
-from broker.storage.index_file import CorruptIndexError
-from protocol.errors import RemoteProtocolError
+from odradek.broker.clock import SystemClock
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.compaction.cleaning_job import (
+    Answer,
+    CleaningFailed,
+    CleaningJob,
+    GoOn,
+    receive_message,
+    send,
+)
+from odradek.broker.storage.compaction.log_cleaning import LogCleaning
+from odradek.broker.storage.compaction.pace import Pace, at_once, turns_of
+from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.protocol.errors import RemoteProtocolError
 
 _OPEN_FILES = 16
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl.h

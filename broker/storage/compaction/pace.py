@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
-from broker.clock import Clock
+from odradek.broker.clock import Clock
 
 _WORK_SECONDS = 0.0005
 _REST_FOR_WORK = 3.0

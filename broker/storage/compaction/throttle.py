@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event
 
-from broker.clock import Clock
+from odradek.broker.clock import Clock
 
 _CHECK_SECONDS = 0.3  # Kafka's cleaner looks at its rate that often
 

@@ -20,8 +20,8 @@ from collections.abc import Coroutine
 from importlib import import_module
 from typing import Any
 
-from client.cli import UsageError
-from client.cli.command_parser import CommandParser
+from odradek.client.cli import UsageError
+from odradek.client.cli.command_parser import CommandParser
 
 _MODULES = {"produce": "produce", "consume": "consume", "e2e": "end_to_end"}
 _SUMMARIES = {
@@ -44,4 +44,4 @@ def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
 
 
 def _module(action: str) -> Any:
-    return import_module(f"client.cli.perf.{_MODULES[action]}")
+    return import_module(f"odradek.client.cli.perf.{_MODULES[action]}")

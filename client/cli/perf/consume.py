@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from client.cli import fail
-from client.cli.perf.perf_arguments import add_perf_arguments
-from protocol.plural import pluralize
+from odradek.client.cli import fail
+from odradek.client.cli.perf.perf_arguments import add_perf_arguments
+from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
-    from client.cli.perf.report import Report
-    from client.consumer import Consumer
+    from odradek.client.cli.perf.report import Report
+    from odradek.client.consumer import Consumer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from client.cli.connection_arguments import client_settings
-    from client.cli.perf.report import Report
-    from client.consumer import Consumer
-    from client.errors import ClientError
+    from odradek.client.cli.connection_arguments import client_settings
+    from odradek.client.cli.perf.report import Report
+    from odradek.client.consumer import Consumer
+    from odradek.client.errors import ClientError
 
     settings: dict[str, Any] = {
         "auto_offset_reset": "latest" if arguments.from_latest else "earliest",

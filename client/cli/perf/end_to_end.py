@@ -13,17 +13,17 @@ import struct
 import time
 from typing import TYPE_CHECKING
 
-from client.cli import UsageError, fail
-from client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
-from protocol.plural import pluralize
+from odradek.client.cli import UsageError, fail
+from odradek.client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
+from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from asyncio import Future
 
-    from client.cli.perf.report import Report
-    from client.consumer import Consumer
-    from client.producer import Producer
-    from client.record import RecordMetadata
+    from odradek.client.cli.perf.report import Report
+    from odradek.client.consumer import Consumer
+    from odradek.client.producer import Producer
+    from odradek.client.record import RecordMetadata
 
 _MARK = struct.Struct(">qq")
 
@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from client.cli.connection_arguments import settings_of_each
-    from client.cli.perf.report import Report
-    from client.consumer import Consumer
-    from client.errors import ClientError
-    from client.producer import Producer
+    from odradek.client.cli.connection_arguments import settings_of_each
+    from odradek.client.cli.perf.report import Report
+    from odradek.client.consumer import Consumer
+    from odradek.client.errors import ClientError
+    from odradek.client.producer import Producer
 
     if arguments.record_size < _MARK.size:
         raise UsageError(f"--record-size is at least {_MARK.size}: by so many bytes records know each other again")
@@ -97,7 +97,7 @@ class _EndToEnd:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _send_all(self) -> None:
-        from client.cli.perf.pace import Pace
+        from odradek.client.cli.perf.pace import Pace
 
         pace = Pace(self._rate)
         for number in range(self._count):

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from client.cli import fail
-from client.cli.argument_types import separator
-from client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
+from odradek.client.cli import fail
+from odradek.client.cli.argument_types import separator
+from odradek.client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
 
 if TYPE_CHECKING:
-    from client.cli.perf.report import Report
-    from client.cli.sending import Outcome
-    from client.producer import Producer
+    from odradek.client.cli.perf.report import Report
+    from odradek.client.cli.sending import Outcome
+    from odradek.client.producer import Producer
 
 _MEASURED = 100_000  # records at most: the slowest thousandth is a hundred of them still
 _LOOK_SECONDS = 0.05  # between two looks at what has become of records
@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from client.cli.connection_arguments import client_settings
-    from client.cli.perf.payloads import payloads_of_file, random_payloads
-    from client.cli.perf.report import Report
-    from client.errors import ClientError
-    from client.producer import Producer
+    from odradek.client.cli.connection_arguments import client_settings
+    from odradek.client.cli.perf.payloads import payloads_of_file, random_payloads
+    from odradek.client.cli.perf.report import Report
+    from odradek.client.errors import ClientError
+    from odradek.client.producer import Producer
 
     try:
         if arguments.payload_file:
@@ -58,8 +58,8 @@ async def run(arguments: argparse.Namespace) -> int:
 async def _send(
     producer: Producer, arguments: argparse.Namespace, payloads: Iterator[bytes], report: Report
 ) -> Outcome:
-    from client.cli.perf.pace import Pace
-    from client.cli.sending import Outcome
+    from odradek.client.cli.perf.pace import Pace
+    from odradek.client.cli.sending import Outcome
 
     outcome = Outcome()
     pace = Pace(arguments.throughput)

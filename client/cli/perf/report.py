@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from client.cli.perf.latencies import Latencies
-from client.cli.tables import print_json
-from protocol.plural import pluralize
+from odradek.client.cli.perf.latencies import Latencies
+from odradek.client.cli.tables import print_json
+from odradek.protocol.plural import pluralize
 
 _MB = 1 << 20
 

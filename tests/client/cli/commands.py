@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, TypeVar
 
-from client import cli
+from odradek.client import cli
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ async def start(
     *arguments: str, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE
 ) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "client", *arguments, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
+        sys.executable, "-m", "odradek.client", *arguments, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
     )
 
 

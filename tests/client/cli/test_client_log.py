@@ -6,16 +6,16 @@ import logging
 
 import pytest
 
-from client.cli.client_log import printed_warnings
+from odradek.client.cli.client_log import printed_warnings
 
 
 def test_warnings_are_lines_of_standard_error_but_for_refused_records_which_the_command_tells(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with printed_warnings():
-        logging.getLogger("client.cluster").warning("broker %d is away", 7)
-        logging.getLogger("client.cluster").info("nothing of interest")
-        logging.getLogger("client.delivery").warning("2 records are not acknowledged")
+        logging.getLogger("odradek.client.cluster").warning("broker %d is away", 7)
+        logging.getLogger("odradek.client.cluster").info("nothing of interest")
+        logging.getLogger("odradek.client.delivery").warning("2 records are not acknowledged")
     assert capsys.readouterr() == ("", "warning: broker 7 is away\n")
-    logging.getLogger("client.cluster").warning("no command runs")
+    logging.getLogger("odradek.client.cluster").warning("no command runs")
     assert "warning: " not in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from client import Admin, NewTopic
+from odradek.client import Admin, NewTopic
 from tests.client.cli.commands import run, run_json
 from tests.client.conftest import MakeTopic
 

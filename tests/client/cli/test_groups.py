@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import TopicPartition
 from confluent_kafka import Consumer as ConfluentConsumer
 
-from client import Producer
+from odradek.client import Producer
 from tests.client.cli.commands import run, run_json
 from tests.client.conftest import MakeTopic
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.input_record import InputRecord, LineError
-from client.cli.json_records import format_json, parse_json
-from client.cli.lines import read_lines
-from client.cli.text_lines import TextLines, from_properties
-from client.record import ConsumerRecord
+from odradek.client.cli.input_record import InputRecord, LineError
+from odradek.client.cli.json_records import format_json, parse_json
+from odradek.client.cli.lines import read_lines
+from odradek.client.cli.text_lines import TextLines, from_properties
+from odradek.client.record import ConsumerRecord
 
 EVERYTHING = {"parse.key": "true", "parse.headers": "true", "null.marker": "NULL"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from client import Consumer
-from client.cli.perf.latencies import Latencies
-from client.cli.perf.payloads import payloads_of_file, random_payloads
+from odradek.client import Consumer
+from odradek.client.cli.perf.latencies import Latencies
+from odradek.client.cli.perf.payloads import payloads_of_file, random_payloads
 from tests.client.cli.commands import run, run_json
 from tests.client.conftest import MakeTopic
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from client import Producer
-from client.cli import FAILED, INTERRUPTED, PIPE_CLOSED
+from odradek.client import Producer
+from odradek.client.cli import FAILED, INTERRUPTED, PIPE_CLOSED
 from tests.client.cli.commands import run, run_process, start
 from tests.client.conftest import MakeTopic
 from tests.client.doctor.listeners import Silent
@@ -219,7 +219,7 @@ async def test_ctrl_c_ends_every_command_without_a_word(bootstrap: str, make_top
 def test_help_answers_at_once() -> None:
     """The commands import what they use when they run, so that --help and mistakes need not wait for it."""
     program = (
-        "import sys\nfrom client.cli import COMMANDS, run\n"
+        "import sys\nfrom odradek.client.cli import COMMANDS, run\n"
         "for command in COMMANDS:\n"
         "    for arguments in ([command, '--help'], [command, 'list', '--help'], [command, 'describe', '--help']):\n"
         "        try: run(arguments)\n"
@@ -228,20 +228,31 @@ def test_help_answers_at_once() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     imported = set(done.stdout.splitlines()[-1].split())
-    assert {"client.cli.produce", "client.cli.groups", "client.cli.perf.end_to_end"} <= imported
+    assert {"odradek.client.cli.produce", "odradek.client.cli.groups", "odradek.client.cli.perf.end_to_end"} <= imported
     assert (
-        not {"asyncio", "msgspec", "ssl", "json", "client.producer", "client.consumer", "client.admin.admin"} & imported
+        not {
+            "asyncio",
+            "msgspec",
+            "ssl",
+            "json",
+            "odradek.client.producer",
+            "odradek.client.consumer",
+            "odradek.client.admin.admin",
+        }
+        & imported
     )
 
 
 def test_the_doctor_loads_producer_and_consumer_only_to_write() -> None:
-    program = "import sys, client.doctor.diagnosis; print(*sys.modules)"
+    program = "import sys, odradek.client.doctor.diagnosis; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not {"client.producer", "client.consumer", "client.admin.admin"} & set(done.stdout.split())
+    assert not {"odradek.client.producer", "odradek.client.consumer", "odradek.client.admin.admin"} & set(
+        done.stdout.split()
+    )
 
 
 async def test_help_names_the_commands_and_loads_next_to_nothing() -> None:
-    program = "import sys, client.cli\ntry: client.cli.run(['--help'])\nfinally: print(*sys.modules)"
+    program = "import sys, odradek.client.cli\ntry: odradek.client.cli.run(['--help'])\nfinally: print(*sys.modules)"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -249,4 +260,4 @@ async def test_help_names_the_commands_and_loads_next_to_nothing() -> None:
     *usage, modules = out.decode().splitlines()
     assert any(line.split()[:1] == ["produce"] for line in usage)
     assert any(line.split()[:1] == ["consume"] for line in usage)
-    assert not {"asyncio", "msgspec", "client.producer"} & set(modules.split())
+    assert not {"asyncio", "msgspec", "odradek.client.producer"} & set(modules.split())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from client import Consumer, ConsumerRecord, Producer
+from odradek.client import Consumer, ConsumerRecord, Producer
 from tests.client.cli.commands import run
 from tests.client.conftest import MakeTopic
 
@@ -169,7 +169,7 @@ async def test_a_property_that_is_no_setting_is_answered_with_the_one_that_is_me
 def test_progress_and_colours_are_for_terminals(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_text("line\n")
-    command = [sys.executable, "-m", "client", "produce", "--bootstrap-server", "127.0.0.1:1", "--topic", "t"]
+    command = [sys.executable, "-m", "odradek.client", "produce", "--bootstrap-server", "127.0.0.1:1", "--topic", "t"]
 
     def printed(**environment: str) -> bytes:
         master, slave = pty.openpty()

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from client.cli import progress
-from client.cli.progress import Progress
+from odradek.client.cli import progress
+from odradek.client.cli.progress import Progress
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import argparse
 import pytest
 from msgspec.structs import replace
 
-from client.cli.record_filter import condition
-from client.cli.record_formats import compile_format, from_properties
-from client.record import ConsumerRecord
-from protocol.batch_header import TimestampType
+from odradek.client.cli.record_filter import condition
+from odradek.client.cli.record_formats import compile_format, from_properties
+from odradek.client.record import ConsumerRecord
+from odradek.protocol.batch_header import TimestampType
 
 FULL = ConsumerRecord("orders", 3, 42, 1_700_000_000_000, b"k", b"value", (("a", b"1"), ("b", None), ("a", b"2")))
 EMPTY = ConsumerRecord("orders", 0, 0, -1, None, None, (), None)

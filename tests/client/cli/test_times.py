@@ -6,8 +6,8 @@ import argparse
 
 import pytest
 
-from client.cli import times
-from client.cli.times import duration_ms, iso, timestamp
+from odradek.client.cli import times
+from odradek.client.cli.times import duration_ms, iso, timestamp
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,8 @@ def at(server: Server) -> tuple[str, ...]:
 
 
 def client(*arguments: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "client", *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "odradek.client", *arguments], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout

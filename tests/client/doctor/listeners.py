@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from protocol.api import by_name
-from protocol.header import decode_request_header, encode_response
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from protocol.schema import Message
+from odradek.protocol.api import by_name
+from odradek.protocol.header import decode_request_header, encode_response
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from odradek.protocol.schema import Message
 from tests.peers.availability import program
 
 Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

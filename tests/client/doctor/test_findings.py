@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-from broker.broker import Broker
-from client.config import Address
-from client.connection import TcpNetwork
-from client.doctor.diagnosis import diagnose
-from client.doctor.finding import Finding, Severity
-from protocol.messages.describe_quorum import (
+from odradek.broker.broker import Broker
+from odradek.client.config import Address
+from odradek.client.connection import TcpNetwork
+from odradek.client.doctor.diagnosis import diagnose
+from odradek.client.doctor.finding import Finding, Severity
+from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumResponse,
     ReplicaState,
     ResponsePartitionData,
     ResponseTopicData,
 )
-from protocol.messages.metadata import (
+from odradek.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.messages.produce import ProduceResponse
-from protocol.schema import Message
+from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.schema import Message
 from tests.client.cli.commands import run, run_json
 from tests.client.doctor import listeners
 from tests.client.doctor.listeners import broker, listening, tls_context

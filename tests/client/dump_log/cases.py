@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from protocol import codec
-from protocol.checksum import crc32
-from protocol.compression import Codec
-from protocol.records import BatchBuilder, write_crc
-from protocol.schema import Message
-from protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from protocol.stored_records.consumer_protocol import TopicPartition as Owned
-from protocol.stored_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from protocol.stored_records.record_types import GROUP_RECORDS
+from odradek.protocol import codec
+from odradek.protocol.checksum import crc32
+from odradek.protocol.compression import Codec
+from odradek.protocol.records import BatchBuilder, write_crc
+from odradek.protocol.schema import Message
+from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from odradek.protocol.stored_records.consumer_protocol import TopicPartition as Owned
+from odradek.protocol.stored_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from odradek.protocol.stored_records.record_types import GROUP_RECORDS
 
 GOLDEN_DIRS = Path(__file__).parents[2] / "storage" / "golden_dirs"
 Files = dict[str, bytes]

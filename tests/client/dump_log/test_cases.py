@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from client.cli import run
+from odradek.client.cli import run
 from tests.client.dump_log.cases import CASES, Case
 from tests.client.dump_log.recording import RECORDED, recorded, recording, write_files
 

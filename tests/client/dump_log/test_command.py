@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from client.cli import INTERRUPTED, PIPE_CLOSED, run
+from odradek.client.cli import INTERRUPTED, PIPE_CLOSED, run
 
 GOLDEN_DIRS = Path(__file__).parents[2] / "storage" / "golden_dirs"
 LOG = GOLDEN_DIRS / "rolled-0" / "00000000000000000000.log"
@@ -52,7 +52,7 @@ def test_a_file_that_is_missing_is_an_error(tmp_path: Path, name: str, capsys: p
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "client", "dump-log", "--files", *arguments]
+    command = [sys.executable, "-m", "odradek.client", "dump-log", "--files", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 

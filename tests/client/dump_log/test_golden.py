@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from client.cli import run
+from odradek.client.cli import run
 
 GOLDEN_DIRS = Path(__file__).parents[2] / "storage" / "golden_dirs"
 PRINTED = sorted((Path(__file__).parent / "golden").glob("*.txt"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from client.dump.errors import DumpError
-from client.dump.java import absolute_path, file_path, hash_map_order, int32, int64, parse_long
+from odradek.client.dump.errors import DumpError
+from odradek.client.dump.java import absolute_path, file_path, hash_map_order, int32, int64, parse_long
 
 # The order of `HashMap.keySet()` after `computeIfAbsent("/data/t-<n>/00000000000000000000.log", …)` for n from 0 on.
 ORDERS = [

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from client.dump.options import DumpOptions
-from client.dump.segments import dump_segments
-from protocol.records import BatchBuilder, assign_offsets
+from odradek.client.dump.options import DumpOptions
+from odradek.client.dump.segments import dump_segments
+from odradek.protocol.records import BatchBuilder, assign_offsets
 
 RECORDS = 10
 BATCHES = 4000

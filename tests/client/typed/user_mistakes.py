@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from client import Admin, Consumer, NewTopic, Producer
+from odradek.client import Admin, Consumer, NewTopic, Producer
 
 
 async def mistakes() -> None:

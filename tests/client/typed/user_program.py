@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import assert_type
 
-from client import (
+from odradek.client import (
     Admin,
     ClientError,
     CommittedOffset,

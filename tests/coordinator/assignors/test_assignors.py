@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.assignors import ASSIGNORS, Assignment, MemberSpec
+from odradek.broker.coordinator.assignors import ASSIGNORS, Assignment, MemberSpec
 
 TOPICS = [bytes([number]) * 16 for number in range(4)]
 

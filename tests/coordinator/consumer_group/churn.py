@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.consumer_group_heartbeat import TopicPartitions
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.consumer_group_heartbeat import TopicPartitions
 from tests.coordinator.consumer_group.classic_client import ClassicClient
 from tests.coordinator.consumer_group.reading import Reading
 from tests.coordinator.consumer_group.transcript import Group

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
-from broker.coordinator.consumer_group.consumer_protocol import read_assignment
-from broker.coordinator.group_type import Ticket
-from protocol.codec import encode
-from protocol.errors import ErrorCode
-from protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
+from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.consumer_group.consumer_protocol import read_assignment
+from odradek.broker.coordinator.group_type import Ticket
+from odradek.protocol.codec import encode
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
 from tests.coordinator.consumer_group.transcript import Group
 
 Partition = tuple[bytes, int]

@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Protocol
 
-from broker.coordinator.group_type import Committer
-from protocol.errors import KafkaError
+from odradek.broker.coordinator.group_type import Committer
+from odradek.protocol.errors import KafkaError
 from tests.coordinator.consumer_group.transcript import Group
 
 Partition = tuple[bytes, int]

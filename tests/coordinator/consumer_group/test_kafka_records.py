@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from broker.coordinator.consumer_group.member import MemberState
-from broker.coordinator.consumer_group.state import GroupState
-from broker.coordinator.records import CoordinatorRecord, decode_record, encode_record
+from odradek.broker.coordinator.consumer_group.member import MemberState
+from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.records import CoordinatorRecord, decode_record, encode_record
 
 RECORDED = Path(__file__).parent / "recorded" / "kafka-records.txt"
 

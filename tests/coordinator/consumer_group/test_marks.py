@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.coordinator.classic_events import Join
-from broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from broker.coordinator.group_type import Effects, Ticket, WorkFailed
-from protocol.codec import encode
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
+from odradek.broker.coordinator.classic_events import Join
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.group_type import Effects, Ticket, WorkFailed
+from odradek.protocol.codec import encode
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
 from tests.coordinator.consumer_group.transcript import Group
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.coordinator.group_type import Committer
-from protocol.errors import KafkaError
-from protocol.messages.consumer_group_heartbeat import TopicPartitions
+from odradek.broker.coordinator.group_type import Committer
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.messages.consumer_group_heartbeat import TopicPartitions
 from tests.coordinator.consumer_group.transcript import Group
 
 

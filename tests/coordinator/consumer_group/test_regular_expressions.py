@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.coordinator.consumer_group.regular_expressions import (
+from odradek.broker.coordinator.consumer_group.regular_expressions import (
     MAX_PATTERN_BYTES,
     MAX_UNICODE_CLASSES,
     check,
     resolve,
 )
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 @pytest.mark.parametrize("pattern", ["(", "a**", "[z-a]", "(?=a)", r"\1", "x{1001}"])

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from broker.config import BrokerConfig
-from broker.coordinator.consumer_group.settings import CurrentSettings
-from broker.metadata.image import MetadataImage
+from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator.consumer_group.settings import CurrentSettings
+from odradek.broker.metadata.image import MetadataImage
 
 INTERVAL = "group.consumer.assignment.interval.ms"
 

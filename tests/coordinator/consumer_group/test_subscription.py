@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import base64
 
-from broker.coordinator.consumer_group.subscription import metadata_hash
-from broker.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from odradek.broker.coordinator.consumer_group.subscription import metadata_hash
+from odradek.broker.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 
 
 def image(topics: dict[str, tuple[str, int]], rack: str | None = None) -> MetadataImage:

@@ -20,15 +20,15 @@ from typing import Any
 
 import msgspec
 
-from broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from broker.coordinator.consumer_group.group import ConsumerGroup
-from broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from broker.coordinator.group_type import Effects, Ticket, TimerExpired, TimerKey
-from broker.coordinator.records import CoordinatorRecord
-from broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from protocol.errors import KafkaError
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from protocol.stored_records.consumer_group import (
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
+from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
+from odradek.broker.coordinator.group_type import Effects, Ticket, TimerExpired, TimerKey
+from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from odradek.protocol.stored_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,

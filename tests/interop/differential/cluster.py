@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from protocol.messages import alter_partition_reassignments as reassignments
-from protocol.messages import describe_producers, describe_topic_partitions, elect_leaders
-from protocol.messages.alter_replica_log_dirs import (
+from odradek.protocol.messages import alter_partition_reassignments as reassignments
+from odradek.protocol.messages import describe_producers, describe_topic_partitions, elect_leaders
+from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from protocol.messages.describe_acls import DescribeAclsRequest
-from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from protocol.messages.list_config_resources import ListConfigResourcesRequest
-from protocol.messages.list_partition_reassignments import (
+from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from odradek.protocol.messages.describe_acls import DescribeAclsRequest
+from odradek.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.handlers.requests import batch, produce_request
 from tests.interop.differential.partitions import create, offsets
 from tests.interop.differential.playing import Seen, Step

@@ -5,10 +5,10 @@ One thing is left out: AlterConfigs with a resource named twice, because Apache 
 
 from __future__ import annotations
 
-from protocol.messages import alter_configs as legacy
-from protocol.messages import incremental_alter_configs as incremental
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.list_config_resources import ListConfigResourcesRequest
+from odradek.protocol.messages import alter_configs as legacy
+from odradek.protocol.messages import incremental_alter_configs as incremental
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.interop.differential.partitions import create
 from tests.interop.differential.playing import Step, accepted
 

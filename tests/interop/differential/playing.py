@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.schema import ZERO_UUID, Message
+from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.schema import ZERO_UUID, Message
 from tests.wire import Wire
 
 ATTEMPTS = 100

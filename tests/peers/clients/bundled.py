@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from client import Consumer, Producer, TopicPartition
+from odradek.client import Consumer, Producer, TopicPartition
 from tests.peers.clients import BEGINNING, Incoming, Outgoing, Start, nothing
 
 TIMEOUT = 30.0

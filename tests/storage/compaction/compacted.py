@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleaner import Answers, Clean, Cleaner, CleanerSettings
-from broker.storage.compaction.cleaning_job import CleaningJob
-from broker.storage.compaction.log_cleaning import LogCleaning
-from broker.storage.log_config import LogConfig
-from broker.storage.resources import LogResources
-from broker.testing.clock import ManualClock
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleaner import Answers, Clean, Cleaner, CleanerSettings
+from odradek.broker.storage.compaction.cleaning_job import CleaningJob
+from odradek.broker.storage.compaction.log_cleaning import LogCleaning
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.resources import LogResources
+from odradek.broker.testing.clock import ManualClock
 from tests.storage.logs import NOW, TOPIC_ID, append, make_resources, open_log_dir, read_all
 
 SETTINGS = CleanerSettings(buffer_bytes=24_000)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.storage.compaction.cleanable import Cleanable, cleanable_part, group_segments
-from broker.storage.log_config import LogConfig
+from odradek.broker.storage.compaction.cleanable import Cleanable, cleanable_part, group_segments
+from odradek.broker.storage.log_config import LogConfig
 from tests.storage.logs import NOW
 
 HOUR = 3_600_000

@@ -11,17 +11,17 @@ from threading import Event
 import pytest
 from msgspec.structs import replace
 
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleaner import (
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleaner import (
     Answers,
     Clean,
     CleanerNotStartedError,
     CleanerSettings,
     UncleanableLogError,
 )
-from broker.storage.compaction.cleaning_job import CleaningJob
-from broker.storage.log_config import LogConfig
-from protocol.records import BatchBuilder, Codec, TimestampType
+from odradek.broker.storage.compaction.cleaning_job import CleaningJob
+from odradek.broker.storage.log_config import LogConfig
+from odradek.protocol.records import BatchBuilder, Codec, TimestampType
 from tests.storage.compaction.compacted import COMPACT, Compacted, fill, in_process
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, names_in, read_all
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from broker.server.page_cache import is_cached
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleaner import Answers, Clean
-from broker.storage.compaction.cleaner_process import CleanerProcess
-from broker.storage.compaction.cleaning_job import CleaningDone, CleaningJob
+from odradek.broker.server.page_cache import is_cached
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleaner import Answers, Clean
+from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
+from odradek.broker.storage.compaction.cleaning_job import CleaningDone, CleaningJob
 from tests.storage.compaction.compacted import Compacted, fill
 from tests.storage.logs import TOPIC_ID
 
@@ -238,9 +238,9 @@ def test_an_overdue_log_is_compacted_at_the_priority_of_the_broker(
 
 _BROKER = """
 import os, signal, sys
-from broker.storage.compaction.cleaner_process import CleanerProcess
-from broker.storage.cleaning_state import CleaningState
-from broker.storage.compaction.cleaning_job import CleaningJob, SegmentToClean
+from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleaning_job import CleaningJob, SegmentToClean
 worker = CleanerProcess()
 empty = SegmentToClean(0, 0, 0, 0, 0)
 job = CleaningJob("", [empty], 0, 0, [], {}, 0, 0, 1, 1, 1, 65536, 0.9, float("inf"), False)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from broker.storage.compaction.dirty_offsets import LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets
+from odradek.broker.storage.compaction.dirty_offsets import LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets
 
 
 def test_states_are_those_that_were_noted() -> None:

@@ -5,7 +5,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage.compaction.key_offsets import KeyOffsets
+from odradek.broker.storage.compaction.key_offsets import KeyOffsets
 
 
 @given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 1 << 62)), max_size=40))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.storage.compaction.pace import Pace, turns_of
-from broker.testing.clock import ManualClock
+from odradek.broker.storage.compaction.pace import Pace, turns_of
+from odradek.broker.testing.clock import ManualClock
 
 
 class Worker:

@@ -1,0 +1,42 @@
+"""A message broker that Kafka's own clients cannot tell from Apache Kafka, its client, and its data pipeline.
+
+| name | what |
+|---|---|
+| `Broker` | a broker in this process, on this event loop |
+| `Producer`, `Consumer`, `Admin` | the asyncio client |
+| `odradek.broker`, `odradek.client`, `odradek.protocol`, `odradek.pipeline` | the packages, in folders of those names |
+
+The four names are imported at their first use, so that a program that only produces never loads the broker. In the
+repository the packages are links to the folders beside this one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from odradek.broker.broker import Broker
+    from odradek.client.admin.admin import Admin
+    from odradek.client.consumer import Consumer
+    from odradek.client.producer import Producer
+
+__all__ = ["Admin", "Broker", "Consumer", "Producer"]
+
+_MODULES = {
+    "Admin": "odradek.client.admin.admin",
+    "Broker": "odradek.broker.broker",
+    "Consumer": "odradek.client.consumer",
+    "Producer": "odradek.client.producer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
