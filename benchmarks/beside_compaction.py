@@ -29,8 +29,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from benchmarks.cleaner import TOPIC, create_topic, make, read, set_policy
 from benchmarks.side_by_side import load
 from benchmarks.side_by_side.usage import cpu_seconds
+from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.framing import SIZE_PREFIX
-from odradek.protocol.records import Codec
 from tests.peers import apache, odradek
 from tests.peers.server import Server
 

@@ -25,7 +25,8 @@ from odradek.broker.storage.compaction.cleaner import Cleaner, CleanerSettings
 from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.protocol.records import BatchBuilder, Codec
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.records.batch_builder import BatchBuilder
 from tests.peers import apache
 from tests.peers.server import Server
 

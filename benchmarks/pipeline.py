@@ -42,7 +42,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.side_by_side.usage import cpu_seconds
 from odradek.pipeline import session
 from odradek.pipeline.jobs.package import PACKAGES
-from odradek.pipeline.segments import LogDirectory
+from odradek.pipeline.klog.segments import LogDirectory
 from odradek.protocol.plural import pluralize
 from tests.peers import connector, odradek
 from tests.peers.server import Server

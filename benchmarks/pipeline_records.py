@@ -15,11 +15,12 @@ from time import process_time
 
 import pyarrow as pa
 
-from odradek.pipeline.encode import encode_batch
-from odradek.pipeline.records import decode
+from odradek.pipeline.records.decoding import decode
+from odradek.pipeline.records.encoding import encode_batch
+from odradek.pipeline.records.whole_batches import whole_batches
 from odradek.pipeline.schema import column_names
-from odradek.pipeline.whole_batches import whole_batches
-from odradek.protocol.records import Codec, assign_offsets
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.records.batch_header import assign_offsets
 
 ROUNDS = 7
 MOST_BATCHES = 5000  # of one case: making them is slow where each has one record

@@ -9,7 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from time import process_time
 
-from odradek.protocol.records import BatchBuilder, Header, iter_records, read_batch_header, validate_records
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import read_batch_header
+from odradek.protocol.records.record_headers import Header
+from odradek.protocol.records.record_iterator import iter_records
+from odradek.protocol.records.record_validation import validate_records
 
 COUNT = 1000
 KINDS: dict[str, tuple[bytes | None, bytes, list[Header]]] = {

@@ -25,7 +25,7 @@ import uvloop
 from odradek.broker.clock import SystemClock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.handlers.table import Handler
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.server.server import Server
 from odradek.protocol import header
 from odradek.protocol.api import by_name

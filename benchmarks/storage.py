@@ -19,7 +19,7 @@ from odradek.broker.randomness import SystemRandomness
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.protocol.records import BatchBuilder
+from odradek.protocol.records.batch_builder import BatchBuilder
 
 CONFIG = LogConfig()
 TOPIC_ID = bytes(range(16))

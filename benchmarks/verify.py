@@ -14,8 +14,8 @@ from benchmarks.storage import CONFIG, TOPIC_ID, open_dir
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.verification import Verification
 from odradek.broker.storage.log import Log
-from odradek.protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
-from odradek.protocol.records import BatchBuilder
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
 
 LOG_BYTES = 512 << 20
 NOW = 1_700_000_000_000

@@ -9,10 +9,11 @@
 | `metadata` | what the cluster has agreed on |
 | `storage` | the log on disk |
 | `config`, `metrics` | properties; what can be watched |
-| `upkeep`, `compaction_rounds`, `retention_check` | what is done for the logs now and then |
 | `tasks`, `purgatory`, `time_slices` | periodic work; requests that wait for something to happen, or take long |
 | `clock`, `randomness` | the seams for time and for chance |
 | `event_log`, `log_levels` | the broker's own log lines |
 | `properties`, `build` | Java's `.properties` files; the version, and whether it is compiled |
 | `inspection`, `testing` | `inspect` and `verify`; a broker in a test suite |
+| `maintenance` | periodic work on the logs |
+| `request` | what a handler gets with a request |
 """

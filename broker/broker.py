@@ -26,35 +26,35 @@ from typing import NamedTuple, Self
 from odradek.broker.clock import Clock, SystemClock, boot_id
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.topic_config import log_config
+from odradek.broker.coordinator.group_coordinator import Groups
 from odradek.broker.coordinator.group_types import group_factories
-from odradek.broker.coordinator.groups import Groups
 from odradek.broker.descriptor_budget import current_budget
 from odradek.broker.event_log import EventLogger
 from odradek.broker.handlers.read_only import ReadOnlyTable
-from odradek.broker.handlers.services import Services
 from odradek.broker.handlers.table import HandlerTable
+from odradek.broker.maintenance.upkeep import Upkeep
 from odradek.broker.metadata.adoption import adopt_if_due
 from odradek.broker.metadata.image import MetadataImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
 from odradek.broker.metadata.registration import advertised_listeners
-from odradek.broker.metadata.sqlite import FILE_NAME, SqliteStore, copy_store
-from odradek.broker.metrics.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
-from odradek.broker.metrics.group_lag import LAG_REFRESH_MS, GroupLag
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore, copy_store
+from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
+from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
+from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.opening import make_log_dirs, open_log_dirs
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.randomness import Randomness, SystemRandomness
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
+from odradek.broker.request.services import Services
 from odradek.broker.server.server import Server
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.tasks import BackgroundTasks
 from odradek.broker.time_slices import TimeSlices
-from odradek.broker.upkeep import Upkeep
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
@@ -301,7 +301,7 @@ class Broker:
 
     async def _start_status_server(self) -> None:
         # Not at the top: importing the Prometheus client would delay every start by a third.
-        from odradek.broker.metrics.dialects import broker_registry
+        from odradek.broker.metrics.collectors.dialects import broker_registry
         from odradek.broker.server.status import start_status_server, status_server
 
         config = self.config

@@ -22,7 +22,7 @@ import resource
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.broker.storage.descriptors import DEFAULT_CAPACITY
+from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY
 
 _RESERVE = 192
 _UNLIMITED = 1 << 30

@@ -13,13 +13,13 @@ from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.topic_config import log_config
 from odradek.broker.event_log import EventLogger
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness
 from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.disk.files import OsFiles
+from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
-from odradek.broker.storage.read_only_files import ReadOnlyFiles
 
 _LOG = EventLogger(__name__)
 

@@ -9,20 +9,16 @@ Producer ─► Accumulator ─► Sender ─► Delivery        Consumer ─►
 
 | module | what |
 |---|---|
-| `producer`, `record_arguments` | records in, futures out; the argument that no record can be made of |
-| `partitioner`, `producer_ids` | which partition; an idempotent producer's id |
-| `accumulator`, `partition_queue`, `sender`, `delivery` | batches wait, are sent, and settled, sent again or failed |
-| `consumer`, `turns` | what the user calls; handing out what was fetched |
-| `fetcher`, `fetched`, `fetch_request`, `fetch_session` | fetching ahead, and decoding what came |
-| `subscription`, `positions`, `offset_lookup`, `reset_policy`, `truncation` | what is read, where |
-| `missing_topics` | warnings about topics to read that do not exist |
+| `producer` | records in, futures out; the argument that no record can be made of |
+| `consumer` | what the user calls; handing out what was fetched |
 | `group` | consumer groups of both protocols |
 | `admin` | administration |
-| `cluster`, `metadata` | who leads what, as the last metadata say |
-| `connections`, `connection`, `api_versions`, `backoff` | to the brokers, and how often it is tried |
 | `config`, `setting_names` | settings; other clients' names for them |
 | `errors`, `record` | everything that is raised; the values that go in and out |
-| `cli`, `doctor`, `dump` | the commands |
+| `cli`, `doctor` | the commands |
+| `consuming` | the parts of a consumer |
+| `network` | connections, and the view of the cluster |
+| `producing` | the parts of a producer |
 """
 
 from __future__ import annotations
@@ -91,8 +87,8 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
     )
     from odradek.client.group.listener import RebalanceListener
-    from odradek.client.partitioner import Partitioner
     from odradek.client.producer import Producer
+    from odradek.client.producing.partitioner import Partitioner
     from odradek.client.record import ConsumerRecord, OffsetAndTimestamp, RecordMetadata, TopicPartition
 
 __all__ = [
@@ -185,7 +181,7 @@ _MODULES = {
     "OffsetSpec": "odradek.client.admin.arguments",
     "PartitionDescription": "odradek.client.admin.results",
     "PartitionLag": "odradek.client.admin.results",
-    "Partitioner": "odradek.client.partitioner",
+    "Partitioner": "odradek.client.producing.partitioner",
     "Producer": "odradek.client.producer",
     "RebalanceListener": "odradek.client.group.listener",
     "RecordMetadata": "odradek.client.record",

@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
+from odradek.client.consuming.reset_policy import is_policy
 from odradek.client.errors import ConfigurationError
-from odradek.client.partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
-from odradek.client.reset_policy import is_policy
-from odradek.protocol.compression import Codec
+from odradek.client.producing.partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
+from odradek.protocol.compression.codecs import Codec
 
 Acks = Literal[0, 1, -1, "all"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -187,7 +187,7 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     """A consumer's settings."""
 
     auto_offset_reset: (
-        str  # where to begin without a position, or when it is out of range (`odradek.client.reset_policy`)
+        str  # where to begin without a position, or when it is out of range (`odradek.client.consuming.reset_policy`)
     )
     isolation_level: IsolationLevel
     check_crcs: bool  # verify the checksum of every batch

@@ -19,7 +19,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from odradek.client.admin.results import CommittedOffset
-from odradek.client.cluster import Cluster
 from odradek.client.config import (
     ClientSettings,
     ConsumerConfig,
@@ -29,15 +28,16 @@ from odradek.client.config import (
     parse_bootstrap_servers,
     parse_names,
 )
-from odradek.client.connection import Network, TcpNetwork
+from odradek.client.consuming.fetcher import Fetcher
+from odradek.client.consuming.missing_topics import MissingTopics
+from odradek.client.consuming.offset_lookup import OffsetLookup
+from odradek.client.consuming.subscription import PartitionState, Subscription
+from odradek.client.consuming.turns import Turns
 from odradek.client.errors import ClosedError, ConfigurationError
-from odradek.client.fetcher import Fetcher
 from odradek.client.group.listener import RebalanceListener
-from odradek.client.missing_topics import MissingTopics
-from odradek.client.offset_lookup import OffsetLookup
+from odradek.client.network.cluster import Cluster
+from odradek.client.network.connection import Network, TcpNetwork
 from odradek.client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
-from odradek.client.subscription import PartitionState, Subscription
-from odradek.client.turns import Turns
 from odradek.protocol.messages.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:

@@ -23,8 +23,6 @@ from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
-from odradek.client.accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
-from odradek.client.cluster import Cluster
 from odradek.client.config import (
     Acks,
     ClientSettings,
@@ -33,7 +31,6 @@ from odradek.client.config import (
     check_keywords,
     parse_bootstrap_servers,
 )
-from odradek.client.connection import Network, TcpNetwork
 from odradek.client.errors import (
     BufferFullError,
     ClosedError,
@@ -41,16 +38,19 @@ from odradek.client.errors import (
     RecordTooLargeError,
     UnknownTopicError,
 )
-from odradek.client.metadata import NO_LEADER, TopicMetadata
-from odradek.client.partition_queue import PartitionQueue
-from odradek.client.partitioner import Partitioner, PartitionerName, topic_partitioner
+from odradek.client.network.cluster import Cluster
+from odradek.client.network.connection import Network, TcpNetwork
+from odradek.client.network.metadata import NO_LEADER, TopicMetadata
+from odradek.client.producing.accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
+from odradek.client.producing.partition_queue import PartitionQueue
+from odradek.client.producing.partitioner import Partitioner, PartitionerName, topic_partitioner
+from odradek.client.producing.record_arguments import RecordArguments, wrong_type
+from odradek.client.producing.sender import Sender
 from odradek.client.record import RecordMetadata
-from odradek.client.record_arguments import RecordArguments, wrong_type
-from odradek.client.sender import Sender
-from odradek.protocol.batch_header import BATCH_HEADER_SIZE
 from odradek.protocol.errors import ErrorCode, LocalProtocolError
 from odradek.protocol.plural import pluralize
-from odradek.protocol.record_headers import Header
+from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE
+from odradek.protocol.records.record_headers import Header
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from odradek.protocol.batch_header import TimestampType
-from odradek.protocol.record_headers import Header
+from odradek.protocol.records.batch_header import TimestampType
+from odradek.protocol.records.record_headers import Header
 
 
 class TopicPartition(NamedTuple):

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import odradek
-from odradek.pipeline.worker_interpreter import worker_interpreter
-from odradek.pipeline.worker_sockets import socket_settings
+from odradek.pipeline.spark.worker_interpreter import worker_interpreter
+from odradek.pipeline.spark.worker_sockets import socket_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,8 +51,8 @@ class RequirementMissingError(Exception):
 def register(spark: SparkSession) -> None:
     """Make the formats of the pipeline known to a session, and let Spark hand filters down to them."""
     # Here and not above, because each worker imports this package, and then one format alone: that saves it 0.1 s.
-    from odradek.pipeline.klog import KlogDataSource
-    from odradek.pipeline.source import BrokerDataSource
+    from odradek.pipeline.klog.source import KlogDataSource
+    from odradek.pipeline.reading.source import BrokerDataSource
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(BrokerDataSource)

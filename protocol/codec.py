@@ -3,8 +3,8 @@
 For every layout (`odradek.protocol.schema.layout`) two straight-line Python functions are written, compiled on first
 use and kept: `encode(message, out, splices)` and `decode(buffer, offset)`. Neighbouring fields of fixed width, with the
 length or count behind them, become one `struct` call, nested structures are inlined as loops, and what is long or rare
-is left to functions (`odradek.protocol.codec_parts`). Their source stands in `linecache`, so that tracebacks and
-debuggers show it, and
+is left to functions (`odradek.protocol.code_generation.codec_parts`). Their source stands in `linecache`, so that
+tracebacks and debuggers show it, and
 `python -m protocol show fetch 12` prints it.
 
 What a decoder promises, whatever it is fed: it returns a message or raises RemoteProtocolError, and it allocates in
@@ -22,12 +22,12 @@ import struct
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar, cast
 
-from odradek.protocol.decoder_writer import DecoderInStepsWriter, DecoderWriter
-from odradek.protocol.encoder_writer import EncoderInStepsWriter, EncoderWriter
+from odradek.protocol.code_generation.decoder_writer import DecoderInStepsWriter, DecoderWriter
+from odradek.protocol.code_generation.encoder_writer import EncoderInStepsWriter, EncoderWriter
+from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.code_generation.source_writer import compiled
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
-from odradek.protocol.primitives import Buffer
 from odradek.protocol.schema import Layout, Message, layout, spec
-from odradek.protocol.source_writer import compiled
 
 M = TypeVar("M", bound=Message)
 Splices = list[tuple[int, Any]]

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from typing import Any, cast
 
+from odradek.protocol.code_generation.source_writer import SourceWriter, compiled
 from odradek.protocol.schema import Layout, Message, layout
-from odradek.protocol.source_writer import SourceWriter, compiled
 
 ErrorCounts = MutableMapping[int, int]
 """Numbers by error code, 0 where there is none yet: a `defaultdict(int)`."""

@@ -27,10 +27,10 @@ import msgspec
 
 from odradek.protocol import codec
 from odradek.protocol.api import by_key
-from odradek.protocol.codec_parts import MAX_TAGGED_FIELDS, too_many_tagged_fields
+from odradek.protocol.code_generation.codec_parts import MAX_TAGGED_FIELDS, too_many_tagged_fields
+from odradek.protocol.code_generation.primitives import Buffer, uvarint_rest
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
-from odradek.protocol.primitives import Buffer, uvarint_rest
 from odradek.protocol.schema import Message, spec
 
 API_VERSIONS_KEY: Final = 18

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from odradek.protocol.code_generation.primitives import Buffer
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
-from odradek.protocol.primitives import Buffer
 
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1

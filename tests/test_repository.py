@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.client.connection import SOFTWARE_VERSION
+from odradek.client.network.connection import SOFTWARE_VERSION
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]

@@ -18,8 +18,8 @@ from itertools import product
 from benchmarks.side_by_side import load
 from benchmarks.side_by_side.contest import Contest, Side
 from benchmarks.side_by_side.results import Row, Sample
-from odradek.protocol.compression import Codec
-from odradek.protocol.records import BatchBuilder
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.records.batch_builder import BatchBuilder
 
 CLIENTS = ("odradek", "aiokafka", "kafka-python")
 ASYNCHRONOUS = ("odradek", "aiokafka")

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from benchmarks.side_by_side.results import Sample
 from odradek.protocol import header
-from odradek.protocol.compression import Codec
+from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import SIZE_PREFIX
 from odradek.protocol.header import RequestHeader
@@ -33,7 +33,7 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.records import BatchBuilder
+from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.schema import Message, spec
 from tests.peers.availability import PEERS, program
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from benchmarks.side_by_side import load
 from odradek.broker.clock import SystemClock
 from odradek.broker.randomness import SystemRandomness
-from odradek.broker.storage.files import BytesLike, OsFiles
+from odradek.broker.storage.disk.files import BytesLike, OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.protocol.compression import Codec
-from odradek.protocol.records import BatchBuilder
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.records.batch_builder import BatchBuilder
 
 _VALUE_BYTES = 1_000_000
 _SECOND = 1000

@@ -15,17 +15,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from odradek.broker.config.consumer_groups import ConsumerGroupProperties
 from odradek.broker.config.errors import ConfigError
-from odradek.broker.config.groups import GroupProperties
-from odradek.broker.config.identity import IdentityProperties, LogDirProperties
 from odradek.broker.config.ignored_properties import IGNORED_PROPERTIES, reason_ignored, reasons_by_name
-from odradek.broker.config.log import CompactionProperties, RecordProperties, RetentionProperties, SegmentProperties
-from odradek.broker.config.network import NetworkProperties
-from odradek.broker.config.observability import ObservabilityProperties
 from odradek.broker.config.property import NOT_YET, Property, Table, attribute_name
 from odradek.broker.config.rules import broken_rules, security_protocols
-from odradek.broker.config.topics import TopicProperties
+from odradek.broker.config.tables.consumer_groups import ConsumerGroupProperties
+from odradek.broker.config.tables.groups import GroupProperties
+from odradek.broker.config.tables.identity import IdentityProperties, LogDirProperties
+from odradek.broker.config.tables.log import (
+    CompactionProperties,
+    RecordProperties,
+    RetentionProperties,
+    SegmentProperties,
+)
+from odradek.broker.config.tables.network import NetworkProperties
+from odradek.broker.config.tables.observability import ObservabilityProperties
+from odradek.broker.config.tables.topics import TopicProperties
 from odradek.broker.config.types import InvalidValueError, parse_list
 from odradek.broker.properties import MalformedPropertiesError, decode, parse
 

@@ -18,8 +18,8 @@ import re
 from typing import Any
 
 from odradek.broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range
-from odradek.broker.config.ignored_table import TABLE
 from odradek.broker.config.property import Property
+from odradek.broker.config.tables.ignored_table import TABLE
 from odradek.broker.config.types import (
     BOOLEAN,
     CLASS,

@@ -7,7 +7,7 @@ timer   ─────────────────► (pure: no I/O,   
                             no clock, no asyncio)        └─ replies ─► out when the records are in the log
 ```
 
-A group is one object. `odradek.broker.coordinator.shard` calls it; nothing else does. What it may rely on:
+A group is one object. `odradek.broker.coordinator.runtime.shard` calls it; nothing else does. What it may rely on:
 
 - One event at a time: while the records of an event are on their way to the log, the group's later events wait.
 - `replay` is called with every record of an event when the log has it, unless the effects say that the state has them

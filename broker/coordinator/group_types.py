@@ -24,8 +24,8 @@ def group_factories(config: BrokerConfig, image: Callable[[], MetadataImage]) ->
 
     @cache
     def types() -> Migration:
+        from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
         from odradek.broker.coordinator.consumer_group.settings import CurrentSettings
-        from odradek.broker.coordinator.group_rebalance import ClassicSettings
         from odradek.broker.coordinator.migration import Migration
 
         classic = ClassicSettings(config.group_initial_rebalance_delay_ms, config.group_max_size)

@@ -16,6 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
+from odradek.broker.coordinator.classic_group.group import ClassicGroup
+from odradek.broker.coordinator.classic_group.members import Member
+from odradek.broker.coordinator.classic_group.rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
 from odradek.broker.coordinator.consumer_group import consumer_protocol, records
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
 from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
@@ -24,10 +27,7 @@ from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSett
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import metadata_hash
 from odradek.broker.coordinator.consumer_group.timers import all_timers, session_timer
-from odradek.broker.coordinator.group import ClassicGroup
-from odradek.broker.coordinator.group_rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
 from odradek.broker.coordinator.group_type import Effects, Note
-from odradek.broker.coordinator.members import Member
 from odradek.broker.coordinator.records import CoordinatorRecord
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from odradek.broker.coordinator import offsets, stored_group
+from odradek.broker.coordinator.classic_group import stored_group
 from odradek.broker.coordinator.group_type import CLASSIC, CONSUMER, Group
-from odradek.broker.coordinator.offsets import NO_PRODUCER, CommittedOffsets
+from odradek.broker.coordinator.offsets import committed_offsets as offsets
+from odradek.broker.coordinator.offsets.committed_offsets import NO_PRODUCER, CommittedOffsets
 from odradek.broker.coordinator.records import CoordinatorRecord
 
 GroupFactories = Mapping[str, Callable[[str, int], Group]]

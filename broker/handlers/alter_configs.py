@@ -9,9 +9,9 @@ for topics and logs that are in use, and without a restart. The versions differ 
 from __future__ import annotations
 
 from odradek.broker.handlers.config_resources import alter_each
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.config_changes import Change
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_configs import (
     AlterConfigsRequest,

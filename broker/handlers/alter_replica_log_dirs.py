@@ -13,8 +13,8 @@ Differs from Kafka in the last line, which there copies the log while it is in u
 
 from __future__ import annotations
 
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError

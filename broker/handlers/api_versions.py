@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.handlers.table import ROWS
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.api_versions import (
     ApiVersion,

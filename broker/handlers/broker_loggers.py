@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from odradek.broker.config.describe import ConfigRow, ConfigSource
 from odradek.broker.config.types import TypeCode
-from odradek.broker.handlers.services import Services
 from odradek.broker.log_levels import LEVELS, ROOT, exists, levels, set_level, unset_level
 from odradek.broker.metadata.config_changes import Change, Operation
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

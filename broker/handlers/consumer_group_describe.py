@@ -10,8 +10,8 @@ from __future__ import annotations
 from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
 from odradek.broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS
 from odradek.broker.handlers.group_requests import check_group_id
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.consumer_group_describe import (

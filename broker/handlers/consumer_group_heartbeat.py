@@ -15,8 +15,8 @@ from odradek.broker.coordinator.consumer_group.checks import check_request
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
 from odradek.broker.coordinator.group_type import Ticket
 from odradek.broker.handlers.group_requests import client_host
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

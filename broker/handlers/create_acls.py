@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from odradek.broker.handlers.describe_acls import NO_ACCESS_RULES
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 

@@ -6,8 +6,8 @@ Renew-, Expire- and DescribeDelegationToken.
 
 from __future__ import annotations
 
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.placement import MAX_PARTITIONS, TOO_MANY_PARTITIONS
 from odradek.broker.metadata.topics import grow_topic
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -16,11 +16,11 @@ from collections import Counter
 
 from odradek.broker.config.describe import ConfigRow
 from odradek.broker.handlers.describe_configs import describe_topic
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.placement import DEFAULT, MAX_PARTITIONS, TOO_MANY_PARTITIONS
 from odradek.broker.metadata.topics import create_topic
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,

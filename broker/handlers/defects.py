@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from odradek.broker.event_log import EventLogger
-from odradek.broker.handlers.services import Services
 from odradek.broker.replication.partition import Partition
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = EventLogger(__name__)

@@ -10,9 +10,9 @@ import asyncio
 from typing import cast
 
 from odradek.broker.coordinator.group_type import Ticket
-from odradek.broker.coordinator.offset_events import DeleteGroup
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.coordinator.offsets.events import DeleteGroup
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 

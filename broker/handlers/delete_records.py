@@ -20,9 +20,9 @@ from __future__ import annotations
 import asyncio
 from itertools import islice
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.topics import delete_topic
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,

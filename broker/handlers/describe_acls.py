@@ -5,8 +5,8 @@ Nobody is refused anything here, so there are no access rules to show.
 
 from __future__ import annotations
 
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_client_quotas import (
     ComponentData,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from odradek.broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_ASKED
 from odradek.broker.handlers.endpoints import broker_endpoints
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_cluster import (
     DescribeClusterBroker,

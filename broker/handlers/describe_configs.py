@@ -31,11 +31,11 @@ from odradek.broker.config.group_config import describe as describe_group
 from odradek.broker.config.topic_config import describe
 from odradek.broker.handlers.broker_loggers import describe_loggers
 from odradek.broker.handlers.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.topic_names import check_name
 from odradek.broker.metadata.topics import find_topic
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.time_slices import TimeSlice
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -6,10 +6,10 @@ where another broker leads it. A producer is forgotten after producer.id.expirat
 
 from __future__ import annotations
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.topic_names import check_name
-from odradek.broker.server.context import RequestContext
-from odradek.broker.storage.producer_entry import ProducerEntry
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
+from odradek.broker.storage.producers.producer_entry import ProducerEntry
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (

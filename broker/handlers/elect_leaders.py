@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.elections import PREFERRED, UNCLEAN, elect
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,

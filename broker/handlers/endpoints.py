@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.image import BrokerImage
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 
 
 class Endpoint(NamedTuple):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from odradek.broker.handlers.create_delegation_token import NO_TIME_MS, NOT_ALLOWED
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,

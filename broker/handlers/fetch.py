@@ -25,11 +25,11 @@ from typing import Final
 
 from odradek.broker.handlers.defects import as_row_error
 from odradek.broker.handlers.endpoints import current_leader
-from odradek.broker.handlers.services import Services
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.fetch_session import Fetch, Row, WantedPartition
 from odradek.broker.replication.partition import FetchedRecords, Partition
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.broker.storage.log_slice import LogSlice
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError

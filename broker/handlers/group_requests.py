@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

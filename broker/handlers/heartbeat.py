@@ -1,7 +1,7 @@
 """Heartbeat (12), versions 0–4: a member lives, and learns whether its group rebalances.
 
 An empty group id is INVALID_GROUP_ID. While the group is being loaded the answer is no error, because the member cannot
-be judged and must not think that it has failed. The rest is said by `odradek.broker.coordinator.group`.
+be judged and must not think that it has failed. The rest is said by `odradek.broker.coordinator.classic_group.group`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from odradek.broker.coordinator.classic_events import Heartbeat
+from odradek.broker.coordinator.classic_group.events import Heartbeat
 from odradek.broker.coordinator.group_type import Ticket
 from odradek.broker.handlers.group_requests import check_group_id
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

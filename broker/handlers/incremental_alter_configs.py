@@ -12,9 +12,9 @@ UNKNOWN_SERVER_ERROR for all but brokers, because the request fails where nobody
 from __future__ import annotations
 
 from odradek.broker.handlers.config_resources import alter_each
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.config_changes import Change, Operation
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,

@@ -3,8 +3,8 @@
 Without a member id from version 4 on (KIP-394): MEMBER_ID_REQUIRED with the id to come back with. In version 0 the
 session timeout is the rebalance timeout, too. A session timeout outside group.min.session.timeout.ms and
 group.max.session.timeout.ms is INVALID_SESSION_TIMEOUT, an empty group id INVALID_GROUP_ID, more than 1,000 protocols
-INVALID_REQUEST. The rest is said by `odradek.broker.coordinator.group`. Before version 7 an error has an empty protocol
-name, because there is no null in it.
+INVALID_REQUEST. The rest is said by `odradek.broker.coordinator.classic_group.group`. Before version 7 an error has an
+empty protocol name, because there is no null in it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import asyncio
 from collections.abc import Awaitable
 from typing import cast
 
-from odradek.broker.coordinator.classic_events import Join
+from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.group_type import Ticket
 from odradek.broker.handlers.group_requests import check_group_id, client_host
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

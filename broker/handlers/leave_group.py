@@ -2,7 +2,7 @@
 
 Versions 0–2 name one member and have its error for the whole; from version 3 on (KIP-345) there is a row for each. An
 administrator takes static members out by their instance ids alone. An empty group id is INVALID_GROUP_ID. The rest is
-said by `odradek.broker.coordinator.group`.
+said by `odradek.broker.coordinator.classic_group.group`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import cast
 
-from odradek.broker.coordinator.classic_events import Leave, Leaving
+from odradek.broker.coordinator.classic_group.events import Leave, Leaving
 from odradek.broker.coordinator.group_type import Ticket
 from odradek.broker.handlers.group_requests import check_group_id
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 

@@ -7,8 +7,8 @@ COORDINATOR_LOAD_IN_PROGRESS, because it would lack groups.
 
 from __future__ import annotations
 
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import Final, NamedTuple
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.replication.offset_lookup import FIRST_VERSIONS, FoundOffset, find_offset, find_offset_on_thread
-from odradek.broker.server.context import RequestContext
-from odradek.broker.storage.timestamp_lookup import DecodingBudget
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
+from odradek.broker.storage.index.timestamp_lookup import DecodingBudget
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.image import MetadataImage, TopicImage
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_partition_reassignments import (

@@ -15,11 +15,11 @@ from collections.abc import Awaitable
 from typing import cast
 
 from odradek.broker.coordinator.group_type import Committer, Ticket
-from odradek.broker.coordinator.offset_events import Commit
-from odradek.broker.coordinator.offsets import NO_EXPIRY, CommittedOffset
-from odradek.broker.handlers.services import Services
+from odradek.broker.coordinator.offsets.committed_offsets import NO_EXPIRY, CommittedOffset
+from odradek.broker.coordinator.offsets.events import Commit
 from odradek.broker.metadata.image import TopicImage
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (

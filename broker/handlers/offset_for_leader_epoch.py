@@ -8,8 +8,8 @@ told FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if it is another.
 
 from __future__ import annotations
 
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_for_leader_epoch import (

@@ -30,15 +30,14 @@ from typing import Final, NamedTuple
 from odradek.broker.handlers.defects import as_row_error
 from odradek.broker.handlers.endpoints import current_leader
 from odradek.broker.handlers.refused_batches import count_refused
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.partition import ACKS_ALL, Partition
-from odradek.broker.server.context import RequestContext
-from odradek.broker.storage.append_info import AppendInfo
-from odradek.broker.storage.refusals import InvalidRecordsError
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
+from odradek.broker.storage.append.append_info import AppendInfo
+from odradek.broker.storage.append.refusals import InvalidRecordsError
 from odradek.broker.time_slices import Steps
-from odradek.protocol.batch_header import TRANSACTIONAL_BIT
 from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -51,6 +50,7 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from odradek.protocol.records.batch_header import TRANSACTIONAL_BIT
 
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.handlers.table import Handler, HandlerTable
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.schema import Message
 

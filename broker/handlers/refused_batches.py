@@ -21,8 +21,8 @@ Source: Kafka's ReplicaManager.appendToLocalLog, UnifiedLog and LogValidator; tr
 
 from __future__ import annotations
 
-from odradek.broker.metrics.metrics import Metrics, TopicMetrics
-from odradek.broker.storage.refusals import Cause, InvalidRecordsError, RefusedBatchError
+from odradek.broker.metrics.counts.metrics import Metrics, TopicMetrics
+from odradek.broker.storage.append.refusals import Cause, InvalidRecordsError, RefusedBatchError
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 _EXPECTED = frozenset(

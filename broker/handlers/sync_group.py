@@ -1,7 +1,7 @@
 """SyncGroup (14), versions 0–5: a member asks for its assignment; answered when the leader has handed in everybody's.
 
 An empty group id is INVALID_GROUP_ID. From version 5 on (KIP-559) protocol type and name must be there:
-INCONSISTENT_GROUP_PROTOCOL. The rest is said by `odradek.broker.coordinator.group`.
+INCONSISTENT_GROUP_PROTOCOL. The rest is said by `odradek.broker.coordinator.classic_group.group`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from odradek.broker.coordinator.classic_events import Sync
+from odradek.broker.coordinator.classic_group.events import Sync
 from odradek.broker.coordinator.group_type import Ticket
 from odradek.broker.handlers.group_requests import check_group_id
-from odradek.broker.handlers.services import Services
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

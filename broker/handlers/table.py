@@ -25,8 +25,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from odradek.broker.handlers.services import Services
-    from odradek.broker.server.context import RequestContext
+    from odradek.broker.request.context import RequestContext
+    from odradek.broker.request.services import Services
 
 Answer = Message | None | Awaitable[Message | None] | Steps[Message | None | Awaitable[Message | None]]
 

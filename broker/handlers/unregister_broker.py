@@ -6,9 +6,9 @@ INVALID_REQUEST. There it is taken out of the cluster under its own feet, and mu
 
 from __future__ import annotations
 
-from odradek.broker.handlers.services import Services
 from odradek.broker.metadata.unregistration import forget_broker
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 

@@ -13,4 +13,5 @@
 | `small_files_check` | snapshots, checkpoints, identities |
 | `problem`, `findings` | what `verify` finds wrong; what opening a directory said that it mended |
 | `text` | tables, sizes, times, the progress bar |
+| `dump` | `dump-log`: files printed as DumpLogSegments prints them |
 """

@@ -20,14 +20,22 @@ from odradek.broker.inspection.problem import Problem, Report
 from odradek.broker.inspection.segments_outcome import EpochRun
 from odradek.broker.inspection.transaction_check import TransactionCheck
 from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch, read_whole_batches
-from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET
-from odradek.protocol.batch_header import CONTROL_BIT, CRC_START, MAGIC, TRANSACTIONAL_BIT
 from odradek.protocol.checksum import crc32c
 from odradek.protocol.plural import pluralize
-from odradek.protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD
+from odradek.protocol.records.batch_header import (
+    BATCH_HEADER_SIZE,
+    CONTROL_BIT,
+    CRC_START,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+)
 
-_HEAD = struct.Struct(">qiibIhi8xq")  # base offset … max timestamp, as `odradek.protocol.batch_header` draws them
+_HEAD = struct.Struct(
+    ">qiibIhi8xq"
+)  # base offset … max timestamp, as `odradek.protocol.records.batch_header` draws them
 _MIN_LENGTH = BATCH_HEADER_SIZE - LOG_OVERHEAD
 _TRANSACTIONAL_OR_CONTROL = TRANSACTIONAL_BIT | CONTROL_BIT
 _CHUNK = 1 << 20

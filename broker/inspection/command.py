@@ -33,8 +33,8 @@ from odradek.broker.inspection.text import ProgressBar, error_text, size_text
 from odradek.broker.inspection.verification import Outcome, Verification
 from odradek.broker.storage import open_log_dir
 from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.names import parse_partition_directory
-from odradek.broker.storage.text_file import MalformedFileError
 from odradek.protocol.errors import KafkaError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
 

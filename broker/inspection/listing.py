@@ -14,8 +14,8 @@ from odradek.broker.inspection.text import size_text, time_text
 from odradek.broker.storage import StoredPartition
 from odradek.broker.storage.batch_scan import StoredBatch
 from odradek.broker.storage.segment import Segment
-from odradek.protocol.primitives import uuid_to_text
-from odradek.protocol.records import BatchHeader, crc_is_valid, read_batch_header
+from odradek.protocol.code_generation.primitives import uuid_to_text
+from odradek.protocol.records.batch_header import BatchHeader, crc_is_valid, read_batch_header
 
 Item = tuple[str, dict[str, Any]]
 """What it is ("partition", "segment", "batch", …), and what is to be said of it."""

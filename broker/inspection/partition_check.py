@@ -15,10 +15,11 @@ from odradek.broker.inspection.problem import Problem, Report
 from odradek.broker.inspection.segments_outcome import SegmentsOutcome
 from odradek.broker.inspection.small_files_check import check_leader_epochs, check_snapshots, check_topic_id
 from odradek.broker.inspection.transaction_check import TransactionCheck
-from odradek.broker.storage.checkpoints import Partition
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.files import Files
-from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.broker.storage.checkpoints.offset_checkpoints import Partition
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.files import Files
+from odradek.broker.storage.index.index_file import CorruptIndexError
+from odradek.broker.storage.index.transaction_index import AbortedTransaction, TransactionIndex
 from odradek.broker.storage.names import (
     LOG_SUFFIX,
     META_PROPERTIES,
@@ -34,7 +35,6 @@ from odradek.broker.storage.names import (
     parse_file_name,
     parse_partition_directory,
 )
-from odradek.broker.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 _INDEX_BLOCK = 12 * 8192  # whole entries of either index
 

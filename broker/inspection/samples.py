@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from odradek.broker.storage.offline.stored_partition import StoredPartition
 from odradek.broker.storage.segment import Segment
-from odradek.broker.storage.stored_partition import StoredPartition
-from odradek.protocol.batch_header import MAGIC, NO_TIMESTAMP
-from odradek.protocol.compression import decompress
-from odradek.protocol.message_set import MAGIC_POSITION, read_message_header
-from odradek.protocol.records import BATCH_HEADER_SIZE, Codec, read_batch_header
+from odradek.protocol.compression.codecs import Codec, decompress
+from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, MAGIC, NO_TIMESTAMP, read_batch_header
+from odradek.protocol.records.message_set import MAGIC_POSITION, read_message_header
 
 PER_SEGMENT = 8
 

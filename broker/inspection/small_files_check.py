@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from odradek.broker.inspection.problem import Problem, Report
 from odradek.broker.inspection.segments_outcome import EpochRun
-from odradek.broker.storage.checkpoints import Partition
-from odradek.broker.storage.files import Files
-from odradek.broker.storage.leader_epochs import LeaderEpochs
-from odradek.broker.storage.meta_properties import read_meta_properties
+from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
+from odradek.broker.storage.checkpoints.meta_properties import read_meta_properties
+from odradek.broker.storage.checkpoints.offset_checkpoints import Partition
+from odradek.broker.storage.checkpoints.partition_metadata import read_topic_id
+from odradek.broker.storage.checkpoints.text_file import MalformedFileError, parse_rows
+from odradek.broker.storage.disk.files import Files
 from odradek.broker.storage.names import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
@@ -21,9 +23,7 @@ from odradek.broker.storage.names import (
     SNAPSHOT_SUFFIX,
     file_name,
 )
-from odradek.broker.storage.partition_metadata import read_topic_id
-from odradek.broker.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
-from odradek.broker.storage.text_file import MalformedFileError, parse_rows
+from odradek.broker.storage.producers.producer_snapshot import CorruptSnapshotError, decode_snapshot
 
 _CHECKPOINTS = {
     RECOVERY_POINTS: "is synced up to",

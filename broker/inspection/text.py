@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from odradek.broker.clock import Clock
-from odradek.protocol.batch_header import NO_TIMESTAMP
+from odradek.protocol.records.batch_header import NO_TIMESTAMP
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BAR_WIDTH = 40

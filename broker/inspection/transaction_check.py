@@ -1,16 +1,18 @@
-"""The transactions of a partition, held against its transaction indexes (`odradek.broker.storage.transaction_index`).
+"""The transactions of a partition and their transaction indexes, compared.
 
-A consumer under `read_committed` learns only from these which records were aborted. So each entry must have its abort
-marker in the log, and each abort marker that ends a transaction whose records are there must have its entry.
+`odradek.broker.storage.index.transaction_index` draws an index. A consumer under `read_committed` learns only from
+these which records were aborted. So each entry must have its abort marker in the log, and each abort marker that ends a
+transaction whose records are there must have its entry.
 """
 
 from __future__ import annotations
 
 from odradek.broker.inspection.problem import Problem, Report
-from odradek.broker.storage.transaction_index import AbortedTransaction
-from odradek.protocol.control_records import ControlRecordType, control_record_type
+from odradek.broker.storage.index.transaction_index import AbortedTransaction
 from odradek.protocol.errors import RemoteProtocolError
-from odradek.protocol.records import iter_records, read_batch_header
+from odradek.protocol.records.batch_header import read_batch_header
+from odradek.protocol.records.control_records import ControlRecordType, control_record_type
+from odradek.protocol.records.record_iterator import iter_records
 
 
 class TransactionCheck:

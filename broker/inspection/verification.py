@@ -16,11 +16,11 @@ import msgspec
 from odradek.broker.inspection.partition_check import PartitionCheck, PartitionFiles, partitions_of
 from odradek.broker.inspection.problem import Problem, Report
 from odradek.broker.inspection.small_files_check import check_directory_files
-from odradek.broker.storage.checkpoints import OffsetCheckpoint
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.files import Files
+from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.files import Files
+from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.names import LOG_START_OFFSETS
-from odradek.broker.storage.read_only_files import ReadOnlyFiles
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of logs done, and of all."""

@@ -4,8 +4,6 @@
 |---|---|
 | `metadata` | a broker's membership: begin here |
 | `store` | the seam: range, txn, watch, session |
-| `sqlite`, `memory`, `embedded`, `history` | the stores of one node and of tests, and what they share |
-| `commit` | a transaction with a definite outcome |
 | `keys`, `values` | what is stored |
 | `image`, `image_builder` | what a broker knows, and how it follows |
 | `registration`, `unregistration` | broker epochs, and what a restart may have lost; a broker that has left for good |

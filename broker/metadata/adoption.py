@@ -31,12 +31,12 @@ from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.image import PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import FIRST_ADOPTED, skip_to
-from odradek.broker.metadata.store import Delete
+from odradek.broker.metadata.store.store import Delete
 from odradek.broker.metadata.topics import write_topic
-from odradek.broker.storage.kraft_topics import KraftTopics
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dirs import LogDirs
-from odradek.broker.storage.log_opening import ZERO_TOPIC_ID
+from odradek.broker.storage.offline.kraft_topics import KraftTopics
+from odradek.broker.storage.opening.log_opening import ZERO_TOPIC_ID
 from odradek.protocol.errors import KafkaError
 
 _LOG = EventLogger(__name__)

@@ -14,7 +14,7 @@ from odradek.broker.config.topic_config import TOPIC_PROPERTIES, log_config, val
 from odradek.broker.config.types import InvalidValueError, Type
 from odradek.broker.metadata.config_changes import Change, changed
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.store import Cmp, Delete, Op, Put, still
+from odradek.broker.metadata.store.store import Cmp, Delete, Op, Put, still
 from odradek.broker.metadata.topic_names import check_name
 from odradek.broker.metadata.values import encode_configs
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -20,11 +20,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from odradek.broker.event_log import EventLogger
-from odradek.broker.metadata.commit import commit
 from odradek.broker.metadata.image import BrokerImage, MetadataImage, TopicImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leadership import Decision, choose_leader
-from odradek.broker.metadata.store import (
+from odradek.broker.metadata.store.commit import commit
+from odradek.broker.metadata.store.store import (
     Cmp,
     DeletePrefix,
     MetadataStore,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.leadership import NO_LEADER, choose_unclean, prefer
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.store import Put, still
+from odradek.broker.metadata.store.store import Put, still
 from odradek.broker.metadata.topics import find_partition
 from odradek.broker.metadata.values import PartitionState, encode
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -13,7 +13,7 @@ import msgspec
 
 from odradek.broker.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.keys import DEFAULT_BROKER, TOPIC_ID_LENGTH, Keys
-from odradek.broker.metadata.store import KV, Batch, Change, StoreError
+from odradek.broker.metadata.store.store import KV, Batch, Change, StoreError
 from odradek.broker.metadata.values import (
     decode_assignment,
     decode_cluster,
@@ -23,8 +23,8 @@ from odradek.broker.metadata.values import (
     decode_registration,
     decode_topic,
 )
+from odradek.protocol.code_generation.primitives import uuid_from_text
 from odradek.protocol.plural import pluralize
-from odradek.protocol.primitives import uuid_from_text
 
 Name = TypeVar("Name")
 

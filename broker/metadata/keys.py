@@ -23,7 +23,7 @@ there yet, or are left over from a creation that did not finish.
 
 from __future__ import annotations
 
-from odradek.protocol.primitives import uuid_to_text
+from odradek.protocol.code_generation.primitives import uuid_to_text
 
 NAMESPACE = "odradek"
 TOPIC_ID_LENGTH = 22

@@ -19,13 +19,13 @@ from typing import Any
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.event_log import EventLogger
-from odradek.broker.metadata.commit import commit
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
-from odradek.broker.metadata.store import (
+from odradek.broker.metadata.store.commit import commit
+from odradek.broker.metadata.store.store import (
     KV,
     Cmp,
     CompactedError,
@@ -39,8 +39,8 @@ from odradek.broker.metadata.store import (
 )
 from odradek.broker.metadata.values import ClusterRecord, Listener, decode_cluster, encode
 from odradek.broker.randomness import Randomness
+from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.primitives import uuid_to_text
 
 _LOG = EventLogger(__name__)
 

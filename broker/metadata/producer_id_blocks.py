@@ -15,7 +15,7 @@ import asyncio
 
 from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.store import KV, Put, still
+from odradek.broker.metadata.store.store import KV, Put, still
 from odradek.broker.metadata.values import ProducerIds, decode_producer_ids, encode
 from odradek.protocol.errors import ErrorCode, KafkaError
 

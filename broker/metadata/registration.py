@@ -25,9 +25,9 @@ from typing import NamedTuple
 import msgspec
 
 from odradek.broker.config import BrokerConfig
-from odradek.broker.metadata.commit import commit
 from odradek.broker.metadata.keys import Keys
-from odradek.broker.metadata.store import KV, MetadataStore, Put, Session, StoreError, created_at, still
+from odradek.broker.metadata.store.commit import commit
+from odradek.broker.metadata.store.store import KV, MetadataStore, Put, Session, StoreError, created_at, still
 from odradek.broker.metadata.values import (
     RUNNING,
     STARTING,

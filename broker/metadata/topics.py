@@ -25,12 +25,12 @@ from odradek.broker.config.topic_config import log_config, validate
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.placement import DEFAULT, place, place_as_assigned
-from odradek.broker.metadata.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
+from odradek.broker.metadata.store.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
 from odradek.broker.metadata.topic_names import check_new_name
 from odradek.broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
+from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plural import pluralize
-from odradek.protocol.primitives import uuid_to_text
 
 PARTITIONS_PER_TRANSACTION = 60
 """Two operations each; with the name and the configuration that is 122 of the 128 that a transaction may have."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.store import Delete, absent, still
+from odradek.broker.metadata.store.store import Delete, absent, still
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from odradek.broker.metrics.docs import PAGE, metrics_page
+from odradek.broker.metrics.collectors.docs import PAGE, metrics_page
 
 
 def main() -> None:

@@ -29,11 +29,11 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.writer_thread import OnEnd, end_future
-from odradek.broker.storage.append_info import AppendInfo
+from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import NO_LIMIT
-from odradek.protocol.batch_header import BATCH_HEADER_SIZE
 from odradek.protocol.errors import DecompressionLimitError
+from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from odradek.broker.replication.partition import NO_EPOCH, Partition
+from odradek.broker.storage.index.timestamp_lookup import DecodingBudget, RecordPosition
 from odradek.broker.storage.log import Log
-from odradek.broker.storage.timestamp_lookup import DecodingBudget, RecordPosition
 from odradek.protocol.messages.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,

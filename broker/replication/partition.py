@@ -22,11 +22,11 @@ from collections.abc import Callable, Mapping
 from typing import Final, ParamSpec, TypeVar
 
 from odradek.broker.metadata.image import PartitionImage
-from odradek.broker.metrics.metrics import TopicMetrics
+from odradek.broker.metrics.counts.metrics import TopicMetrics
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.isr import effective_min_insync, high_watermark
 from odradek.broker.replication.log_appender import LogAppender
-from odradek.broker.storage.append_info import AppendInfo
+from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_slice import LogSlice

@@ -24,18 +24,18 @@ from typing import Any
 from odradek.broker.clock import Clock
 from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.steps import PartitionSteps, Step
-from odradek.broker.storage.disk_errors import TransientDiskError
-from odradek.broker.storage.files import Volume
+from odradek.broker.storage.disk.disk_errors import TransientDiskError
+from odradek.broker.storage.disk.files import Volume
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
-from odradek.broker.storage.log_opening import ZERO_TOPIC_ID
+from odradek.broker.storage.opening.log_opening import ZERO_TOPIC_ID
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import ErrorCode, KafkaError
 

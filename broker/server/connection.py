@@ -34,7 +34,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.event_log import EventLogger
-from odradek.broker.server.context import CloseConnection, ConnectionContext
+from odradek.broker.request.context import CloseConnection, ConnectionContext
 from odradek.broker.server.flow_control import Outbox
 from odradek.broker.server.routes import Answered, Answers, Pending
 from odradek.broker.server.transport import Transport

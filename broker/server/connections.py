@@ -21,9 +21,9 @@ from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.rules import connection_overrides
 from odradek.broker.event_log import EventLogger
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.request.context import ConnectionContext
 from odradek.broker.server.connection import Connection
-from odradek.broker.server.context import ConnectionContext
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
 from odradek.broker.server.routes import Pending, Result

@@ -30,8 +30,8 @@ from typing import Any, Final, cast
 
 from odradek.broker.clock import Clock
 from odradek.broker.event_log import EventLogger
-from odradek.broker.metrics.metrics import ApiMetrics, Metrics
-from odradek.broker.server.context import CloseConnection, ConnectionContext, RequestContext
+from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
+from odradek.broker.request.context import CloseConnection, ConnectionContext, RequestContext
 from odradek.broker.server.flow_control import FileSlice, release_all
 from odradek.broker.server.routes import API_VERSIONS, PRODUCE, Answers, Handler, Pending, Result, Route
 from odradek.broker.time_slices import ClientHasGone, Steps, TimeSlices, is_steps

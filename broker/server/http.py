@@ -25,7 +25,7 @@ from http import HTTPStatus
 from typing import NamedTuple, cast
 
 from odradek.broker.event_log import EventLogger
-from odradek.broker.server.context import Address
+from odradek.broker.request.context import Address
 from odradek.broker.server.http_host import is_local_host, is_loopback
 from odradek.broker.server.http_sockets import HttpSockets
 

@@ -21,9 +21,9 @@ from typing import Any
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.event_log import EventLogger
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.request.context import Address, ConnectionContext
 from odradek.broker.server.connections import Connections
-from odradek.broker.server.context import Address, ConnectionContext
 from odradek.broker.server.transport import PlaintextTransport
 
 _LOG = EventLogger(__name__)

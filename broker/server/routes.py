@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
-from odradek.broker.metrics.metrics import ApiMetrics, Metrics
-from odradek.broker.server.context import RequestContext
+from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
+from odradek.broker.request.context import RequestContext
 from odradek.broker.server.flow_control import FileSlice
 from odradek.broker.time_slices import Steps
 from odradek.protocol.api import Api

@@ -15,9 +15,9 @@ from typing import Any
 from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.event_log import EventLogger
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.request.context import Address
 from odradek.broker.server.connections import NO_LIMIT, Connections
-from odradek.broker.server.context import Address
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
 from odradek.broker.server.listener import Listener

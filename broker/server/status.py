@@ -16,7 +16,7 @@ from http import HTTPStatus
 from prometheus_client.registry import Collector
 
 from odradek.broker.event_log import address_text
-from odradek.broker.server.context import Address
+from odradek.broker.request.context import Address
 from odradek.broker.server.exposition import exposition
 from odradek.broker.server.http import HttpServer, Request, Response
 

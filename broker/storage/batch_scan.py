@@ -24,10 +24,17 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.protocol.batch_header import MAGIC, NO_TIMESTAMP
+from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.protocol.checksum import crc32
-from odradek.protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, crc_is_valid, read_batch_header
+from odradek.protocol.records.batch_header import (
+    BATCH_HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    BatchHeader,
+    crc_is_valid,
+    read_batch_header,
+)
 
 _HEAD = struct.Struct(">qiib4xhiqq")  # to the max timestamp of magic 2; the other formats use the first four fields
 _SHORT_HEAD = struct.Struct(">qi4xb6xi")  # base offset, length, magic and last offset delta

@@ -9,10 +9,10 @@ May run beside the appender, in another thread; two flushes of one log wait for 
 
 from __future__ import annotations
 
-from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
+from odradek.broker.storage.checkpoints.partition_metadata import sync_topic_id, write_topic_id
 from odradek.broker.storage.log_config import LogConfig
-from odradek.broker.storage.partition_metadata import sync_topic_id, write_topic_id
-from odradek.broker.storage.partition_producers import PartitionProducers
+from odradek.broker.storage.producers.partition_producers import PartitionProducers
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.segmented_log import SegmentedLog
 

@@ -35,24 +35,23 @@ from contextlib import nullcontext
 from threading import Lock, RLock
 from typing import Final
 
-from odradek.broker.storage.append_info import AppendInfo, duplicate_of
-from odradek.broker.storage.batch_refusals import WritableBatch
+from odradek.broker.storage.append.append_info import AppendInfo, duplicate_of
+from odradek.broker.storage.append.batch_refusals import WritableBatch
+from odradek.broker.storage.append.follower_batches import follower_batches
+from odradek.broker.storage.append.validation import validator_for
+from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
 from odradek.broker.storage.durability import Durability
-from odradek.broker.storage.follower_batches import follower_batches
-from odradek.broker.storage.leader_epochs import LeaderEpochs
-from odradek.broker.storage.leftovers import remove_cleaned
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_reader import LogReader
 from odradek.broker.storage.names import CLEANED_SUFFIX
-from odradek.broker.storage.partition_producers import PartitionProducers
-from odradek.broker.storage.producer_entry import AppendedBatch
+from odradek.broker.storage.opening.leftovers import remove_cleaned
+from odradek.broker.storage.producers.partition_producers import PartitionProducers
+from odradek.broker.storage.producers.producer_entry import AppendedBatch
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segmented_log import SegmentedLog
-from odradek.broker.storage.validation import validator_for
-from odradek.protocol.batch_header import TIMESTAMP_TYPE_BIT
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records import assign_offsets
+from odradek.protocol.records.batch_header import TIMESTAMP_TYPE_BIT, assign_offsets
 
 _LOG = logging.getLogger(__name__)
 

@@ -23,18 +23,20 @@ from pathlib import Path
 
 from odradek.broker.clock import Clock
 from odradek.broker.randomness import Randomness
-from odradek.broker.storage.checkpoints import OffsetCheckpoint, Partition
-from odradek.broker.storage.clean_shutdown import take_clean_shutdown, write_clean_shutdown
-from odradek.broker.storage.deletions import DeletionJob, Deletions, remove_partition
-from odradek.broker.storage.descriptors import DEFAULT_CAPACITY, DescriptorCache
-from odradek.broker.storage.disk_errors import TransientDiskError, is_in_the_way, is_transient
-from odradek.broker.storage.disk_failure import DiskFailure
-from odradek.broker.storage.files import Files, OsFiles, Volume, make_directories
-from odradek.broker.storage.kraft_topics import KraftTopics, read_kraft_topics
+from odradek.broker.storage.checkpoints.clean_shutdown import take_clean_shutdown, write_clean_shutdown
+from odradek.broker.storage.checkpoints.meta_properties import (
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint, Partition
+from odradek.broker.storage.disk.deletions import DeletionJob, Deletions, remove_partition
+from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY, DescriptorCache
+from odradek.broker.storage.disk.disk_errors import TransientDiskError, is_in_the_way, is_transient
+from odradek.broker.storage.disk.disk_failure import DiskFailure
+from odradek.broker.storage.disk.files import Files, OsFiles, Volume, make_directories
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
-from odradek.broker.storage.log_opening import ZERO_TOPIC_ID, Checkpointed, LogOpener, NoLogError, Progress, create_log
-from odradek.broker.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from odradek.broker.storage.names import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
@@ -48,10 +50,19 @@ from odradek.broker.storage.names import (
     parse_partition_directory,
     partition_directory,
 )
-from odradek.broker.storage.recovery import RecoverySummary
+from odradek.broker.storage.offline.kraft_topics import KraftTopics, read_kraft_topics
+from odradek.broker.storage.opening.log_opening import (
+    ZERO_TOPIC_ID,
+    Checkpointed,
+    LogOpener,
+    NoLogError,
+    Progress,
+    create_log,
+)
+from odradek.broker.storage.opening.recovery import RecoverySummary
 from odradek.broker.storage.resources import LogResources, unheard
+from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.primitives import uuid_to_text
 
 _LOG = logging.getLogger(__name__)
 

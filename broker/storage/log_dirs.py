@@ -18,15 +18,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from threading import Lock
 
-from odradek.broker.storage.checkpoints import Partition
-from odradek.broker.storage.deletions import DeletionJob
-from odradek.broker.storage.disk_errors import TransientDiskError, is_transient
-from odradek.broker.storage.kraft_topics import KraftTopics
+from odradek.broker.storage.checkpoints.offset_checkpoints import Partition
+from odradek.broker.storage.disk.deletions import DeletionJob
+from odradek.broker.storage.disk.disk_errors import TransientDiskError, is_transient
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import ConfigForTopic, LogDir, LogDirRefusedError
-from odradek.broker.storage.log_opening import Progress
-from odradek.broker.storage.producer_entry import NO_PRODUCER_ID
+from odradek.broker.storage.offline.kraft_topics import KraftTopics
+from odradek.broker.storage.opening.log_opening import Progress
+from odradek.broker.storage.producers.producer_entry import NO_PRODUCER_ID
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

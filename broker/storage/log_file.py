@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from odradek.broker.storage.batch_scan import StoredBatch, find_batch, read_whole_batches, scan_batches, scan_headers
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.disk_errors import is_transient
-from odradek.broker.storage.files import BytesLike
-from odradek.broker.storage.known_positions import KnownPositions
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.disk_errors import is_transient
+from odradek.broker.storage.disk.files import BytesLike
+from odradek.broker.storage.index.known_positions import KnownPositions
 from odradek.broker.storage.log_slice import LogSlice
-from odradek.protocol.records import BatchHeader
+from odradek.protocol.records.batch_header import BatchHeader
 
 
 class LogFile:

@@ -14,27 +14,27 @@ from pathlib import Path
 from typing import Final
 
 from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.checkpoints.leader_epochs import EpochStart, LeaderEpochs
+from odradek.broker.storage.cleanable import Cleanable, cleanable_part
 from odradek.broker.storage.cleaning_state import CleaningState
-from odradek.broker.storage.compaction.cleanable import Cleanable, cleanable_part
-from odradek.broker.storage.index_file import CorruptIndexError
-from odradek.broker.storage.leader_epochs import EpochStart, LeaderEpochs
-from odradek.broker.storage.log_config import LogConfig
-from odradek.broker.storage.log_slice import LogSlice
-from odradek.broker.storage.partition_producers import PartitionProducers
-from odradek.broker.storage.producer_state import ProducerState
-from odradek.broker.storage.resources import LogResources
-from odradek.broker.storage.retention import segments_to_delete
-from odradek.broker.storage.segment import Segment
-from odradek.broker.storage.segmented_log import SegmentedLog
-from odradek.broker.storage.segments import Segments
-from odradek.broker.storage.timestamp_lookup import (
+from odradek.broker.storage.index.index_file import CorruptIndexError
+from odradek.broker.storage.index.timestamp_lookup import (
     DecodingBudget,
     RecordPosition,
     find_by_timestamp,
     find_largest_timestamp,
     find_timestamp_at,
 )
-from odradek.broker.storage.transaction_index import AbortedTransaction, aborted_transactions
+from odradek.broker.storage.index.transaction_index import AbortedTransaction, aborted_transactions
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_slice import LogSlice
+from odradek.broker.storage.producers.partition_producers import PartitionProducers
+from odradek.broker.storage.producers.producer_state import ProducerState
+from odradek.broker.storage.resources import LogResources
+from odradek.broker.storage.retention import segments_to_delete
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.segmented_log import SegmentedLog
+from odradek.broker.storage.segments import Segments
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 _TRANSACTION_INDEX: Final = attrgetter("transaction_index")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Final, Self
 
-from odradek.broker.storage.descriptors import Descriptor, DescriptorCache
-from odradek.broker.storage.known_positions import KnownPositions
+from odradek.broker.storage.disk.descriptors import Descriptor, DescriptorCache
+from odradek.broker.storage.index.known_positions import KnownPositions
 
 
 class LogSlice:

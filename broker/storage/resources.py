@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from odradek.broker.clock import Clock
 from odradek.broker.randomness import Randomness
-from odradek.broker.storage.deletions import Deletions
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.disk_failure import DiskFailure
-from odradek.broker.storage.files import Files
+from odradek.broker.storage.disk.deletions import Deletions
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.disk_failure import DiskFailure
+from odradek.broker.storage.disk.files import Files
 
 
 def unheard(_: float) -> None:

@@ -19,8 +19,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.known_positions import KnownPositions
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.index.known_positions import KnownPositions
+from odradek.broker.storage.index.segment_indexes import SegmentIndexes
+from odradek.broker.storage.index.time_index import TimestampOffset
+from odradek.broker.storage.index.transaction_index import TransactionIndex
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_file import LogFile
 from odradek.broker.storage.names import (
@@ -32,10 +35,7 @@ from odradek.broker.storage.names import (
     file_name,
 )
 from odradek.broker.storage.resources import LogResources
-from odradek.broker.storage.segment_indexes import SegmentIndexes
-from odradek.broker.storage.time_index import TimestampOffset
-from odradek.broker.storage.transaction_index import TransactionIndex
-from odradek.protocol.batch_header import NO_TIMESTAMP
+from odradek.protocol.records.batch_header import NO_TIMESTAMP
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFF_FFFF  # indexes store offsets less the base offset, as int32
 _RECENT: Final = 16  # batches whose positions are remembered, once or twice over: consumers at the tail ask for these

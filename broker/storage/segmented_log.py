@@ -19,18 +19,18 @@ from typing import Final, TypeVar
 import msgspec
 
 from odradek.broker.storage.batch_scan import CorruptBatchError
-from odradek.broker.storage.files import BytesLike
-from odradek.broker.storage.index_file import CorruptIndexError
-from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
+from odradek.broker.storage.disk.files import BytesLike
+from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_slice import EMPTY_SLICE, LogSlice
 from odradek.broker.storage.names import CLEANED_SUFFIX, SWAP_SUFFIX
-from odradek.broker.storage.producer_state import ProducerState
-from odradek.broker.storage.recovery import recover_segment
+from odradek.broker.storage.opening.recovery import recover_segment
+from odradek.broker.storage.producers.producer_state import ProducerState
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.segment import Segment, create_segment
 from odradek.broker.storage.segments import Segments
-from odradek.protocol.records import BatchHeader
+from odradek.protocol.records.batch_header import BatchHeader
 
 _LOG = logging.getLogger(__name__)
 

@@ -42,10 +42,10 @@ from odradek.client.admin.results import (
     TopicDescription,
     TopicListing,
 )
-from odradek.client.cluster import Cluster
 from odradek.client.config import AdminConfig, ClientSettings, IsolationLevel, check_keywords, parse_bootstrap_servers
-from odradek.client.connection import Network, TcpNetwork
 from odradek.client.errors import ClosedError
+from odradek.client.network.cluster import Cluster
+from odradek.client.network.connection import Network, TcpNetwork
 from odradek.client.record import AnyPartition, OffsetAndTimestamp, Partition, TopicPartition
 
 

@@ -20,10 +20,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from typing import TypeVar
 
 from odradek.client.admin.results import Results
-from odradek.client.backoff import Backoff
-from odradek.client.cluster import Cluster
 from odradek.client.config import AdminConfig
-from odradek.client.connection import Connection
 from odradek.client.errors import (
     ClientError,
     ClosedError,
@@ -32,7 +29,10 @@ from odradek.client.errors import (
     UnknownTopicError,
     broker_error,
 )
-from odradek.client.metadata import NO_LEADER, ClusterImage
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.cluster import Cluster
+from odradek.client.network.connection import Connection
+from odradek.client.network.metadata import NO_LEADER, ClusterImage
 from odradek.client.record import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse

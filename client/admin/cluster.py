@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from odradek.client.admin.calls import Calls, Outcomes
 from odradek.client.admin.results import ApiRange, BrokerDescription, ClusterDescription, FeatureDescription, Results
-from odradek.client.connection import SOFTWARE_NAME, SOFTWARE_VERSION, Connection
 from odradek.client.errors import broker_error
+from odradek.client.network.connection import SOFTWARE_NAME, SOFTWARE_VERSION, Connection
 from odradek.protocol.api import NAMES, by_key
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from odradek.client.admin.arguments import ConfigChange, ConfigResource, ResourceType
 from odradek.client.admin.calls import Calls, Outcomes
 from odradek.client.admin.results import ConfigEntry, ConfigSource, ConfigSynonym, ConfigType, Results
-from odradek.client.connection import Connection
 from odradek.client.errors import ClientError, ConfigurationError, broker_error
+from odradek.client.network.connection import Connection
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from odradek.client.admin.calls import Calls, Outcomes
 from odradek.client.admin.results import LogDirDescription, ReplicaDescription, Results
-from odradek.client.connection import Connection
 from odradek.client.errors import broker_error
+from odradek.client.network.connection import Connection
 from odradek.client.record import TopicPartition
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,

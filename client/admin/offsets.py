@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from odradek.client.admin.arguments import OffsetSpec
 from odradek.client.admin.calls import Calls, Outcomes
 from odradek.client.admin.results import Results
-from odradek.client.connection import Connection
 from odradek.client.errors import broker_error
+from odradek.client.network.connection import Connection
 from odradek.client.record import OffsetAndTimestamp, TopicPartition
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,

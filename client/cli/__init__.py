@@ -7,12 +7,11 @@ inside `run`, so that `--help` and mistakes answer at once.
 | module | what |
 |---|---|
 | `produce`, `consume`, `topics`, `groups`, `configs`, `cluster`, `doctor`, `perf`, `dump_log` | the commands |
-| `command_parser`, `connection_arguments`, `argument_types`, `times` | flags, and what may stand behind them |
 | `admin_command`, `offset_reset` | what commands of administration share; where `groups reset-offsets` goes |
-| `topic_description`, `group_description`, `tables` | what is shown of a topic, of a group; as a table or JSON |
-| `lines`, `text_lines`, `json_records`, `input_record`, `sending` | from lines of input to records that are sent |
-| `reading_range`, `reading`, `record_filter`, `record_formats` | what is read, what of it is wanted, how it prints |
-| `terminal`, `progress`, `client_log` | colours, how far it is, what the client logs meanwhile |
+| `reading_range`, `reading`, `record_filter` | what is read, what of it is wanted, how it prints |
+| `arguments` | flags and their values |
+| `input` | lines of input as records |
+| `output` | tables, records, progress, colours |
 
 | exit status | meaning |
 |---|---|
@@ -34,7 +33,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from importlib import import_module
 from typing import Any
 
-from odradek.client.cli.command_parser import CommandParser, with_word_first
+from odradek.client.cli.arguments.command_parser import CommandParser, with_word_first
 
 COMMANDS = {
     "produce": "Send lines of standard input or of a file",
@@ -114,7 +113,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 class _PrintVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from odradek.client.connection import SOFTWARE_NAME, SOFTWARE_VERSION
+        from odradek.client.network.connection import SOFTWARE_NAME, SOFTWARE_VERSION
 
         print(f"{SOFTWARE_NAME} {SOFTWARE_VERSION}")
         parser.exit()
@@ -141,7 +140,7 @@ def _module(command: str) -> Any:
 
 
 def _on_loop(command: Coroutine[None, None, int]) -> int:
-    from odradek.client.cli.client_log import printed_warnings
+    from odradek.client.cli.output.client_log import printed_warnings
 
     with printed_warnings():
         try:
@@ -155,7 +154,7 @@ def _on_loop(command: Coroutine[None, None, int]) -> int:
 
 def fail(error: BaseException) -> int:
     """Say what went wrong, and return the exit status for it."""
-    from odradek.client.cli.terminal import RED, paint
+    from odradek.client.cli.output.terminal import RED, paint
 
     print(f"{paint('error:', RED, sys.stderr)} {error}", file=sys.stderr)
     return FAILED

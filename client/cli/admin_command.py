@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.cli import FAILED, fail
-from odradek.client.cli.connection_arguments import client_settings
+from odradek.client.cli.arguments.connection_arguments import client_settings
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin

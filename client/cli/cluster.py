@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from odradek.client.cli import fail
 from odradek.client.cli.admin_command import status_of, with_admin
-from odradek.client.cli.argument_types import named
-from odradek.client.cli.command_parser import CommandParser
-from odradek.client.cli.connection_arguments import add_connection_arguments
-from odradek.client.cli.tables import add_json_argument, print_json, print_rows
+from odradek.client.cli.arguments.argument_types import named
+from odradek.client.cli.arguments.command_parser import CommandParser
+from odradek.client.cli.arguments.connection_arguments import add_connection_arguments
+from odradek.client.cli.output.tables import add_json_argument, print_json, print_rows
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin

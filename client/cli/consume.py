@@ -11,14 +11,14 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.cli import UsageError, fail
-from odradek.client.cli.argument_types import assignment, named, not_negative, positive
-from odradek.client.cli.connection_arguments import add_connection_arguments, add_topic_argument
+from odradek.client.cli.arguments.argument_types import assignment, named, not_negative, positive
+from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, add_topic_argument
+from odradek.client.cli.arguments.times import timestamp
 from odradek.client.cli.reading_range import ReadingRange, start
-from odradek.client.cli.times import timestamp
 
 if TYPE_CHECKING:
+    from odradek.client.cli.output.record_formats import Format
     from odradek.client.cli.record_filter import Condition
-    from odradek.client.cli.record_formats import Format
     from odradek.client.consumer import Consumer
     from odradek.client.record import TopicPartition
 
@@ -104,7 +104,7 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from odradek.client.cli.connection_arguments import client_settings
+    from odradek.client.cli.arguments.connection_arguments import client_settings
     from odradek.client.cli.reading import Reading
     from odradek.client.consumer import Consumer
     from odradek.client.errors import ClientError
@@ -171,7 +171,7 @@ def _wanted(arguments: argparse.Namespace) -> ReadingRange:
 
 def _format(arguments: argparse.Namespace) -> Format:
     """How records are printed. Raises UsageError for flags that do not go together."""
-    from odradek.client.cli.record_formats import PROPERTIES, compile_format, from_properties
+    from odradek.client.cli.output.record_formats import PROPERTIES, compile_format, from_properties
 
     parts = [("print.value", str("value" in arguments.print))] if arguments.print else []
     parts += [(f"print.{part}", "true") for part in arguments.print]
@@ -184,7 +184,7 @@ def _format(arguments: argparse.Namespace) -> Format:
     if arguments.format == "text":
         return from_properties(parts).format
     if arguments.format == "json":
-        from odradek.client.cli.json_records import format_json
+        from odradek.client.cli.input.json_records import format_json
 
         return format_json
     if not set("%\\") & set(arguments.format):

@@ -9,10 +9,10 @@ import argparse
 import sys
 
 from odradek.client.cli import FAILED, fail
-from odradek.client.cli.argument_types import positive
-from odradek.client.cli.connection_arguments import add_bootstrap_argument
-from odradek.client.cli.tables import add_json_argument, print_json
-from odradek.client.cli.terminal import GREEN, RED, YELLOW, paint
+from odradek.client.cli.arguments.argument_types import positive
+from odradek.client.cli.arguments.connection_arguments import add_bootstrap_argument
+from odradek.client.cli.output.tables import add_json_argument, print_json
+from odradek.client.cli.output.terminal import GREEN, RED, YELLOW, paint
 
 _STYLES = {"OK": GREEN, "NOTE": "", "WARNING": YELLOW, "PROBLEM": RED}
 _WIDTH = 7  # of the longest severity
@@ -35,10 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.config import parse_bootstrap_servers
-    from odradek.client.connection import TcpNetwork
     from odradek.client.doctor.diagnosis import diagnose
     from odradek.client.doctor.finding import Severity
     from odradek.client.errors import ConfigurationError
+    from odradek.client.network.connection import TcpNetwork
 
     try:
         servers = parse_bootstrap_servers(arguments.bootstrap_server)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from odradek.client.cli import fail
 
 if TYPE_CHECKING:
-    from odradek.client.dump.options import DumpOptions
-    from odradek.client.dump.record_text import RecordText
+    from odradek.broker.inspection.dump.options import DumpOptions
+    from odradek.broker.inspection.dump.record_text import RecordText
 
 _STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 _INT32_MAX = (1 << 31) - 1
@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from odradek.client.dump.errors import DumpError
-    from odradek.client.dump.segments import dump_segments
+    from odradek.broker.inspection.dump.errors import DumpError
+    from odradek.broker.inspection.dump.segments import dump_segments
     from odradek.protocol.errors import RemoteProtocolError
 
     pieces = dump_segments(arguments.files, _options(arguments))
@@ -76,7 +76,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 def _print(pieces: Iterator[str]) -> Iterator[None]:
     """Print all pieces up to what ends them, yielding after each chunk."""
-    from odradek.client.dump.errors import Complaint
+    from odradek.broker.inspection.dump.errors import Complaint
 
     out: list[str] = []
     try:
@@ -100,9 +100,9 @@ def _write(out: list[str]) -> None:
 
 
 def _options(arguments: argparse.Namespace) -> DumpOptions:
-    from odradek.client.dump.coordinator_records import offsets_text, transaction_log_text
-    from odradek.client.dump.options import DumpOptions
-    from odradek.client.dump.record_text import string_text
+    from odradek.broker.inspection.dump.coordinator_records import offsets_text, transaction_log_text
+    from odradek.broker.inspection.dump.options import DumpOptions
+    from odradek.broker.inspection.dump.record_text import string_text
 
     record_text: RecordText = string_text
     if arguments.offsets_decoder:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from odradek.client.cli import UsageError, fail
 from odradek.client.cli.admin_command import status_of, with_admin
-from odradek.client.cli.argument_types import named, not_negative
-from odradek.client.cli.command_parser import CommandParser
-from odradek.client.cli.connection_arguments import add_connection_arguments
-from odradek.client.cli.tables import add_json_argument, print_json, print_rows
-from odradek.client.cli.times import duration_ms, now_ms, timestamp
+from odradek.client.cli.arguments.argument_types import named, not_negative
+from odradek.client.cli.arguments.command_parser import CommandParser
+from odradek.client.cli.arguments.connection_arguments import add_connection_arguments
+from odradek.client.cli.arguments.times import duration_ms, now_ms, timestamp
+from odradek.client.cli.output.tables import add_json_argument, print_json, print_rows
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
@@ -117,7 +117,7 @@ async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
-    from odradek.client.cli.group_description import document_of, print_group
+    from odradek.client.cli.output.group_description import document_of, print_group
 
     named = arguments.group or [
         one.group_id for one in (await admin.list_groups()).values() if one.type in ("", "classic", "consumer")

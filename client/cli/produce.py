@@ -13,14 +13,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.cli import UsageError, fail
-from odradek.client.cli.argument_types import assignment, not_negative, separator
-from odradek.client.cli.connection_arguments import add_connection_arguments, add_topic_argument
-from odradek.client.cli.input_record import LineError
-from odradek.client.cli.text_lines import PROPERTIES
-from odradek.client.cli.times import timestamp
+from odradek.client.cli.arguments.argument_types import assignment, not_negative, separator
+from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, add_topic_argument
+from odradek.client.cli.arguments.times import timestamp
+from odradek.client.cli.input.input_record import LineError
+from odradek.client.cli.input.text_lines import PROPERTIES
 
 if TYPE_CHECKING:
-    from odradek.client.cli.input_record import InputRecord, Parse
+    from odradek.client.cli.input.input_record import InputRecord, Parse
     from odradek.client.config import Acks
 
 _STDIN = 0
@@ -96,10 +96,10 @@ def _add_sending_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from odradek.client.cli.connection_arguments import client_settings
-    from odradek.client.cli.progress import Progress
-    from odradek.client.cli.sending import send_lines
-    from odradek.client.cli.terminal import is_terminal
+    from odradek.client.cli.arguments.connection_arguments import client_settings
+    from odradek.client.cli.input.sending import send_lines
+    from odradek.client.cli.output.progress import Progress
+    from odradek.client.cli.output.terminal import is_terminal
     from odradek.client.errors import ClientError
     from odradek.client.producer import Producer
 
@@ -155,10 +155,10 @@ def _line_format(arguments: argparse.Namespace) -> Parse:
     if arguments.format == "json":
         if arguments.reader_property or any(flag is not None for flag in said):
             raise UsageError("--format json has keys, headers and nulls of its own: leave the other flags out")
-        from odradek.client.cli.json_records import parse_json
+        from odradek.client.cli.input.json_records import parse_json
 
         return parse_json
-    from odradek.client.cli.text_lines import from_properties
+    from odradek.client.cli.input.text_lines import from_properties
 
     lines = from_properties(arguments.reader_property)
     key_separator, headers_delimiter, marker = said

@@ -11,11 +11,11 @@ import sys
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 
-from odradek.client.cli.progress import Progress
+from odradek.client.cli.output.progress import Progress
+from odradek.client.cli.output.record_formats import Format
+from odradek.client.cli.output.terminal import is_terminal
 from odradek.client.cli.reading_range import Bounds, ReadingRange, find_bounds
 from odradek.client.cli.record_filter import Condition
-from odradek.client.cli.record_formats import Format
-from odradek.client.cli.terminal import is_terminal
 from odradek.client.consumer import Consumer
 from odradek.client.record import ConsumerRecord, TopicPartition
 

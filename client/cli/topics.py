@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from odradek.client.cli import UsageError
 from odradek.client.cli.admin_command import status_of, with_admin
-from odradek.client.cli.argument_types import assignment, named, not_negative, positive
-from odradek.client.cli.command_parser import CommandParser
-from odradek.client.cli.connection_arguments import add_connection_arguments
-from odradek.client.cli.tables import add_json_argument, print_json, print_rows
-from odradek.client.cli.times import timestamp
+from odradek.client.cli.arguments.argument_types import assignment, named, not_negative, positive
+from odradek.client.cli.arguments.command_parser import CommandParser
+from odradek.client.cli.arguments.connection_arguments import add_connection_arguments
+from odradek.client.cli.arguments.times import timestamp
+from odradek.client.cli.output.tables import add_json_argument, print_json, print_rows
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
@@ -160,7 +160,7 @@ async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
-    from odradek.client.cli.topic_description import document_of, print_topics
+    from odradek.client.cli.output.topic_description import document_of, print_topics
 
     names = arguments.topic or list(await admin.list_topics(include_internal=True))
     described = await admin.describe_topics(names)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
-from odradek.client.connection import Connection
 from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.errors import ClientError, UnsupportedVersionError
+from odradek.client.network.connection import Connection
 from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,

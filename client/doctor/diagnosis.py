@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from odradek.client.config import Address
-from odradek.client.connection import Connection, Network
 from odradek.client.doctor.advertised import check_advertised
 from odradek.client.doctor.clock import check_clock
 from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.doctor.listener import Examiner
 from odradek.client.doctor.partitions import check_partitions
 from odradek.client.errors import ClientError, UnsupportedVersionError
+from odradek.client.network.connection import Connection, Network
 from odradek.protocol.api import by_key
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.plural import pluralize

@@ -11,10 +11,10 @@ import time
 from typing import NamedTuple
 
 from odradek.client.config import Address
-from odradek.client.connection import Connection, Network, open_connection
 from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.doctor.other_peer import Peer, identify
 from odradek.client.errors import BrokerUnreachableError, ClientError
+from odradek.client.network.connection import Connection, Network, open_connection
 
 _CLIENT_ID = "odradek-doctor"
 

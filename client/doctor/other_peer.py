@@ -8,7 +8,7 @@
 | the end of the connection | the same | nobody who wants to talk |
 | nothing in time | the same | nobody, or one who waits |
 
-The only module beside `odradek.client.connection` that knows of TLS.
+The only module beside `odradek.client.network.connection` that knows of TLS.
 """
 
 from __future__ import annotations

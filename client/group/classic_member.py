@@ -30,9 +30,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from odradek.client.backoff import Backoff
 from odradek.client.config import ConsumerConfig
-from odradek.client.connections import Purpose
 from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_error
 from odradek.client.group.assignors import ASSIGNORS, Assignor
 from odradek.client.group.consumer_protocol import assigned, by_topic, decode_consumer_protocol, owned
@@ -40,6 +38,8 @@ from odradek.client.group.coordinator import ELSEWHERE, Coordinator
 from odradek.client.group.offsets import NO_GENERATION
 from odradek.client.group.sticky_data import decode_sticky_data, encode_sticky_data
 from odradek.client.group.subscriber import Subscriber
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.connections import Purpose
 from odradek.client.record import TopicPartition
 from odradek.protocol.errors import ErrorCode, RemoteProtocolError
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -19,18 +19,18 @@ import logging
 import uuid
 from collections.abc import Collection, Mapping
 
-from odradek.client.backoff import Backoff
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_error
 from odradek.client.group.coordinator import ELSEWHERE, Coordinator
 from odradek.client.group.offsets import NO_GENERATION
+from odradek.client.network.backoff import Backoff
+from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from odradek.protocol.primitives import uuid_to_text
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from odradek.client.cluster import Cluster
-from odradek.client.connection import Connection
-from odradek.client.connections import Purpose
 from odradek.client.errors import ClientError, TransportError, broker_error
+from odradek.client.network.cluster import Cluster
+from odradek.client.network.connection import Connection
+from odradek.client.network.connections import Purpose
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import Coordinator as Found
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse

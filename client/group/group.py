@@ -24,14 +24,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from odradek.client.admin.results import CommittedOffset
-from odradek.client.cluster import Cluster
 from odradek.client.config import ConsumerConfig
+from odradek.client.consuming.subscription import Subscription
 from odradek.client.errors import ClientError
 from odradek.client.group.coordinator import Coordinator
 from odradek.client.group.listener import RebalanceListener
 from odradek.client.group.offsets import NO_GENERATION, Committer, GroupOffsets
+from odradek.client.network.cluster import Cluster
 from odradek.client.record import TopicPartition
-from odradek.client.subscription import Subscription
 from odradek.protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
 
 from odradek.client.admin.results import CommittedOffset
-from odradek.client.backoff import Backoff
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, TimeLimitError, broker_error
 from odradek.client.group.coordinator import ELSEWHERE, Coordinator
+from odradek.client.network.backoff import Backoff
 from odradek.client.record import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (

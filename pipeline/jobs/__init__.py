@@ -10,11 +10,10 @@ they run, so that `--help` and mistakes answer at once.
 | `export`, `replay`, `verify`, `compact`, `restore`, `stats`, `run`, `package` | the jobs |
 | `export_runs`, `partition_columns` | of `export`: a log directory's runs; what `--partition-by` makes |
 | `parquet_records` | of `replay`: Parquet as records |
-| `log_offsets`, `log_parts`, `shares` | what a log directory holds, and sharing it out to tasks |
-| `stored_batches`, `topic_sizes`, `stats_plots` | of `stats`: batches as rows; a topic's size; files and pictures |
+| `topic_sizes` | of `stats`: batches as rows; a topic's size; files and pictures |
 | `arguments`, `source`, `job_session` | flags that jobs share, the records that they name, the Spark session |
-| `output`, `filesystem` | where results go |
-| `summary`, `counting`, `stream_progress` | what a job says |
+| `log_directories` | log directories as jobs read them |
+| `results` | where results go, and what is reported |
 
 | exit status | meaning |
 |---|---|

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from odradek.client.cli.argument_types import assignment
+from odradek.client.cli.arguments.argument_types import assignment
 
 
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:

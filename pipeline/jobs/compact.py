@@ -42,10 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from odradek.pipeline.jobs.counting import counted
     from odradek.pipeline.jobs.job_session import spark_for
-    from odradek.pipeline.jobs.output import prepare_output
-    from odradek.pipeline.jobs.summary import Summary
+    from odradek.pipeline.jobs.results.counting import counted
+    from odradek.pipeline.jobs.results.output import prepare_output
+    from odradek.pipeline.jobs.results.summary import Summary
 
     with spark_for("compact", arguments) as spark:
         summary = Summary("compact")
@@ -79,7 +79,7 @@ def _records(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
     if arguments.log_dir is None:
         return read_records(spark, arguments, {"kafka.isolation.level": "read_committed"})
     if not arguments.whole_log:
-        from odradek.pipeline.jobs.log_offsets import log_ranges
+        from odradek.pipeline.jobs.log_directories.log_offsets import log_ranges
 
         options["endingOffsets"] = offsets_json(log_ranges(arguments, inactive_only=True).ends)
     return read_records(spark, arguments, options)

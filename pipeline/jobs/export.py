@@ -24,13 +24,13 @@ from odradek.pipeline.jobs.arguments import (
     add_source_arguments,
     add_spark_arguments,
 )
-from odradek.pipeline.jobs.output import FORMATS
 from odradek.pipeline.jobs.partition_columns import partition_columns, with_partition_columns
+from odradek.pipeline.jobs.results.output import FORMATS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from odradek.pipeline.jobs.filesystem import FileSystem
+    from odradek.pipeline.jobs.results.filesystem import FileSystem
 
 CHECKPOINT = "_checkpoint"
 _SETTINGS = f"{CHECKPOINT}/export.json"
@@ -56,10 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.log_dir is not None and arguments.format != "parquet":
         raise UsageError(f"--format {arguments.format} goes with --bootstrap-server")
     from odradek.pipeline.jobs.export_runs import export_log_dir
-    from odradek.pipeline.jobs.filesystem import FileSystem
     from odradek.pipeline.jobs.job_session import spark_for
-    from odradek.pipeline.jobs.output import check_format
-    from odradek.pipeline.jobs.summary import Summary
+    from odradek.pipeline.jobs.results.filesystem import FileSystem
+    from odradek.pipeline.jobs.results.output import check_format
+    from odradek.pipeline.jobs.results.summary import Summary
 
     with spark_for("export", arguments) as spark:
         summary = Summary("export")
@@ -75,8 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _export_topics(spark: SparkSession, arguments: argparse.Namespace, columns: dict[str, str]) -> dict[str, object]:
+    from odradek.pipeline.jobs.results.stream_progress import follow
     from odradek.pipeline.jobs.source import read_new_records
-    from odradek.pipeline.jobs.stream_progress import follow
 
     records = with_partition_columns(read_new_records(spark, arguments), columns)
     writer = records.writeStream.format(arguments.format).trigger(availableNow=True)

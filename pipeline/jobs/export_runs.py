@@ -23,7 +23,7 @@ from odradek.pipeline.jobs.source import Offsets, offsets_from_json, offsets_jso
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from odradek.pipeline.jobs.filesystem import FileSystem
+    from odradek.pipeline.jobs.results.filesystem import FileSystem
 
 _RUNS = "_checkpoint/runs"
 _COMMITS = "_checkpoint/commits"
@@ -34,8 +34,8 @@ def export_log_dir(
     spark: SparkSession, arguments: argparse.Namespace, files: FileSystem, columns: dict[str, str]
 ) -> dict[str, object]:
     """Export what is new in `--log-dir`, and return counts. `columns` as for `with_partition_columns`."""
-    from odradek.pipeline.jobs.counting import counted
-    from odradek.pipeline.jobs.log_offsets import log_ranges
+    from odradek.pipeline.jobs.log_directories.log_offsets import log_ranges
+    from odradek.pipeline.jobs.results.counting import counted
 
     _finish_last(files)
     ranges = log_ranges(arguments)

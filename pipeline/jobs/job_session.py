@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from odradek.client.cli.terminal import is_terminal
+from odradek.client.cli.output.terminal import is_terminal
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.session import check_requirements, is_submitted, register, session
 

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from odradek.pipeline.jobs import JobError
-    from odradek.pipeline.jobs.summary import say
+    from odradek.pipeline.jobs.results.summary import say
 
     if arguments.archive.exists() and not arguments.overwrite:
         raise JobError(f"{arguments.archive} exists; --overwrite replaces it")

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from odradek.client.cli.argument_types import assignment, positive
+from odradek.client.cli.arguments.argument_types import assignment, positive
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.arguments import add_json_argument, add_spark_arguments
 from odradek.protocol.plural import pluralize
@@ -53,10 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from odradek.pipeline.jobs.counting import counted
     from odradek.pipeline.jobs.job_session import spark_for
     from odradek.pipeline.jobs.parquet_records import stored_records
-    from odradek.pipeline.jobs.summary import Summary
+    from odradek.pipeline.jobs.results.counting import counted
+    from odradek.pipeline.jobs.results.summary import Summary
 
     needed = ("topic",) * (arguments.from_topic is not None) + ("partition",) * arguments.keep_partitions
     with spark_for("replay", arguments) as spark:
@@ -128,7 +128,7 @@ def held_back(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Let each record through when its time has come, counted from the first; its last column says when that is."""
     import numpy as np
 
-    from odradek.pipeline.arrow_values import numbers_of
+    from odradek.pipeline.records.arrow_values import numbers_of
 
     began = None
     for batch in batches:
@@ -161,8 +161,8 @@ def _send(records: DataFrame, arguments: argparse.Namespace) -> None:
 
 def send_when_due(options: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """In a task: write each record to the topic of `options` when its time has come."""
-    from odradek.pipeline.options import write_options
-    from odradek.pipeline.sink import write_rows
+    from odradek.pipeline.reading.options import write_options
+    from odradek.pipeline.writing.sink import write_rows
 
     write_rows(write_options(options), held_back(batches), at_once=True)
     return iter(())

@@ -15,14 +15,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from odradek.client.cli.times import timestamp
+from odradek.client.cli.arguments.times import timestamp
 from odradek.pipeline.jobs.arguments import (
     add_json_argument,
     add_output_arguments,
     add_source_arguments,
     add_spark_arguments,
 )
-from odradek.pipeline.jobs.output import FORMATS
+from odradek.pipeline.jobs.results.output import FORMATS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,11 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from odradek.pipeline.jobs.counting import counted
     from odradek.pipeline.jobs.job_session import spark_for
-    from odradek.pipeline.jobs.output import check_format, prepare_output
+    from odradek.pipeline.jobs.results.counting import counted
+    from odradek.pipeline.jobs.results.output import check_format, prepare_output
+    from odradek.pipeline.jobs.results.summary import Summary
     from odradek.pipeline.jobs.source import read_records
-    from odradek.pipeline.jobs.summary import Summary
 
     with spark_for("restore", arguments) as spark:
         summary = Summary("restore")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from odradek.client.cli.argument_types import not_negative, positive
+from odradek.client.cli.arguments.argument_types import not_negative, positive
 from odradek.pipeline.jobs.arguments import add_json_argument, add_spark_arguments
 from odradek.pipeline.session import check_requirements
 

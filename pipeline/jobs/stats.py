@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odradek.client.cli.tables import print_json, print_rows
-from odradek.client.cli.times import duration_ms, iso
+from odradek.client.cli.arguments.times import duration_ms, iso
+from odradek.client.cli.output.tables import print_json, print_rows
 from odradek.pipeline.jobs import FAILED, JobError, UsageError
 from odradek.pipeline.jobs.arguments import add_source_arguments, add_spark_arguments
 from odradek.pipeline.session import check_packages
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from odradek.pipeline.jobs.job_session import spark_for
-    from odradek.pipeline.jobs.summary import Summary, say
+    from odradek.pipeline.jobs.results.summary import Summary, say
 
     _check(arguments)
     with spark_for("stats", arguments) as spark:
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_rows(WINDOW_COLUMNS, windows, as_json=False)
         print_rows(KEY_COLUMNS, skew, as_json=False)
     if arguments.output is not None:
-        from odradek.pipeline.jobs.stats_plots import write_report
+        from odradek.pipeline.jobs.results.stats_plots import write_report
 
         for path in write_report(arguments.output, windows, skew):
             say(f"wrote {path}")
@@ -113,7 +113,7 @@ def _measure(spark: SparkSession, arguments: argparse.Namespace) -> tuple[DataFr
         return measured_records(records), records.select("topic", "key")
     from pyspark.sql import functions as f
 
-    from odradek.pipeline.jobs.stored_batches import stored_batches
+    from odradek.pipeline.jobs.log_directories.stored_batches import stored_batches
 
     topics = None if arguments.topic is None else arguments.topic.split(",")
     batches = stored_batches(spark, arguments.log_dir, topics).persist()
@@ -124,7 +124,7 @@ def measured_records(records: DataFrame) -> DataFrame:
     """Records of the connector's schema as `stored_batches` has batches: each is a batch of one, not looked into."""
     from pyspark.sql import functions as f
 
-    from odradek.pipeline.jobs.counting import size_of_records
+    from odradek.pipeline.jobs.results.counting import size_of_records
 
     time = f.unix_millis("timestamp")
     nothing = f.lit(None)

@@ -26,13 +26,20 @@ from odradek.broker.inspection.partition_check import PartitionFiles, partitions
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.small_files_check import check_directory_files
 from odradek.broker.inspection.verification import Outcome
-from odradek.broker.storage.checkpoints import OffsetCheckpoint
+from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint
+from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.names import LOG_START_OFFSETS
-from odradek.broker.storage.read_only_files import ReadOnlyFiles
 from odradek.pipeline.jobs import FAILED
 from odradek.pipeline.jobs.arguments import add_spark_arguments
-from odradek.pipeline.jobs.log_parts import MAX_PROBLEMS, Part, PartReport, check_parts, joined_report, parts_of
-from odradek.pipeline.jobs.shares import shared_out
+from odradek.pipeline.jobs.log_directories.log_parts import (
+    MAX_PROBLEMS,
+    Part,
+    PartReport,
+    check_parts,
+    joined_report,
+    parts_of,
+)
+from odradek.pipeline.jobs.log_directories.shares import shared_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from odradek.pipeline.jobs.job_session import spark_for
-    from odradek.pipeline.jobs.summary import Summary
+    from odradek.pipeline.jobs.results.summary import Summary
 
     partitions_of(ReadOnlyFiles(), arguments.directory)  # it can be read, or Spark need not start
     with spark_for("verify", arguments) as spark:

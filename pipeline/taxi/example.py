@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipeline.jobs import FAILED, JobError
 from odradek.pipeline.jobs.job_session import spark_for
-from odradek.pipeline.jobs.summary import Summary, say
+from odradek.pipeline.jobs.results.summary import Summary, say
 from odradek.pipeline.taxi.own_broker import own_broker
 from odradek.pipeline.taxi.processes import environment
 from odradek.pipeline.taxi.revenue import REVENUE

@@ -107,7 +107,7 @@ def close_hours(spark: SparkSession, bootstrap_server: str) -> None:
 
 def _sum_up(spark: SparkSession, options: argparse.Namespace) -> list[Any]:
     """Run both queries to the end of the topic, and return what Spark tells of their batches."""
-    from odradek.pipeline.jobs.stream_progress import follow
+    from odradek.pipeline.jobs.results.stream_progress import follow
 
     queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)  # one after the other
     return [batch for query in queries for batch in follow(query)]
@@ -116,7 +116,7 @@ def _sum_up(spark: SparkSession, options: argparse.Namespace) -> list[Any]:
 def main(arguments: list[str]) -> int:
     """Run both queries to their end, and say of each batch that it is done."""
     from odradek.pipeline.jobs.job_session import spark_for
-    from odradek.pipeline.jobs.summary import say
+    from odradek.pipeline.jobs.results.summary import say
 
     parser = argparse.ArgumentParser(prog="python -m pipeline.taxi.revenue")
     parser.add_argument("--bootstrap-server", required=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.coordinator import groups
+from odradek.broker.coordinator import group_coordinator as groups
 from odradek.broker.replication import partitions
-from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.disk.files import OsFiles
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.handlers.group_members import GroupMember, find_coordinator

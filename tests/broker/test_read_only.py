@@ -20,8 +20,8 @@ from tests.handlers.requests import (
     values_in,
 )
 from tests.storage.logs import names_in
+from tests.storage.offline.test_stored_log_dir import fill_indexes_with_garbage, spoil_everything_derived, state_of
 from tests.storage.test_golden import HERE, expected
-from tests.storage.test_stored_log_dir import fill_indexes_with_garbage, spoil_everything_derived, state_of
 from tests.wire import Wire
 
 

@@ -8,7 +8,7 @@ from odradek.client import (
     Consumer,
     ConsumerRecord,
 )
-from odradek.protocol.compression import Codec
+from odradek.protocol.compression.codecs import Codec
 from tests.client.scripted_log import Log
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import batch

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict, deque
 
-from odradek.protocol.batch_header import MAX_SEQUENCE, BatchHeader, assign_offsets, batch_headers, crc_is_valid
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import AbortedTransaction
-from odradek.protocol.record_iterator import Record, iter_records
+from odradek.protocol.records.batch_header import MAX_SEQUENCE, BatchHeader, assign_offsets, batch_headers, crc_is_valid
+from odradek.protocol.records.record_iterator import Record, iter_records
 
 
 class Log:

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from odradek.protocol.batch_builder import BatchBuilder
-from odradek.protocol.compression import Codec
+from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
+from odradek.protocol.records.batch_builder import BatchBuilder
 from tests.client.scripted_broker import DROP, Broker
 
 

@@ -12,11 +12,11 @@ from odradek.client import (
     Consumer,
     ConsumerRecord,
 )
-from odradek.protocol.batch_header import TimestampType
-from odradek.protocol.compression import Codec
-from odradek.protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
+from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.messages.fetch import AbortedTransaction, FetchRequest
-from odradek.protocol.record_iterator import Record
+from odradek.protocol.records.batch_header import TimestampType
+from odradek.protocol.records.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
+from odradek.protocol.records.record_iterator import Record
 from tests.client.reading import fill, one_log, read, values
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_log import Log

@@ -14,9 +14,9 @@ from odradek.client import (
     CorruptRecordsError,
     UnknownTopicError,
 )
+from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, LeaderIdAndEpoch
-from odradek.protocol.records import Codec
 from tests.client.reading import fill, one_log, read, values
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork

@@ -22,9 +22,9 @@ from odradek.client import (
     UnknownTopicError,
 )
 from odradek.client.config import Acks, Address, CompressionType
-from odradek.client.connection import TcpNetwork
-from odradek.protocol.batch_header import TimestampType
+from odradek.client.network.connection import TcpNetwork
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.batch_header import TimestampType
 from tests.client.conftest import MakeTopic
 
 pytestmark = pytest.mark.servers("odradek", "apache")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.fetched import Fetched
+from odradek.client.consuming.fetched import Fetched
 from odradek.client.record import ConsumerRecord, TopicPartition
 from odradek.protocol.messages.fetch import AbortedTransaction
 

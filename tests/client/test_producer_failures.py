@@ -16,8 +16,7 @@ from odradek.client import (
     RecordTooLargeError,
     UnknownTopicError,
 )
-from odradek.client.partition_queue import MAX_EPOCH
-from odradek.protocol.batch_builder import BatchBuilder
+from odradek.client.producing.partition_queue import MAX_EPOCH
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdResponse
 from odradek.protocol.messages.produce import (
@@ -26,6 +25,7 @@ from odradek.protocol.messages.produce import (
     ProduceRequest,
     ProduceResponse,
 )
+from odradek.protocol.records.batch_builder import BatchBuilder
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_log import Log
 from tests.client.scripted_network import ScriptedNetwork

@@ -11,9 +11,9 @@ import random
 from collections import Counter
 from typing import Any
 
-from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
-from odradek.broker.coordinator.group import ClassicGroup
-from odradek.broker.coordinator.group_rebalance import ClassicSettings
+from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.classic_group.group import ClassicGroup
+from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
 from odradek.broker.coordinator.group_type import Committer, Effects, Ticket, TimerExpired, TimerKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.join_group import JoinGroupResponse

@@ -30,9 +30,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
-from odradek.broker.coordinator.group import ClassicGroup
-from odradek.broker.coordinator.group_rebalance import ClassicSettings
+from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.classic_group.group import ClassicGroup
+from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
 from odradek.broker.coordinator.group_type import Committer, Effects, Ticket, TimerExpired, TimerKey
 from odradek.broker.coordinator.records import CoordinatorRecord, decode_record, encode_record
 from odradek.protocol.errors import ErrorCode, KafkaError

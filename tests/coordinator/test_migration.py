@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from odradek.broker.coordinator.classic_events import Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.classic_group.events import Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
 from odradek.broker.coordinator.consumer_group.consumer_protocol import write_assignment
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from odradek.broker.coordinator.group_rebalance import ClassicSettings
 from odradek.broker.coordinator.group_type import Effects, Ticket, TimerExpired
 from odradek.broker.coordinator.migration import Migration
 from odradek.broker.coordinator.records import CoordinatorRecord

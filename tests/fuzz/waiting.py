@@ -25,7 +25,7 @@ from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopics
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.records import BatchBuilder
+from odradek.protocol.records.batch_builder import BatchBuilder
 from tests.fuzz.worst_requests import MANY, WORST, Worst, framed
 from tests.peers import apache, odradek
 from tests.wire import Wire

@@ -15,7 +15,9 @@ from odradek.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from odradek.protocol.records import BatchBuilder, Record, batch_headers, iter_records
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import batch_headers
+from odradek.protocol.records.record_iterator import Record, iter_records
 from tests.wire import Wire
 
 NOW = 1_700_000_000_000

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.storage.files import BytesLike, OsFiles
-from odradek.broker.storage.leader_epochs import LeaderEpochs
-from odradek.broker.storage.transaction_index import AbortedTransaction, TransactionIndex
+from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
+from odradek.broker.storage.disk.files import BytesLike, OsFiles
+from odradek.broker.storage.index.transaction_index import AbortedTransaction, TransactionIndex
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

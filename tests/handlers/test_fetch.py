@@ -7,7 +7,7 @@ import os
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.disk.files import OsFiles
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.fetch import (

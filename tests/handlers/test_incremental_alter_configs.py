@@ -14,7 +14,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from odradek.protocol.records import batch_headers
+from odradek.protocol.records.batch_header import batch_headers
 from tests.handlers.configs import (
     APPEND,
     BROKER,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -13,7 +14,8 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from odradek.protocol.records import BATCH_HEADER_SIZE, BatchBuilder, Codec, write_crc
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, write_crc
 from tests.handlers.busy_threads import busy_search_threads
 from tests.handlers.requests import NOW, batch, create, produce
 from tests.wire import Wire

@@ -6,9 +6,10 @@ import struct
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.records import Codec, write_crc
+from odradek.protocol.records.batch_header import write_crc
 from tests.handlers.busy_threads import busy_writer_threads
 from tests.handlers.requests import (
     batch,

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.metrics.metrics import TOPIC_COUNTS, Metrics
+from odradek.broker.metrics.counts.metrics import TOPIC_COUNTS, Metrics
+from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import BatchBuilder, Codec, write_crc
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import write_crc
 from tests.handlers.cluster import OTHER, SELF, publish
 from tests.handlers.requests import NOW, batch, create, new_producer_id, produce, produce_request
 from tests.wire import Wire

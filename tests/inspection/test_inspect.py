@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from odradek.broker.inspection.command import inspect
+from tests.storage.offline.test_stored_log_dir import spoil_everything_derived, state_of
 from tests.storage.test_golden import HERE, expected
-from tests.storage.test_stored_log_dir import spoil_everything_derived, state_of
 
-DUMPS = Path(__file__).parents[1] / "client" / "dump_log" / "golden"
+DUMPS = Path(__file__).parent / "dump" / "golden"
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from odradek.broker.inspection.verification import Outcome, Verification
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.testing.clock import ManualClock
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, open_log_dir
+from tests.storage.offline.test_stored_log_dir import state_of
 from tests.storage.test_golden import HERE
 from tests.storage.test_old_formats import OLD, written
-from tests.storage.test_stored_log_dir import state_of
 
 FIRST = f"{0:020d}"
 SECOND = f"{10788:020d}"

@@ -24,7 +24,7 @@ from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.protocol.records import iter_records
+from odradek.protocol.records.record_iterator import iter_records
 from tests.peers import apache
 from tests.peers.server import Server
 

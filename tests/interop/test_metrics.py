@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import Consumer
 
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import BatchBuilder, write_crc
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import write_crc
 from tests.handlers.requests import batch, fetch, new_producer_id, produce
 from tests.peers.clients import Outgoing
 from tests.peers.clients.confluent import Confluent

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer as ConfluentProducer
 
-from odradek.broker.metadata.sqlite import FILE_NAME
+from odradek.broker.metadata.store.sqlite import FILE_NAME
 from odradek.broker.storage import open_log_dir
 from odradek.client import Producer
 from tests.peers import apache, odradek

@@ -9,10 +9,10 @@ import uvloop
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.memory import InMemoryStore
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.sqlite import FILE_NAME, SqliteStore
-from odradek.broker.metadata.store import MetadataStore
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
+from odradek.broker.metadata.store.store import MetadataStore
 from odradek.broker.metadata.values import Listener
 from odradek.broker.randomness import SeededRandomness
 from odradek.broker.testing.clock import ManualClock

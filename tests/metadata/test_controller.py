@@ -9,9 +9,9 @@ import pytest
 
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.memory import InMemoryStore
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.store import Put
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.store import Put
 from odradek.broker.metadata.topics import create_topic
 from tests.metadata.conftest import Start, until
 

@@ -4,9 +4,9 @@ import pytest
 
 from odradek.broker.metadata.elections import PREFERRED, UNCLEAN, elect
 from odradek.broker.metadata.image import PartitionImage
-from odradek.broker.metadata.memory import InMemoryStore
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.store import Put
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.store import Put
 from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.unregistration import forget_broker
 from odradek.broker.metadata.values import PartitionState, encode

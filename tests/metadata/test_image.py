@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from odradek.broker.metadata.image import MetadataImage, PartitionImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
-from odradek.broker.metadata.memory import InMemoryStore
-from odradek.broker.metadata.store import KV, Batch, Change, Delete, DeletePrefix, Op, Put, StoreError
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.store import KV, Batch, Change, Delete, DeletePrefix, Op, Put, StoreError
 from odradek.broker.metadata.values import (
     RUNNING,
     STARTING,
@@ -25,7 +25,7 @@ from odradek.broker.metadata.values import (
     encode,
     encode_configs,
 )
-from odradek.protocol.primitives import uuid_to_text
+from odradek.protocol.code_generation.primitives import uuid_to_text
 
 KEYS = Keys()
 TOPIC_ID = bytes(range(1, 17))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.memory import InMemoryStore
 from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
-from odradek.broker.metadata.sqlite import FILE_NAME, SqliteStore
-from odradek.broker.metadata.store import (
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
+from odradek.broker.metadata.store.store import (
     Batch,
     Delete,
     DeletePrefix,

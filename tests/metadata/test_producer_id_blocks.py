@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.sqlite import FILE_NAME
+from odradek.broker.metadata.store.sqlite import FILE_NAME
 from odradek.client import Producer
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import BatchBuilder
+from odradek.protocol.records.batch_builder import BatchBuilder
 from tests.handlers.requests import create, fetch, new_producer_id, produce, values_in
 from tests.storage.test_golden import HERE
 from tests.wire import Wire

@@ -7,14 +7,14 @@ import pytest
 
 from odradek.broker.metadata.config_changes import Change, Operation
 from odradek.broker.metadata.configs import alter_broker_configs, alter_topic_configs
-from odradek.broker.metadata.memory import InMemoryStore
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import BLOCK_SIZE, ProducerIdBlocks
-from odradek.broker.metadata.store import MetadataStore, Put
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.store import MetadataStore, Put
 from odradek.broker.metadata.topics import create_topic, delete_topic, find_topic, grow_topic
 from odradek.broker.metadata.values import ProducerIds, decode_topic, encode
+from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.primitives import uuid_to_text
 from tests.metadata.conftest import Start, until
 from tests.metadata.uncertain import ANSWER, LOSE_ANSWER, LOSE_REQUEST, UncertainStore
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from odradek.broker.metadata.memory import InMemoryStore
-from odradek.broker.metadata.store import Cmp, Op, TxnResult, UnknownOutcomeError
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.store import Cmp, Op, TxnResult, UnknownOutcomeError
 
 ANSWER, LOSE_REQUEST, LOSE_ANSWER = "answer", "lose the request", "lose the answer"
 

@@ -7,12 +7,12 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from odradek.broker.metrics.dialects import registry
-from odradek.broker.metrics.exporter_collector import ExporterCollector
-from odradek.broker.metrics.gauge_values import ClusterGauges, Gauges, PartitionGauges
-from odradek.broker.metrics.jmx_collector import JmxCollector
-from odradek.broker.metrics.metrics import Metrics
-from odradek.broker.metrics.process_io import ProcessIoCollector
+from odradek.broker.metrics.collectors.dialects import registry
+from odradek.broker.metrics.collectors.exporter_collector import ExporterCollector
+from odradek.broker.metrics.collectors.gauge_values import ClusterGauges, Gauges, PartitionGauges
+from odradek.broker.metrics.collectors.jmx_collector import JmxCollector
+from odradek.broker.metrics.collectors.process_io import ProcessIoCollector
+from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.server.exposition import exposition
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode

@@ -13,8 +13,8 @@ import pytest
 from odradek.pipeline.jobs import COMMANDS, TERMINATED, UsageError, run
 from odradek.pipeline.jobs.job_session import cause_of, is_for_users
 from odradek.pipeline.jobs.partition_columns import partition_columns
+from odradek.pipeline.jobs.results.summary import Summary
 from odradek.pipeline.jobs.source import offsets_from_json, offsets_json
-from odradek.pipeline.jobs.summary import Summary
 
 
 @pytest.mark.parametrize("command", COMMANDS)

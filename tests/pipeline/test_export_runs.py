@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.export import _claim
 from odradek.pipeline.jobs.export_runs import _finish_last, _Run
-from odradek.pipeline.jobs.filesystem import FileSystem
+from odradek.pipeline.jobs.results.filesystem import FileSystem
 
 pytestmark = pytest.mark.spark
 

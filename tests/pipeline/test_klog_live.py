@@ -14,10 +14,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from odradek.pipeline.segment_reader import SegmentGoneError
+from odradek.pipeline.klog.segment_reader import SegmentGoneError
 from tests.peers import odradek
 from tests.peers.server import Server
-from tests.pipeline.test_klog import Reading
+from tests.pipeline.klog.test_source import Reading
 
 pytestmark = pytest.mark.interop
 

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from odradek.broker.storage import open_log_dir
 from odradek.pipeline.jobs import FAILED, run
+from odradek.pipeline.jobs.log_directories.stored_batches import SCHEMA, stored_batches
+from odradek.pipeline.jobs.results.stats_plots import write_report
 from odradek.pipeline.jobs.stats import key_row, key_rows, measured_records, window_row, window_rows
-from odradek.pipeline.jobs.stats_plots import write_report
-from odradek.pipeline.jobs.stored_batches import SCHEMA, stored_batches
 from tests.pipeline.frames import frame, record
 from tests.storage.test_golden import HERE
 

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from odradek.broker.inspection.partition_check import partitions_of
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.verification import Outcome, Verification
+from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_config import LogConfig
-from odradek.broker.storage.read_only_files import ReadOnlyFiles
-from odradek.pipeline.jobs.log_parts import parts_of
-from odradek.pipeline.jobs.shares import shared_out
+from odradek.pipeline.jobs.log_directories.log_parts import parts_of
+from odradek.pipeline.jobs.log_directories.shares import shared_out
 from odradek.pipeline.jobs.verify import verify
 from tests.storage.logs import NOW, TOPIC_ID, append, marker, open_log_dir
 from tests.storage.test_golden import HERE

@@ -15,7 +15,8 @@ import gzip
 import json
 from pathlib import Path
 
-from odradek.protocol.records import Header, Record
+from odradek.protocol.records.record_headers import Header
+from odradek.protocol.records.record_iterator import Record
 
 DATA = Path(__file__).parent / "data" / "records"
 

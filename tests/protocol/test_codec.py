@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol import api, codec
-from odradek.protocol.codec_parts import MAX_ROWS
+from odradek.protocol.code_generation.codec_parts import MAX_ROWS
+from odradek.protocol.code_generation.primitives import uvarint
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -28,7 +29,6 @@ from odradek.protocol.messages.fetch import (
     PartitionData,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from odradek.protocol.primitives import uvarint
 from odradek.protocol.schema import Layout, LayoutField, Message, layout, spec
 from odradek.protocol.stored_records.consumer_group import ConsumerGroupMemberMetadataValue
 

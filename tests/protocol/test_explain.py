@@ -17,7 +17,7 @@ from odradek.protocol.explain import Explainer, ExplanationError
 from odradek.protocol.header import RequestHeader
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from odradek.protocol.records import BatchBuilder
+from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.schema import Message
 
 # franz-go asks ApiVersions v5, which 4.3.1 does not know: no class is for it.

@@ -9,24 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.compression.recompression import recompress
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
-from odradek.protocol.records import (
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import (
     BATCH_HEADER_SIZE,
-    BatchBuilder,
     BatchHeader,
-    Codec,
-    Header,
-    Record,
     TimestampType,
     assign_offsets,
     batch_headers,
     crc_is_valid,
-    iter_records,
     read_batch_header,
-    recompress,
     stamp_log_append_time,
     write_crc,
 )
+from odradek.protocol.records.record_headers import Header
+from odradek.protocol.records.record_iterator import Record, iter_records
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 CONTENT = st.none() | st.binary(max_size=20) | st.sampled_from([b"x" * 63, b"x" * 64, b"x" * 8191, b"x" * 8192])

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.protocol.records import (
-    BatchBuilder,
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import (
     BatchHeader,
-    Codec,
-    Record,
     TimestampType,
     batch_headers,
     crc_is_valid,
-    iter_records,
     read_batch_header,
     stamp_log_append_time,
-    validate_records,
 )
+from odradek.protocol.records.record_iterator import Record, iter_records
+from odradek.protocol.records.record_validation import validate_records
 from tests.protocol import golden_records as golden
 
 

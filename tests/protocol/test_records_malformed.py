@@ -8,21 +8,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.compression.recompression import recompress
 from odradek.protocol.errors import RemoteProtocolError
-from odradek.protocol.records import (
+from odradek.protocol.records.batch_header import (
     BATCH_HEADER_SIZE,
     BatchHeader,
-    Codec,
-    KeylessRecordsError,
-    Record,
-    RecordTimestamps,
     TimestampType,
     batch_headers,
-    iter_records,
     read_batch_header,
-    recompress,
-    validate_records,
 )
+from odradek.protocol.records.record_iterator import Record, iter_records
+from odradek.protocol.records.record_validation import KeylessRecordsError, RecordTimestamps, validate_records
 from tests.protocol import golden_records as golden
 
 NAMES = golden.kafka_files(2)

@@ -10,8 +10,12 @@ from aiokafka.record.memory_records import MemoryRecords as AiokafkaRecords
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
 
-from odradek.protocol.message_set import iter_messages
-from odradek.protocol.records import BatchBuilder, Codec, Header, Record, TimestampType, iter_records, read_batch_header
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import TimestampType, read_batch_header
+from odradek.protocol.records.message_set import iter_messages
+from odradek.protocol.records.record_headers import Header
+from odradek.protocol.records.record_iterator import Record, iter_records
 
 ROWS: list[tuple[int, bytes | None, bytes | None, list[Header]]] = [
     (1_700_000_000_000, b"key", b"value", []),

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from odradek.protocol import codec
-from odradek.protocol.records import batch_headers, iter_records
+from odradek.protocol.records.batch_header import batch_headers
+from odradek.protocol.records.record_iterator import iter_records
 from odradek.protocol.schema import LAST_VERSION, Layout, LayoutField, Message, Scalar, Structure, fields, layout, spec
 from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from odradek.protocol.stored_records.producer_snapshot import ProducerSnapshot

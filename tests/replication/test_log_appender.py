@@ -9,14 +9,14 @@ import pytest
 
 from odradek.broker.replication.disk_threads import DECODED_IN_A_TURN, DiskThreads
 from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES, LogAppender
-from odradek.broker.storage.append_info import AppendInfo
+from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.broker.storage.producer_snapshot import decode_snapshot
-from odradek.broker.storage.producer_state import CROWD
+from odradek.broker.storage.producers.producer_snapshot import decode_snapshot
+from odradek.broker.storage.producers.producer_state import CROWD
+from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records import Codec
 from tests.storage.logs import NOW, TOPIC_ID, batch, crowd, open_log_dir, values_of
 
 LARGE = b"x" * LARGE_APPEND_BYTES

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from odradek.broker.metadata.image import PartitionImage
-from odradek.broker.metrics.metrics import TopicMetrics
+from odradek.broker.metrics.counts.metrics import TopicMetrics
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.partition import ACKS_ALL, FetchedRecords, Partition
-from odradek.broker.storage.append_info import AppendInfo
+from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_slice import LogSlice

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.broker.clock import SystemClock
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES

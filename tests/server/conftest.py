@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.server.connections import NO_LIMIT
 from odradek.broker.server.server import Server
 from odradek.broker.testing.clock import ManualClock

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from odradek.broker.handlers.table import Handler
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.request.context import RequestContext
 from odradek.broker.server.connections import Connections
-from odradek.broker.server.context import RequestContext
 from odradek.broker.server.server import Server
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol import header

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.server.context import CloseConnection
+from odradek.broker.request.context import CloseConnection
 from odradek.protocol import header
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.api_versions import ApiVersionsRequest

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from odradek.broker.clock import SystemClock
 from odradek.broker.handlers.table import ROWS, Handler
-from odradek.broker.metrics.metrics import Metrics
-from odradek.broker.server.context import ConnectionContext
+from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.request.context import ConnectionContext
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.routes import Answers
 from odradek.protocol import header

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.server.context import RequestContext
+from odradek.broker.request.context import RequestContext
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.api import by_name
-from odradek.protocol.codec_parts import MAX_ROWS
+from odradek.protocol.code_generation.codec_parts import MAX_ROWS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.metadata import (

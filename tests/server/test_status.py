@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import pytest
 
-from odradek.broker.metrics.dialects import registry
-from odradek.broker.metrics.gauge_values import Gauges
-from odradek.broker.metrics.jmx_collector import JmxCollector
-from odradek.broker.metrics.metrics import Metrics
+from odradek.broker.metrics.collectors.dialects import registry
+from odradek.broker.metrics.collectors.gauge_values import Gauges
+from odradek.broker.metrics.collectors.jmx_collector import JmxCollector
+from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.server.http import HttpServer
 from odradek.broker.server.status import status_server
 from odradek.broker.testing.clock import ManualClock

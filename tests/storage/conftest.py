@@ -7,7 +7,7 @@ import pytest
 
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
-from odradek.broker.storage.log_opening import create_log
+from odradek.broker.storage.opening.log_opening import create_log
 from odradek.broker.storage.resources import LogResources
 from tests.storage.logs import TOPIC_ID, make_resources
 

@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from odradek.broker.randomness import SeededRandomness
-from odradek.broker.storage.deletions import Deletions
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.disk_failure import DiskFailure
-from odradek.broker.storage.files import Files, OsFiles
+from odradek.broker.storage.disk.deletions import Deletions
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.disk_failure import DiskFailure
+from odradek.broker.storage.disk.files import Files, OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.broker.storage.producer_entry import ProducerEntry
+from odradek.broker.storage.producers.producer_entry import ProducerEntry
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.testing.clock import ManualClock
-from odradek.protocol.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
-from odradek.protocol.records import BatchBuilder, Record, assign_offsets, batch_headers, iter_records
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import assign_offsets, batch_headers
+from odradek.protocol.records.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
+from odradek.protocol.records.record_iterator import Record, iter_records
 
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(1, 17))

@@ -23,7 +23,7 @@ import os
 import random
 from collections.abc import Callable
 
-from odradek.broker.storage.files import BytesLike, FileEntry, Volume
+from odradek.broker.storage.disk.files import BytesLike, FileEntry, Volume
 
 
 class PowerCutError(BaseException):

@@ -27,7 +27,7 @@ from odradek.broker.storage.cleaning_state import CleaningState
 from odradek.broker.storage.compaction.cleaner import Answers, Cleaner, CleanerSettings
 from odradek.broker.storage.compaction.cleaning_job import CleaningJob
 from odradek.broker.storage.compaction.log_cleaning import LogCleaning
-from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir

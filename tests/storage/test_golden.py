@@ -15,7 +15,8 @@ import pytest
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.protocol.records import batch_headers, iter_records
+from odradek.protocol.records.batch_header import batch_headers
+from odradek.protocol.records.record_iterator import iter_records
 from tests.storage.logs import CLUSTER, make_log_dir, names_in, read_all
 
 HERE = Path(__file__).parent

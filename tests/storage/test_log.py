@@ -12,7 +12,7 @@ from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records import batch_headers
+from odradek.protocol.records.batch_header import batch_headers
 from tests.storage.conftest import NewLog
 from tests.storage.logs import NOW, append, batch, follower_batch, names_in, read_all, records_in, values_of
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.checkpoints.text_file import MalformedFileError
+from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir, LogDirRefusedError
-from odradek.broker.storage.text_file import MalformedFileError
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import CLUSTER, NODE, NOW, TOPIC_ID, append, make_log_dir, names_in, open_log_dir, values_of

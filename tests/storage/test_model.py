@@ -16,12 +16,12 @@ from odradek.broker.storage.cleaning_state import CleaningState
 from odradek.broker.storage.compaction.cleaner import Answers, Cleaner, CleanerSettings
 from odradek.broker.storage.compaction.cleaning_job import CleaningJob
 from odradek.broker.storage.compaction.log_cleaning import LogCleaning
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.testing.clock import ManualClock
-from odradek.protocol.records import Codec
+from odradek.protocol.compression.codecs import Codec
 from tests.storage.logs import NOW, TOPIC_ID, batch, open_log_dir, read_all
 
 PRODUCER = 4

@@ -12,7 +12,7 @@ import pytest
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.protocol.message_set import iter_messages
+from odradek.protocol.records.message_set import iter_messages
 from tests.storage.logs import NOW, TOPIC_ID, append, open_log_dir, records_in
 
 CONFIG = LogConfig(index_interval_bytes=60)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.storage.deletions import Deletions
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.disk_failure import DiskFailure
-from odradek.broker.storage.files import OsFiles, make_directories, replace_file
-from odradek.broker.storage.leader_epochs import LeaderEpochs
+from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
+from odradek.broker.storage.checkpoints.text_file import MalformedFileError
+from odradek.broker.storage.disk.deletions import Deletions
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.disk_failure import DiskFailure
+from odradek.broker.storage.disk.files import OsFiles, make_directories, replace_file
 from odradek.broker.storage.names import (
     deleted_directory,
     file_name,
@@ -22,7 +23,6 @@ from odradek.broker.storage.names import (
     parse_file_name,
     parse_partition_directory,
 )
-from odradek.broker.storage.text_file import MalformedFileError
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import KafkaError
 

@@ -9,14 +9,14 @@ from threading import Event, Semaphore, Thread
 
 import pytest
 
-from odradek.broker.storage.files import OsFiles
+from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
-from odradek.broker.storage.log_opening import create_log
 from odradek.broker.storage.log_slice import LogSlice
+from odradek.broker.storage.opening.log_opening import create_log
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records import batch_headers
+from odradek.protocol.records.batch_header import batch_headers
 from tests.storage.conftest import NewLog
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_resources, read_all, records_in
 

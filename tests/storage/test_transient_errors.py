@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import pytest
 
-from odradek.broker.storage.disk_errors import TransientDiskError
-from odradek.broker.storage.files import BytesLike, FileEntry, OsFiles
+from odradek.broker.storage.disk.disk_errors import TransientDiskError
+from odradek.broker.storage.disk.files import BytesLike, FileEntry, OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir

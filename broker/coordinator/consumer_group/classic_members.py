@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import msgspec
 
-from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.consumer_group import checks, consumer_protocol, departure
 from odradek.broker.coordinator.consumer_group.heartbeat import take_over
 from odradek.broker.coordinator.consumer_group.member import ConsumerMember, MemberState

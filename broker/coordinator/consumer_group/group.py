@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Sync
+from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Sync
 from odradek.broker.coordinator.consumer_group import (
     checks,
     classic_members,

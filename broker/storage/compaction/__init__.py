@@ -2,7 +2,6 @@
 
 | module | what |
 |---|---|
-| `cleanable` | which log is compacted next, how much of it, in which groups of segments: decisions alone |
 | `cleaner`, `cleaner_report` | a round: choose a log, have it compacted, swap the new segments in; its numbers |
 | `cleaner_process`, `cleaner_worker` | the broker's end, and the other end, of the pipe to the process that does it |
 | `cleaning_job` | what goes through that pipe |
@@ -12,5 +11,5 @@
 | `cleaned_segment` | the segment that it writes |
 | `pace`, `throttle` | giving way to requests; log.cleaner.io.max.bytes.per.second |
 
-When rounds run is decided above the log, in `odradek.broker.compaction_rounds`.
+When rounds run is decided above the log, in `odradek.broker.maintenance.compaction_rounds`.
 """

@@ -30,10 +30,10 @@ from typing import NamedTuple
 from odradek.broker.storage.compaction.cleaned_transactions import CleanedTransactions
 from odradek.broker.storage.compaction.dirty_offsets import KEYLESS, LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets
 from odradek.broker.storage.compaction.key_offsets import KeyOffsets
-from odradek.protocol.message_set import iter_messages
-from odradek.protocol.record_iterator import records_section
-from odradek.protocol.record_scan import ScannedRecord, empty_batch, rebuild_batch, scan_records
-from odradek.protocol.records import BatchHeader
+from odradek.protocol.records.batch_header import BatchHeader
+from odradek.protocol.records.message_set import iter_messages
+from odradek.protocol.records.record_iterator import records_section
+from odradek.protocol.records.record_scan import ScannedRecord, empty_batch, rebuild_batch, scan_records
 
 NO_OFFSET = -1
 

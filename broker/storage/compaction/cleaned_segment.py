@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.files import BytesLike
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.files import BytesLike
+from odradek.broker.storage.index.transaction_index import AbortedTransaction
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.names import (
     CLEANED_SUFFIX,
@@ -20,7 +21,6 @@ from odradek.broker.storage.names import (
     TRANSACTION_INDEX_SUFFIX,
 )
 from odradek.broker.storage.segment import Segment
-from odradek.broker.storage.transaction_index import AbortedTransaction
 
 _GATHERED_BYTES = 64 << 10
 _SYNCED_BYTES = 4 << 20

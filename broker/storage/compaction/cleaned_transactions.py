@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from odradek.broker.storage.producer_replay import read_marker
-from odradek.broker.storage.transaction_index import AbortedTransaction
-from odradek.protocol.control_records import ControlRecordType
-from odradek.protocol.primitives import Buffer
-from odradek.protocol.records import BatchHeader
+from odradek.broker.storage.index.transaction_index import AbortedTransaction
+from odradek.broker.storage.producers.producer_replay import read_marker
+from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.records.batch_header import BatchHeader
+from odradek.protocol.records.control_records import ControlRecordType
 
 
 class CleanedTransactions:

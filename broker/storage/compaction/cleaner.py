@@ -35,11 +35,11 @@ import msgspec
 
 from odradek.broker.clock import Clock
 from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.cleanable import Cleanable
 from odradek.broker.storage.cleaning_state import CleaningState
-from odradek.broker.storage.compaction.cleanable import Cleanable
 from odradek.broker.storage.compaction.cleaner_report import CleanerReport, progress_line
 from odradek.broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
-from odradek.broker.storage.disk_errors import TransientDiskError
+from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.segment import Segment

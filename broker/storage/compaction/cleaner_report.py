@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odradek.broker.clock import Clock
-from odradek.broker.storage.compaction.cleanable import Cleanable
+from odradek.broker.storage.cleanable import Cleanable
 from odradek.broker.storage.compaction.cleaning_job import CleaningDone
 from odradek.protocol.plural import pluralize
 

@@ -31,9 +31,9 @@ from odradek.broker.storage.compaction.cleaning_job import (
 )
 from odradek.broker.storage.compaction.log_cleaning import LogCleaning
 from odradek.broker.storage.compaction.pace import Pace, at_once, turns_of
-from odradek.broker.storage.descriptors import DescriptorCache
-from odradek.broker.storage.files import OsFiles
-from odradek.broker.storage.index_file import CorruptIndexError
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.files import OsFiles
+from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.protocol.errors import RemoteProtocolError
 
 _OPEN_FILES = 16

@@ -21,7 +21,7 @@ from typing import IO, TypeVar
 
 import msgspec
 
-from odradek.broker.storage.transaction_index import AbortedTransaction
+from odradek.broker.storage.index.transaction_index import AbortedTransaction
 
 
 class SegmentToClean(msgspec.Struct, frozen=True):

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from odradek.broker.clock import Clock
 from odradek.broker.storage.batch_scan import StoredBatch, read_whole_batches
+from odradek.broker.storage.cleanable import group_segments
 from odradek.broker.storage.compaction.batch_cleaning import BatchCleaning, CleanedBatch, LastBatch
-from odradek.broker.storage.compaction.cleanable import group_segments
 from odradek.broker.storage.compaction.cleaned_segment import CleanedSegment
 from odradek.broker.storage.compaction.cleaned_transactions import CleanedTransactions
 from odradek.broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
@@ -27,13 +27,13 @@ from odradek.broker.storage.compaction.dirty_offsets import KEYLESS, SUPERSEDED,
 from odradek.broker.storage.compaction.key_offsets import KeyOffsets
 from odradek.broker.storage.compaction.pace import at_once
 from odradek.broker.storage.compaction.throttle import Throttle
-from odradek.broker.storage.descriptors import DescriptorCache
+from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.names import LOG_SUFFIX, file_name
-from odradek.protocol.message_set import iter_messages
-from odradek.protocol.record_iterator import records_section
-from odradek.protocol.record_scan import ScannedRecord, scan_records
-from odradek.protocol.records import read_batch_header
+from odradek.protocol.records.batch_header import read_batch_header
+from odradek.protocol.records.message_set import iter_messages
+from odradek.protocol.records.record_iterator import records_section
+from odradek.protocol.records.record_scan import ScannedRecord, scan_records
 
 _DROPPED_BYTES = 8 << 20  # of memory, at a time
 _DIRTY_SHARE = 8  # of the memory: 16 MiB by default, for as many offsets; Kafka gives all of it to the table

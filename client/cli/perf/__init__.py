@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import Any
 
 from odradek.client.cli import UsageError
-from odradek.client.cli.command_parser import CommandParser
+from odradek.client.cli.arguments.command_parser import CommandParser
 
 _MODULES = {"produce": "produce", "consume": "consume", "e2e": "end_to_end"}
 _SUMMARIES = {

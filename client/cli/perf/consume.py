@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from odradek.client.cli.connection_arguments import client_settings
+    from odradek.client.cli.arguments.connection_arguments import client_settings
     from odradek.client.cli.perf.report import Report
     from odradek.client.consumer import Consumer
     from odradek.client.errors import ClientError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from odradek.client.cli.argument_types import not_negative, positive
-from odradek.client.cli.connection_arguments import add_connection_arguments, add_topic_argument
-from odradek.client.cli.tables import add_json_argument
+from odradek.client.cli.arguments.argument_types import not_negative, positive
+from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, add_topic_argument
+from odradek.client.cli.output.tables import add_json_argument
 
 _LARGEST_RECORD = 1 << 30  # ten times what brokers take by default (socket.request.max.bytes)
 

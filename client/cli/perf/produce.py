@@ -12,12 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.client.cli import fail
-from odradek.client.cli.argument_types import separator
+from odradek.client.cli.arguments.argument_types import separator
 from odradek.client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
 
 if TYPE_CHECKING:
+    from odradek.client.cli.input.sending import Outcome
     from odradek.client.cli.perf.report import Report
-    from odradek.client.cli.sending import Outcome
     from odradek.client.producer import Producer
 
 _MEASURED = 100_000  # records at most: the slowest thousandth is a hundred of them still
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    from odradek.client.cli.connection_arguments import client_settings
+    from odradek.client.cli.arguments.connection_arguments import client_settings
     from odradek.client.cli.perf.payloads import payloads_of_file, random_payloads
     from odradek.client.cli.perf.report import Report
     from odradek.client.errors import ClientError
@@ -58,8 +58,8 @@ async def run(arguments: argparse.Namespace) -> int:
 async def _send(
     producer: Producer, arguments: argparse.Namespace, payloads: Iterator[bytes], report: Report
 ) -> Outcome:
+    from odradek.client.cli.input.sending import Outcome
     from odradek.client.cli.perf.pace import Pace
-    from odradek.client.cli.sending import Outcome
 
     outcome = Outcome()
     pace = Pace(arguments.throughput)

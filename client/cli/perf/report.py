@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from odradek.client.cli.output.tables import print_json
 from odradek.client.cli.perf.latencies import Latencies
-from odradek.client.cli.tables import print_json
 from odradek.protocol.plural import pluralize
 
 _MB = 1 << 20

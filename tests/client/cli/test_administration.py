@@ -9,7 +9,7 @@ import pytest
 
 from odradek.client import Producer, cli
 from odradek.client.cli.configs import _assignments
-from odradek.client.cli.tables import print_rows
+from odradek.client.cli.output.tables import print_rows
 from tests.client.cli.commands import becomes, run, run_json
 from tests.client.conftest import MakeTopic
 

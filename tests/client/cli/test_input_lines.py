@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.client.cli.input_record import InputRecord, LineError
-from odradek.client.cli.json_records import format_json, parse_json
-from odradek.client.cli.lines import read_lines
-from odradek.client.cli.text_lines import TextLines, from_properties
+from odradek.client.cli.input.input_record import InputRecord, LineError
+from odradek.client.cli.input.json_records import format_json, parse_json
+from odradek.client.cli.input.lines import read_lines
+from odradek.client.cli.input.text_lines import TextLines, from_properties
 from odradek.client.record import ConsumerRecord
 
 EVERYTHING = {"parse.key": "true", "parse.headers": "true", "null.marker": "NULL"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from odradek.broker.coordinator.classic_events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.consumer_group.consumer_protocol import read_assignment
 from odradek.broker.coordinator.group_type import Ticket
 from odradek.protocol.codec import encode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.coordinator.classic_events import Join
+from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
 from odradek.broker.coordinator.group_type import Effects, Ticket, WorkFailed
 from odradek.protocol.codec import encode

@@ -21,7 +21,9 @@ from odradek.broker.storage.compaction.cleaner import (
 )
 from odradek.broker.storage.compaction.cleaning_job import CleaningJob
 from odradek.broker.storage.log_config import LogConfig
-from odradek.protocol.records import BatchBuilder, Codec, TimestampType
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import TimestampType
 from tests.storage.compaction.compacted import COMPACT, Compacted, fill, in_process
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, names_in, read_all
 

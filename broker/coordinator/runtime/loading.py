@@ -1,0 +1,115 @@
+"""Reading a partition of `__consumer_offsets` back into memory, on a thread, when this broker begins to lead it.
+
+What cannot be read is passed over with a line in the log that names the offset, and so are records of types that
+another version of the broker has written: one bad record must not keep all groups of the partition from coming back.
+Batches of magic 0 and 1, which old brokers wrote, are read like others.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from odradek.broker.coordinator.offsets.committed_offsets import NO_PRODUCER
+from odradek.broker.coordinator.partition_state import PartitionState
+from odradek.broker.coordinator.records import MalformedRecordError, decode_record
+from odradek.broker.event_log import EventLogger
+from odradek.broker.storage.log import Log
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.records.batch_header import LOG_OVERHEAD, BatchHeader, read_batch_header
+from odradek.protocol.records.control_records import ControlRecordType, control_record_type
+from odradek.protocol.records.message_set import iter_messages, magic_of
+from odradek.protocol.records.record_iterator import Record, iter_records
+
+_LOG = EventLogger(__name__)
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_V2 = 2
+
+
+class _Batch(NamedTuple):
+    """A batch, or a message of an older format, and what its records have in common."""
+
+    base_offset: int
+    next_offset: int
+    producer_id: int
+    is_control: bool
+    records: Iterator[Record]
+
+
+def load(log: Log, state: PartitionState, buffer_bytes: int, now_ms: int) -> int:
+    """Replay the log from its start to its end into `state`; return the number of records.
+
+    `buffer_bytes` is how much is read at a time, though never less than a batch. Raises KafkaError if the disk fails.
+    """
+    replayed = 0
+    offset, end_offset = log.log_start_offset, log.log_end_offset
+    while offset < end_offset:
+        chunk = log.bytes_of(log.read(offset, buffer_bytes, end_offset))
+        before = offset
+        for batch in _batches(chunk):
+            replayed += _replay(log, state, batch, offset, now_ms)
+            offset = batch.next_offset
+        if offset == before:
+            break
+    return replayed
+
+
+def _batches(chunk: bytes) -> Iterator[_Batch]:
+    """The whole batches of what was read; the last may be cut off."""
+    position = 0
+    while position + _OFFSET_AND_LENGTH.size <= len(chunk):
+        offset, length = _OFFSET_AND_LENGTH.unpack_from(chunk, position)
+        end = position + LOG_OVERHEAD + length
+        if end > len(chunk):
+            return
+        if magic_of(chunk, position) == _V2:
+            header = read_batch_header(chunk, position)
+            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
+            records = _records(chunk, position, header)
+            yield _Batch(header.base_offset, header.next_offset, producer_id, header.is_control, records)
+        else:
+            yield _Batch(offset, offset + 1, NO_PRODUCER, False, iter_messages(chunk[position:end]))
+        position = end
+
+
+def _records(chunk: bytes, position: int, header: BatchHeader) -> Iterator[Record]:
+    """Decompress the batch when its first record is asked for, where what goes wrong is caught."""
+    yield from iter_records(chunk, position, header)
+
+
+def _replay(log: Log, state: PartitionState, batch: _Batch, from_offset: int, now_ms: int) -> int:
+    replayed = 0
+    try:
+        for record in batch.records:
+            if record.offset < from_offset:
+                continue  # of a batch that the log's start lies in
+            replayed += 1
+            if batch.is_control:
+                _end_transaction(state, record, batch.producer_id)
+            else:
+                _replay_record(log, state, record, batch.producer_id, now_ms)
+    except RemoteProtocolError as error:
+        _LOG.error("batch passed over", partition=log.partition, offset=batch.base_offset, error=str(error))
+    return replayed
+
+
+def _replay_record(log: Log, state: PartitionState, record: Record, producer_id: int, now_ms: int) -> None:
+    try:
+        decoded = decode_record(record.key, record.value)
+    except MalformedRecordError as error:
+        _LOG.error("record passed over", partition=log.partition, offset=record.offset, error=str(error))
+        return
+    if decoded is None:
+        _LOG.warning("record of an unknown type passed over", partition=log.partition, offset=record.offset)
+        return
+    try:
+        state.replay(decoded, record.offset, now_ms, producer_id)
+    except ValueError as error:  # well formed, but its fields contradict each other
+        _LOG.error("record passed over", partition=log.partition, offset=record.offset, error=str(error))
+
+
+def _end_transaction(state: PartitionState, record: Record, producer_id: int) -> None:
+    kind = control_record_type(record.key)
+    if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+        state.offsets.end_transaction(producer_id, committed=kind is ControlRecordType.COMMIT)

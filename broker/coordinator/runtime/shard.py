@@ -1,0 +1,252 @@
+"""The groups of one partition of `__consumer_offsets` at work: events in, records into the log, replies and timers out.
+
+```
+submit(group, event) ─► group busy? wait in its queue
+                        no: handle ─► effects ─┬─ records ─► append ─┬─ ended at once ─────────► finish
+                                               │                     └─ later: group is busy ──► finish, queue
+                                               └─ none ───────────────────────────────────────► finish
+finish: replay the records ─► set timers ─► give replies ─► follow-up, if there is one: `stored`, whose effects go the
+        same way
+```
+
+A group handles one event at a time. On a single broker a small append ends at once, so the queue is for large ones,
+flushes and replicas. It is bounded by the connections, each of which waits for one answer. Used on the event loop
+only, by `odradek.broker.coordinator.group_coordinator`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from odradek.broker.clock import Clock
+from odradek.broker.coordinator.group_type import (
+    Effects,
+    Event,
+    Group,
+    MetadataChanged,
+    TimerExpired,
+    TimerKey,
+    WorkFailed,
+)
+from odradek.broker.coordinator.offsets.events import OffsetEvent, Situation
+from odradek.broker.coordinator.partition_state import PartitionState
+from odradek.broker.coordinator.runtime.internal_topic import CoordinatorLog
+from odradek.broker.coordinator.runtime.timers import GroupTimers
+from odradek.broker.event_log import EventLogger
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+_LOG = EventLogger("odradek.broker.coordinator.classic_group.group")
+
+TIMER_RETRY_MS = 500
+"""After which a timer expires again whose records could not be written, as in Kafka."""
+
+
+class Shard:
+    """One loaded partition; `run` runs a function in a thread.
+
+    After `unload` nothing comes of what is still on its way but errors.
+    """
+
+    def __init__(
+        self,
+        state: PartitionState,
+        log: CoordinatorLog,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        run: Callable[[Callable[[], Any]], asyncio.Future[Any]],
+    ) -> None:
+        self.state = state
+        self.log = log
+        self._clock = clock
+        self._loop = loop
+        self._run = run
+        self._queues: dict[str, deque[Any]] = {}  # of the groups that are busy
+        self._timers: dict[str, GroupTimers] = {}
+        self._is_unloaded = False
+
+    def start(self) -> None:
+        """Let the loaded groups set their timers."""
+        now_ms = self._clock.time_ms()
+        for group in tuple(self.state.groups.values()):
+            self._carry_out(group, group.loaded(now_ms))
+
+    def unload(self) -> None:
+        """Answer everybody who waits that the coordinator is not here any more."""
+        self._is_unloaded = True
+        for group in self.state.groups.values():
+            for ticket, reply in group.unloaded().replies:
+                ticket.give(reply)
+        for timers in self._timers.values():
+            timers.cancel_all()
+        for queue in self._queues.values():
+            for event in queue:
+                if isinstance(event, Event):
+                    event.ticket.give(KafkaError(ErrorCode.NOT_COORDINATOR, "the group moves to another broker"))
+            queue.clear()
+
+    def submit(self, group_id: str, event: Any) -> None:
+        """Let an event happen to the group: now, or when what happens to it now is over.
+
+        Events without a ticket are TimerExpired, MetadataChanged, WorkFailed, and what `Effects.work` returned.
+        """
+        queue = self._queues.get(group_id)
+        if queue is None:
+            self._happen(group_id, event)
+        else:
+            queue.append(event)
+
+    def _happen(self, group_id: str, event: Any) -> None:
+        try:
+            group, effects = self._effects(group_id, event)
+        except KafkaError as error:
+            if isinstance(event, Event):
+                event.ticket.give(error)
+            return
+        if isinstance(event, TimerExpired):
+            effects.expired = event.key
+        self._carry_out(group, effects, group_id)
+
+    def _happen_late(self, group_id: str, event: Any) -> None:
+        """Let an event happen that waited: no request is there to hear of a defect, and other events wait behind it."""
+        try:
+            self._happen(group_id, event)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not take the others along
+            _LOG.exception("event failed", error, group=group_id)
+            if isinstance(event, Event):
+                event.ticket.give(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def _effects(self, group_id: str, event: Any) -> tuple[Group | None, Effects]:
+        now_ms = self._clock.time_ms()
+        group = self.state.groups.get(group_id)
+        if isinstance(event, OffsetEvent):
+            return group, event.effects(Situation(group_id, group, self.state.offsets, now_ms))
+        if isinstance(event, MetadataChanged):
+            if group is None:
+                return None, Effects()
+            return group, group.metadata_changed(event.topics, event.has_new_topics, now_ms)
+        if isinstance(event, TimerExpired) and not self._is_due(group_id, event.key):
+            return group, Effects()  # it was moved or cancelled while the event waited
+        if not isinstance(event, Event):
+            return group, Effects() if group is None else group.handle(event, now_ms)
+        before = []
+        if group is None or (group.is_empty and group.group_type != event.creates):
+            if group is not None:
+                before = group.tombstones()
+            group = self.state.new_group(event.creates, group_id, now_ms)
+            if group is None:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"there are no {event.creates} groups here")
+        effects = group.handle(event, now_ms)
+        if before and effects.records:
+            effects.records = [*before, *effects.records]
+        return group, effects
+
+    def _carry_out(self, group: Group | None, effects: Effects, group_id: str = "") -> None:
+        group_id = group_id or ("" if group is None else group.group_id)
+        if not effects.records:
+            self._finish(group_id, group, effects)
+            return
+        try:
+            appended = self.log.append(effects.records)
+        except KafkaError as error:
+            self._fail(group_id, group, effects, error)
+            return
+        if isinstance(appended, int):
+            self._finish(group_id, group, effects, appended)
+        else:
+            self._queues.setdefault(group_id, deque())
+            appended.add_done_callback(partial(self._appended, group_id, group, effects))
+
+    def _appended(self, group_id: str, group: Group | None, effects: Effects, appended: asyncio.Future[int]) -> None:
+        if appended.cancelled():
+            return  # the broker is ending
+        queue = self._queues.pop(group_id)
+        error = appended.exception()
+        if error is None:
+            self._finish(group_id, group, effects, appended.result())
+        elif isinstance(error, KafkaError):
+            self._fail(group_id, group, effects, error)
+        else:
+            _LOG.exception("append failed", error, group=group_id)
+            self._fail(group_id, group, effects, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        if group_id in self._queues:  # the follow-up is on its way
+            self._queues[group_id].extend(queue)
+            return
+        while queue:
+            self._happen_late(group_id, queue.popleft())
+            if group_id in self._queues:
+                self._queues[group_id].extend(queue)
+                return
+
+    def _finish(self, group_id: str, group: Group | None, effects: Effects, base_offset: int = -1) -> None:
+        """Let everything else happen that the effects say, now that their records are in the log."""
+        if self._is_unloaded:
+            self._fail(group_id, group, effects, KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved"))
+            return
+        candidate = effects.become or group
+        if effects.is_applied:
+            if candidate is not None and (effects.records or effects.become):
+                self.state.groups[group_id] = candidate
+        else:
+            now_ms = self._clock.time_ms()
+            for record_offset, record in enumerate(effects.records, base_offset):
+                self.state.replay(record, record_offset, now_ms, candidate=candidate)
+        self._set_timers(group_id, effects)
+        for ticket, reply in effects.replies:
+            ticket.give(reply)
+        for note in effects.notes:
+            _LOG.info(note.event, group=group_id, **note.fields)
+        if effects.work is not None:
+            self._run(effects.work).add_done_callback(partial(self._worked, group_id))
+        if effects.follow_up is not None and group is not None:
+            self._carry_out(group, group.stored(effects.follow_up, None, self._clock.time_ms()))
+
+    def _worked(self, group_id: str, work: asyncio.Future[Any]) -> None:
+        if work.cancelled() or self._is_unloaded:
+            return
+        error = work.exception()
+        if error is not None:
+            _LOG.exception("work for a group failed", error, group=group_id)
+        self.submit(group_id, WorkFailed() if error is not None else work.result())
+
+    def _fail(self, group_id: str, group: Group | None, effects: Effects, error: KafkaError) -> None:
+        """Tell everybody concerned that the records could not be written."""
+        _LOG.warning("records not written", group=group_id, error=str(error))
+        for ticket, _ in effects.replies:
+            ticket.give(error)
+        if self._is_unloaded:
+            return  # the group has answered who else waits, and what becomes of it is decided elsewhere
+        if effects.is_applied and effects.become is None:
+            if group is not None:
+                self.state.groups[group_id] = group
+            self._set_timers(group_id, effects)
+        elif effects.expired is not None:
+            self._set_timers(group_id, Effects(timers={effects.expired: TIMER_RETRY_MS}))
+        if effects.follow_up is not None and group is not None:
+            self._carry_out(group, group.stored(effects.follow_up, error.code, self._clock.time_ms()))
+
+    def _set_timers(self, group_id: str, effects: Effects) -> None:
+        if group_id not in self.state.groups:
+            timers = self._timers.pop(group_id, None)
+            if timers is not None:
+                timers.cancel_all()
+            return
+        if effects.timers:
+            timers = self._timers.get(group_id)
+            if timers is None:
+                timers = self._timers[group_id] = GroupTimers(self._loop, partial(self._timer_expired, group_id))
+            for key, delay_ms in effects.timers.items():
+                if delay_ms is None:
+                    timers.cancel(key)
+                else:
+                    timers.set(key, delay_ms)
+
+    def _is_due(self, group_id: str, key: TimerKey) -> bool:
+        timers = self._timers.get(group_id)
+        return timers is not None and timers.take_due(key)
+
+    def _timer_expired(self, group_id: str, key: TimerKey) -> None:
+        self.submit(group_id, TimerExpired(key))

@@ -1,0 +1,207 @@
+"""What the embedded stores share: the current keys in memory, transactions one at a time, history, sessions.
+
+```
+txn ─► wait for its turn ─► compare ─► plan a Batch ─► persist (subclass) ─► apply ─► history ─► watches
+                               └ not equal: (False, revision)   └ error: the store has failed, for good
+```
+
+Memory is changed only after `persist` returned, so nobody sees what may still be lost. A transaction runs in a task
+of its own: cancelling the caller does not interrupt it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from odradek.broker.event_log import EventLogger
+from odradek.broker.metadata.store.history import History, HistoryWatch
+from odradek.broker.metadata.store.store import (
+    KV,
+    MAX_OPERATIONS,
+    Batch,
+    Change,
+    Cmp,
+    Delete,
+    DeletePrefix,
+    LeaseLostError,
+    Op,
+    Put,
+    StoreFailedError,
+    TxnResult,
+    Watch,
+    prefix_end,
+)
+
+_LOG = EventLogger(__name__)
+
+
+class _Lease(NamedTuple):
+    keys: set[bytes]
+    lost: asyncio.Event
+
+
+class EmbeddedStore:
+    """Base of `InMemoryStore` and `SqliteStore`. Belongs to one event loop."""
+
+    def __init__(self, kvs: Iterable[KV] = (), revision: int = 0) -> None:
+        self._kvs = {kv.key: kv for kv in kvs}
+        self._keys = sorted(self._kvs)
+        self._revision = revision
+        self._history = History(revision)
+        self._leases: dict[int, _Lease] = {}
+        self._last_lease = revision
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[TxnResult]] = set()
+        self._failure: StoreFailedError | None = None
+
+    async def range(self, prefix: bytes) -> tuple[list[KV], int]:
+        self._check_usable()
+        return [self._kvs[key] for key in self._under(prefix)], self._revision
+
+    async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
+        _check_operations(when, then)
+        self._check_usable()
+        return await self._uninterrupted(when, then)
+
+    def watch(self, prefix: bytes, after: int) -> Watch:
+        return HistoryWatch(self._history, prefix, after)
+
+    async def close(self) -> None:
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._fail(StoreFailedError("the metadata store is closed"))
+        self._history.close()
+
+    async def _persist(self, batch: Batch) -> None:
+        """Make `batch` durable. An exception means that the store has failed."""
+
+    def _new_lease(self) -> tuple[int, asyncio.Event]:
+        """Return a new lease, and the event that is set when it ends."""
+        self._check_usable()
+        self._last_lease += 1
+        lease = self._leases[self._last_lease] = _Lease(set(), asyncio.Event())
+        return self._last_lease, lease.lost
+
+    async def revoke(self, lease: int) -> None:
+        if lease in self._leases:
+            await self._uninterrupted((), (), ending=lease)
+
+    async def _uninterrupted(self, when: Sequence[Cmp], then: Sequence[Op], ending: int = 0) -> TxnResult:
+        task = asyncio.get_running_loop().create_task(self._in_turn(when, then, ending))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[TxnResult]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The caller may be gone; then this is the only trace of it.
+            _LOG.debug("metadata transaction failed", error=str(error))
+
+    async def _in_turn(self, when: Sequence[Cmp], then: Sequence[Op], ending: int) -> TxnResult:
+        async with self._turn:
+            self._check_usable()
+            if not all(self._holds(comparison) for comparison in when):
+                return TxnResult(False, self._revision)
+            if ending in self._leases:
+                then = [Delete(key) for key in self._leases[ending].keys]
+            batch = self._plan(then)
+            if batch.changes:
+                await self._persist_or_fail(batch)
+                self._apply(batch)
+            if ending in self._leases:
+                self._leases.pop(ending).lost.set()
+            return TxnResult(True, self._revision)
+
+    async def _persist_or_fail(self, batch: Batch) -> None:
+        try:
+            await self._persist(batch)
+        except asyncio.CancelledError:
+            self._fail(StoreFailedError("a metadata write was interrupted"))
+            raise
+        except Exception as error:
+            # After a failed write nobody knows what is on disk, and trying again would not tell.
+            failure = StoreFailedError(f"the metadata store cannot write: {error}")
+            self._fail(failure)
+            raise failure from error
+
+    def _holds(self, comparison: Cmp) -> bool:
+        kv = self._kvs.get(comparison.key)
+        created, modified = (kv.create_revision, kv.mod_revision) if kv is not None else (0, 0)
+        return comparison.create_revision in (None, created) and comparison.mod_revision in (None, modified)
+
+    def _plan(self, then: Sequence[Op]) -> Batch:
+        revision = self._revision + 1
+        changes: dict[bytes, KV | None] = {}
+        for op in then:
+            if isinstance(op, Put):
+                if op.lease and op.lease not in self._leases:
+                    raise LeaseLostError(f"lease {op.lease} is gone")
+                old = self._kvs.get(op.key)
+                changes[op.key] = KV(op.key, op.value, old.create_revision if old else revision, revision, op.lease)
+            elif isinstance(op, Delete):
+                if op.key in self._kvs:
+                    changes[op.key] = None
+            else:
+                changes |= dict.fromkeys(self._under(op.prefix))
+        return Batch(revision, tuple(Change(key, changes[key]) for key in sorted(changes)))
+
+    def _apply(self, batch: Batch) -> None:
+        for key, kv in batch.changes:
+            old = self._kvs.get(key)
+            if old is not None and old.lease in self._leases:
+                self._leases[old.lease].keys.discard(key)
+            if kv is None:
+                del self._kvs[key]
+                del self._keys[bisect_left(self._keys, key)]
+                continue
+            if old is None:
+                insort(self._keys, key)
+            self._kvs[key] = kv
+            if kv.lease:
+                self._leases[kv.lease].keys.add(key)
+        self._revision = batch.revision
+        self._history.append(batch)
+
+    def _under(self, prefix: bytes) -> list[bytes]:
+        end = prefix_end(prefix)
+        stop = len(self._keys) if end is None else bisect_left(self._keys, end)
+        return self._keys[bisect_left(self._keys, prefix) : stop]
+
+    def _fail(self, error: StoreFailedError) -> None:
+        if self._failure is None:
+            self._failure = error
+            self._history.fail(error)
+
+    def _check_usable(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+class EmbeddedSession:
+    """A `Session` that ends when it is revoked, and by nothing else."""
+
+    def __init__(self, store: EmbeddedStore, lease: int, lost: asyncio.Event) -> None:
+        self.lease = lease
+        self.lost = lost
+        self._store = store
+
+    def deadline(self) -> float:
+        return math.inf
+
+    async def revoke(self) -> None:
+        await self._store.revoke(self.lease)
+
+
+def _check_operations(when: Sequence[Cmp], then: Sequence[Op]) -> None:
+    if max(len(when), len(then)) > MAX_OPERATIONS:
+        raise ValueError(f"a transaction has at most {MAX_OPERATIONS} comparisons and operations")
+    puts = [op.key for op in then if isinstance(op, Put)]
+    touched = puts + [op.key for op in then if isinstance(op, Delete)]
+    prefixes = tuple(op.prefix for op in then if isinstance(op, DeletePrefix))
+    if len(set(touched)) != len(touched) or any(key.startswith(prefixes) for key in puts if prefixes):
+        raise ValueError("a transaction changes each key at most once")

@@ -1,0 +1,44 @@
+"""The metadata store in memory: for tests and simulations, with leases that run out on the loop's clock."""
+
+from __future__ import annotations
+
+import asyncio
+
+from odradek.broker.metadata.store.embedded import EmbeddedSession, EmbeddedStore
+from odradek.broker.metadata.store.store import StoreFailedError
+
+
+class InMemoryStore(EmbeddedStore):
+    """Several brokers of one process may share it. Nothing survives it."""
+
+    async def session(self, ttl: float) -> InMemorySession:
+        return InMemorySession(self, *self._new_lease(), ttl)
+
+
+class InMemorySession(EmbeddedSession):
+    """Alive until it is revoked, or until `ttl` seconds after `abandon`, which is how a test lets its owner die."""
+
+    def __init__(self, store: InMemoryStore, lease: int, lost: asyncio.Event, ttl: float) -> None:
+        super().__init__(store, lease, lost)
+        self._ttl = ttl
+        self._abandoned_at: float | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    def deadline(self) -> float:
+        heard_at = asyncio.get_running_loop().time() if self._abandoned_at is None else self._abandoned_at
+        return heard_at + self._ttl
+
+    def abandon(self) -> None:
+        """Stop keeping the lease alive."""
+        loop = asyncio.get_running_loop()
+        self._abandoned_at = loop.time()
+        loop.call_later(self._ttl, self._run_out)
+
+    def _run_out(self) -> None:
+        self._ending = asyncio.get_running_loop().create_task(self._end())
+
+    async def _end(self) -> None:
+        try:
+            await self.revoke()
+        except StoreFailedError:
+            self.lost.set()

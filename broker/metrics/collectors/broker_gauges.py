@@ -1,0 +1,167 @@
+"""What a scrape looks up in a broker, because it is not counted anywhere: states, sizes, offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from odradek.broker.metadata.image import BrokerImage
+from odradek.broker.metrics.collectors.gauge_values import (
+    CleanerGauges,
+    ClusterGauges,
+    CommittedGauges,
+    Gauges,
+    GroupGauges,
+    PartitionGauges,
+)
+from odradek.broker.metrics.collectors.group_lag import GroupLag
+from odradek.broker.replication.isr import effective_min_insync
+from odradek.broker.replication.partition import Partition
+from odradek.broker.request.services import Services
+from odradek.broker.storage.compaction.cleaner import Cleaner
+from odradek.broker.storage.log_dirs import LogDirs
+
+STARTING = 1
+RECOVERY = 2
+RUNNING = 3
+STOPPING = 6
+"""Kafka's BrokerState."""
+
+
+class BrokerGauges:
+    """The state of one broker; `state` is set by whoever starts and stops it, the rest is there after `attach`."""
+
+    def __init__(self) -> None:
+        self.state = STARTING
+        self._services: Services | None = None
+        self._log_dirs: LogDirs | None = None
+        self._cleaner: Cleaner | None = None
+        self._group_lag: GroupLag | None = None
+
+    def attach(self, services: Services, log_dirs: LogDirs, cleaner: Cleaner, group_lag: GroupLag) -> None:
+        """From now on there is something to look at."""
+        self._services = services
+        self._log_dirs = log_dirs
+        self._cleaner = cleaner
+        self._group_lag = group_lag
+
+    def read(self) -> Gauges:
+        """Look at everything; for a thousand partitions this takes a few milliseconds."""
+        services, log_dirs = self._services, self._log_dirs
+        if services is None or log_dirs is None or self._cleaner is None:
+            return Gauges(broker_state=self.state)
+        image = services.metadata.image
+        node_id = services.config.node_id
+        gauges = Gauges(
+            broker_state=self.state,
+            partition_count=len(services.partitions),
+            offline_log_directories=len(log_dirs.offline),
+            log_directories={str(each.path): each.failure.error is not None for each in log_dirs.directories},
+            is_active_controller=image.controller_id == node_id,
+            active_brokers=len(image.brokers),
+            fenced_brokers=len(image.registered) - len(image.brokers),
+            global_topics=len(image.topics),
+            fetch_sessions=len(services.fetch_sessions),
+            fetch_session_partitions=services.fetch_sessions.partitions_count,
+            fetch_session_evictions=services.fetch_sessions.evictions,
+            cleaner=_read_cleaner(self._cleaner, log_dirs),
+            purgatory_sizes={each.name: len(each) for each in (services.produce_purgatory, services.fetch_purgatory)},
+        )
+        for partition in services.partitions:
+            _count_partition(gauges, partition)
+        for topic in image.topics.values():
+            gauges.global_partitions += len(topic.partitions)
+            for state in topic.partitions:
+                gauges.offline_partitions += state.leader < 0
+                gauges.preferred_replica_imbalance += state.leader != state.replicas[0]
+        return gauges
+
+    def read_cluster(self) -> ClusterGauges | None:
+        """What all brokers would tell alike, if this one is the controller; else None."""
+        if self._services is None:
+            return None
+        image = self._services.metadata.image
+        if image.controller_id != self._services.config.node_id:
+            return None
+        return ClusterGauges(
+            brokers={node_id: _address(broker) for node_id, broker in image.brokers.items()},
+            partitions_by_topic={name: len(topic.partitions) for name, topic in image.topics.items()},
+        )
+
+    def read_partitions(self) -> Iterator[PartitionGauges]:
+        """Each partition that has a log here."""
+        for partition in self._services.partitions if self._services is not None else ():
+            log = partition.log
+            yield PartitionGauges(
+                topic=partition.topic,
+                partition=partition.index,
+                size_bytes=log.size_bytes,
+                log_start_offset=log.log_start_offset,
+                log_end_offset=log.log_end_offset,
+                high_watermark=partition.high_watermark,
+                segments=log.segments_count,
+                replicas=len(partition.replicas),
+                in_sync_replicas=len(partition.isr),
+                min_in_sync_replicas=effective_min_insync(log.config.min_insync_replicas, len(partition.replicas)),
+                leader=partition.leader,
+                preferred_leader=partition.replicas[0],
+                is_led_here=partition.is_leader,
+            )
+
+    def cluster_id(self) -> str:
+        """The id of the cluster, or "" as long as it is not known."""
+        return (self._services.metadata.image.cluster_id or "") if self._services is not None else ""
+
+    def read_groups(self) -> Iterator[GroupGauges]:
+        """Each group that is coordinated here, with its committed offsets."""
+        if self._services is None:
+            return
+        for shard in self._services.groups.shards():
+            for group_id, group in tuple(shard.state.groups.items()):
+                committed = [
+                    self._committed(group_id, topic, index, commit.offset)
+                    for topic, index, commit in shard.state.offsets.commits_of(group_id)
+                ]
+                yield GroupGauges(group_id, group.group_type, group.state, group.members_count, committed)
+
+    def _committed(self, group_id: str, topic: str, index: int, offset: int) -> CommittedGauges:
+        assert self._group_lag is not None
+        lag = self._lag(topic, index, offset)
+        seconds = self._group_lag.seconds(group_id, topic, index) if lag else 0.0
+        return CommittedGauges(topic, index, offset, lag, None if lag is None else seconds)
+
+    def _lag(self, topic: str, index: int, offset: int) -> int | None:
+        assert self._services is not None
+        partition = self._services.partitions.led(topic, index)
+        return None if partition is None else max(partition.high_watermark - offset, 0)
+
+
+def _read_cleaner(cleaner: Cleaner, log_dirs: LogDirs) -> CleanerGauges:
+    report = cleaner.report
+    return CleanerGauges(
+        max_dirty_percent=report.max_dirty_percent,
+        time_since_last_run_ms=report.time_since_last_run_ms,
+        recopy_percent=report.recopy_percent,
+        max_clean_time_seconds=report.last.seconds,
+        max_buffer_utilization_percent=100 * report.last.buffer_utilization,
+        max_compaction_delay_seconds=report.max_compaction_delay_seconds,
+        dead_workers=report.dead_workers,
+        uncleanable={str(each.path): cleaner.uncleanable(each) for each in log_dirs.directories},
+    )
+
+
+def _address(broker: BrokerImage) -> str:
+    first = broker.listeners[0]
+    return f"{first.host}:{first.port}"
+
+
+def _count_partition(gauges: Gauges, partition: Partition) -> None:
+    gauges.producer_ids += len(partition.log.producers)
+    gauges.offline_replicas += partition.offline
+    if not partition.is_leader:
+        return
+    in_sync, replicas = len(partition.isr), len(partition.replicas)
+    minimum = effective_min_insync(partition.log.config.min_insync_replicas, replicas)
+    gauges.leader_count += 1
+    gauges.under_replicated_partitions += in_sync < replicas
+    gauges.under_min_isr_partitions += in_sync < minimum
+    gauges.at_min_isr_partitions += in_sync == minimum

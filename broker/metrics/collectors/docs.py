@@ -1,0 +1,149 @@
+"""`docs/metrics.md`, made of what the collectors return: every series with its labels, meaning and dashboards.
+
+`python -m broker.metrics` writes it, and a test fails when it is not what the collectors say. They are asked about an
+example of everything that can have a series, so that each series shows its labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+import odradek
+from odradek.broker.clock import SystemClock
+from odradek.broker.coordinator.group_type import CLASSIC
+from odradek.broker.metrics.collectors.dashboards import DASHBOARDS, Dashboard
+from odradek.broker.metrics.collectors.dialects import collectors, registry
+from odradek.broker.metrics.collectors.gauge_values import (
+    CleanerGauges,
+    ClusterGauges,
+    CommittedGauges,
+    Gauges,
+    GroupGauges,
+    PartitionGauges,
+)
+from odradek.broker.metrics.counts.metrics import Metrics
+
+PAGE = "docs/metrics.md"
+
+_OURS = Path(odradek.__file__).parents[1] / "docker" / "grafana" / "dashboards" / "odradek.json"
+
+_HEAD = """\
+# Metrics
+
+<!-- Made of the collectors in broker/metrics by `make docs`; change those, not this. -->
+
+With `metrics.port` set (`make run` has 9404), a broker answers on `metrics.host`:
+
+| path | answer |
+|---|---|
+| `/metrics` | the series below, as Prometheus's text or as OpenMetrics |
+| `/healthz` | 200 while the process works |
+| `/readyz` | 200 when clients are served, 503 before and while it stops |
+
+`metrics.dialects` chooses whose names the series have; by default both kinds below are there. A counter counts from the
+start of the broker. Above `metrics.partition.limit` partitions (1000) the series with a label `partition` are left out.
+Lag in seconds is the age of the batch that a group reads next. Of a cluster, each broker shows what it leads, so that a
+sum over brokers is right.
+
+Dashboards that were made for Kubernetes select by labels that scraping adds there, such as `namespace`;
+`docker/prometheus/prometheus.yml` shows them, and `metrics.static.labels` lets the broker add them itself.
+
+## Dashboards and alerts
+
+| name | what it is |
+|---|---|
+"""
+
+_SECTIONS = {
+    "strimzi": (
+        "Names of Kafka's JMX beans",
+        "`metrics.dialects=strimzi`: the names that Strimzi's rules for the JMX exporter give Kafka's beans.",
+    ),
+    "exporter": (
+        "Names of kafka_exporter and kafka-lag-exporter",
+        "`metrics.dialects=exporter`: what Apache Kafka needs a process beside the broker for.",
+    ),
+    "": ("The process", "Always there, where the system tells it (Linux)."),
+}
+"""By dialect: the title of its section and the sentence under it."""
+
+
+def metrics_page() -> str:
+    return "".join(f"{line}\n" for line in _page())
+
+
+def series_names(families: Iterable[Metric]) -> dict[str, Metric]:
+    """The names under which the samples of each family are scraped."""
+    return {sample.name: family for family in families for sample in family.samples}
+
+
+def _page() -> Iterator[str]:
+    dashboards = (_own_dashboard(), *DASHBOARDS)
+    yield _HEAD.rstrip("\n")
+    for each in dashboards:
+        yield f"| [{each.name}]({each.url}) | {each.about} |"
+    by_dialect: dict[str, Iterable[Collector]] = {**_example_collectors(), "": [registry()]}
+    for dialect, (title, about) in _SECTIONS.items():
+        yield from ("", f"## {title}", "", about, "", "| series | labels | meaning | dashboards |", "|---|---|---|---|")
+        for collector in by_dialect[dialect]:
+            for family in collector.collect():
+                yield _row(family, dashboards)
+
+
+def _row(family: Metric, dashboards: Iterable[Dashboard]) -> str:
+    first, *others = series_names([family])
+    used = [each.name for each in dashboards if each.series.intersection([first, *others])]
+    name = f"`{first}`" + "".join(f", `{other.removeprefix(first)}`" for other in others)
+    return f"| {name} | {_labels(family)} | {family.documentation.rstrip('.')}. | {', '.join(used)} |"
+
+
+def _labels(family: Metric) -> str:
+    """The labels of the samples; the name of a label with `or none` if the sum of all has a series, too."""
+    samples = [sample.labels for sample in family.samples if sample.name in (family.name, f"{family.name}_total")]
+    labels = dict.fromkeys(name for own in samples for name in own)
+    text = ", ".join(f"`{name}`" for name in labels)
+    return f"{text} or none: the sum" if labels and {} in samples else text
+
+
+def _own_dashboard() -> Dashboard:
+    expressions = [
+        target["expr"] for panel in json.loads(_OURS.read_text())["panels"] for target in panel.get("targets", ())
+    ]
+    names = frozenset(re.findall(r"\b(?:kafka|process|python|odradek)_\w+", " ".join(expressions)))
+    about = "the dashboard that comes along; `docker/compose.yaml` starts Grafana with it"
+    return Dashboard("Odradek", about, "../docker/grafana/dashboards/odradek.json", names)
+
+
+class _Example:
+    """What a broker could look up, with one of everything."""
+
+    def read(self) -> Gauges:
+        cleaner = CleanerGauges(uncleanable={"data": (0, 0)})
+        return Gauges(partition_count=1, log_directories={"data": False}, cleaner=cleaner, purgatory_sizes={"Fetch": 0})
+
+    def read_partitions(self) -> Iterable[PartitionGauges]:
+        return [PartitionGauges("orders", 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, True)]
+
+    def read_cluster(self) -> ClusterGauges:
+        return ClusterGauges({1: "localhost:9092"}, {"orders": 1})
+
+    def read_groups(self) -> Iterable[GroupGauges]:
+        return [GroupGauges("readers", CLASSIC, "Stable", 1, [CommittedGauges("orders", 0, 0, 0, 0.0)])]
+
+    def cluster_id(self) -> str:
+        return "cluster"
+
+
+def _example_collectors() -> dict[str, tuple[Collector, ...]]:
+    metrics = Metrics()
+    metrics.topic("orders")
+    api = metrics.api("Produce")
+    api.versions[0] = api.errors[0] = 1
+    metrics.listener("PLAINTEXT").software_opened("client", "1")
+    return collectors(metrics, _Example(), SystemClock(), partition_limit=1)

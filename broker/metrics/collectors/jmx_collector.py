@@ -1,0 +1,236 @@
+"""The counts of a broker as Prometheus reads them: names and labels as Strimzi's rules for Kafka's JMX beans give them.
+
+Nothing here runs unless somebody scrapes. The dashboards and alerts written for those names work unchanged; series
+that Kafka has twice (`…_total` for a topic and for all topics) are here twice, the sum without the label. Most series
+are rows of the tables in `jmx_series`.
+
+What Kafka has and an event loop has not is given its nearest meaning:
+
+| series | meaning here |
+|---|---|
+| requesthandleravgidle, networkprocessoravgidle | the fraction of time in which the event loop's thread used no CPU |
+| requestchannel_requestqueuesize | requests whose handler has begun and not answered |
+| requestchannel_responsequeuesize, responsequeuetimems | 0: a response is sent when it is ready |
+| networkProcessor="0" | the one event loop |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from odradek.broker.clock import Clock
+from odradek.broker.metrics.collectors.gauge_values import CleanerGauges, Gauges, PartitionGauges
+from odradek.broker.metrics.collectors.jmx_series import (
+    API_TIMES,
+    BROKER_COUNTERS,
+    CLEANER_GAUGES,
+    GAUGES,
+    PARTITION_GAUGES,
+    TOPIC_COUNTERS,
+)
+from odradek.broker.metrics.counts.histogram import DurationHistogram
+from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics, TopicMetrics
+from odradek.protocol.errors import ErrorCode
+
+# The percentiles of Kafka's beans, under the label values that jmx_exporter makes of them.
+_QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
+_SOFTWARE_LIMIT = 100  # series: what clients say of themselves is theirs to make up
+
+
+class JmxCollector(Collector):
+    """The families of one broker. `gauges` and `partitions` are asked once a scrape, on the event loop."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        clock: Clock,
+        gauges: Callable[[], Gauges],
+        partitions: Callable[[], Iterable[PartitionGauges]],
+        partition_limit: int,
+    ) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._gauges = gauges
+        self._partitions = partitions
+        self._partition_limit = partition_limit
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families one by one, so that a scrape can give way to requests between them."""
+        gauges = self._gauges()
+        yield from self._broker(gauges)
+        yield from self._topics()
+        yield from self._apis()
+        yield from self._connections()
+        if gauges.partition_count <= self._partition_limit:
+            yield from self._logs()
+
+    def _broker(self, gauges: Gauges) -> Iterator[Metric]:
+        for name, (attribute, text) in GAUGES.items():
+            yield GaugeMetricFamily(name, text, getattr(gauges, attribute))
+        yield from _cleaner(gauges.cleaner)
+        for name, (attribute, text) in BROKER_COUNTERS.items():
+            yield CounterMetricFamily(name, text, getattr(self._metrics, attribute))
+        yield CounterMetricFamily(
+            "kafka_server_fetchsessioncache_incrementalfetchsessionevictions",
+            "Incremental fetch sessions dropped for others.",
+            gauges.fetch_session_evictions,
+        )
+        purgatories = GaugeMetricFamily(
+            "kafka_server_delayedoperationpurgatory_purgatorysize", "Parked requests.", labels=["delayedOperation"]
+        )
+        for operation, size in gauges.purgatory_sizes.items():
+            purgatories.add_metric([operation], size)
+        yield purgatories
+        directories = GaugeMetricFamily(
+            "kafka_log_logmanager_logdirectoryoffline", "1 if the log directory failed.", labels=["logDirectory"]
+        )
+        for path, has_failed in gauges.log_directories.items():
+            directories.add_metric([path], has_failed)
+        yield directories
+        idle = self._metrics.loop_idle
+        text = "Fraction of time in which the event loop was idle."
+        yield GaugeMetricFamily("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", text, idle)
+        yield GaugeMetricFamily("kafka_network_socketserver_networkprocessoravgidle_percent", text, idle)
+        flush = _times(
+            "kafka_log_logflushstats_logflushrateandtimems", "How long it took to sync a segment to the disk."
+        )
+        _add_times(flush, {}, self._metrics.log_flush.times())
+        yield flush
+
+    def _topics(self) -> Iterator[Metric]:
+        everything = self._metrics.all_topics()
+        for name, (attribute, text) in TOPIC_COUNTERS.items():
+            family = CounterMetricFamily(f"kafka_server_brokertopicmetrics_{name}", text)
+            _add_topic(family, {}, everything, attribute)
+            for topic, counted in self._metrics.topics.items():
+                _add_topic(family, {"topic": topic}, counted, attribute)
+            yield family
+
+    def _apis(self) -> Iterator[Metric]:
+        apis = _with_all_fetches(self._metrics.apis)
+        requests = CounterMetricFamily(
+            "kafka_network_requestmetrics_requests", "Requests by API and version.", labels=["request", "version"]
+        )
+        errors = CounterMetricFamily(
+            "kafka_network_requestmetrics_errors", "Error codes told to clients, NONE too.", labels=["request", "error"]
+        )
+        for api in apis:
+            for version, count in sorted(api.versions.items()):
+                requests.add_metric([api.name, str(version)], count)
+            for code, count in sorted(api.errors.items()):
+                errors.add_metric([api.name, ErrorCode.of(code).name], count)
+        yield requests
+        yield errors
+        for api in apis:
+            api.fold()
+        for name, (text, histogram) in API_TIMES.items():
+            family = _times(f"kafka_network_requestmetrics_{name}", text)
+            for api in apis:
+                _add_times(family, {"request": api.name}, histogram(api))
+            yield family
+        yield _no_times("kafka_network_requestmetrics_responsequeuetimems", apis)
+        yield GaugeMetricFamily(
+            "kafka_network_requestchannel_requestqueuesize",
+            "Requests begun and not answered.",
+            self._metrics.requests_in_flight,
+        )
+        yield GaugeMetricFamily(
+            "kafka_network_requestchannel_responsequeuesize", "Always 0: a response is sent when it is ready.", 0
+        )
+
+    def _connections(self) -> Iterator[Metric]:
+        prefix = "kafka_server_socket_server_metrics_"
+        labels = ["listener", "networkProcessor"]
+        count = GaugeMetricFamily(prefix + "connection_count", "Open connections.", labels=labels)
+        created = CounterMetricFamily(prefix + "connection_creation", "Connections accepted.", labels=labels)
+        closed = CounterMetricFamily(prefix + "connection_close", "Connections closed.", labels=labels)
+        creation_rate = GaugeMetricFamily(
+            prefix + "connection_creation_rate", "Connections accepted a second.", labels=labels
+        )
+        close_rate = GaugeMetricFamily(prefix + "connection_close_rate", "Connections closed a second.", labels=labels)
+        expired = GaugeMetricFamily(
+            prefix + "expired_connections_killed_count", "Connections closed as idle.", labels=labels
+        )
+        refused = CounterMetricFamily("odradek_connections_refused", "Connections closed for a limit.", labels=labels)
+        software = GaugeMetricFamily(
+            prefix + "connections",
+            "Open connections by the client's software.",
+            labels=["clientSoftwareName", "clientSoftwareVersion", *labels],
+        )
+        now = self._clock.monotonic()
+        for listener in self._metrics.listeners.values():
+            values = [listener.name, "0"]
+            rates = listener.rates(now)
+            count.add_metric(values, listener.open)
+            created.add_metric(values, listener.created)
+            closed.add_metric(values, listener.closed)
+            creation_rate.add_metric(values, rates[0])
+            close_rate.add_metric(values, rates[1])
+            expired.add_metric(values, listener.expired)
+            refused.add_metric(values, listener.refused)
+            for (name, version), open_connections in listener.software.most_common(_SOFTWARE_LIMIT):
+                software.add_metric([name, version, *values], open_connections)
+        yield from (count, created, closed, creation_rate, close_rate, expired, refused, software)
+
+    def _logs(self) -> Iterator[Metric]:
+        partitions = list(self._partitions())
+        for name, (text, value) in PARTITION_GAUGES.items():
+            family = GaugeMetricFamily(name, text, labels=["topic", "partition"])
+            for of in partitions:
+                family.add_metric([of.topic, str(of.partition)], value(of))
+            yield family
+
+
+def _cleaner(gauges: CleanerGauges) -> Iterator[Metric]:
+    for name, (attribute, text) in CLEANER_GAUGES.items():
+        yield GaugeMetricFamily(name, text, getattr(gauges, attribute))
+    prefix = "kafka_log_logcleanermanager_uncleanable_"
+    count = GaugeMetricFamily(
+        prefix + "partitions_count", "Logs that compaction leaves alone.", labels=["logDirectory"]
+    )
+    size = GaugeMetricFamily(
+        prefix + "bytes", "Bytes of the logs that compaction leaves alone.", labels=["logDirectory"]
+    )
+    for path, (logs, bytes_) in gauges.uncleanable.items():
+        count.add_metric([path], logs)
+        size.add_metric([path], bytes_)
+    yield from (count, size)
+
+
+def _with_all_fetches(apis: dict[str, ApiMetrics]) -> list[ApiMetrics]:
+    """The APIs, and as in Kafka `Fetch` beside FetchConsumer and FetchFollower, of which it is the sum."""
+    fetch = ApiMetrics("Fetch")
+    for name in ("Fetch", "FetchConsumer", "FetchFollower"):
+        if name in apis:
+            fetch.add(apis[name])
+    others = [api for api in apis.values() if api.name != "Fetch"]
+    return [*others, fetch] if fetch.versions or fetch.errors else others
+
+
+def _add_topic(family: CounterMetricFamily, labels: dict[str, str], counted: TopicMetrics, attribute: str) -> None:
+    family.add_sample(family.name + "_total", labels, getattr(counted, attribute))
+
+
+def _times(name: str, text: str) -> Metric:
+    return Metric(name, f"{text} Milliseconds; quantiles are about the last minutes.", "summary")
+
+
+def _no_times(name: str, apis: list[ApiMetrics]) -> Metric:
+    """The times of what never takes any, once for each request."""
+    family = _times(name, "Always 0: a response is sent when it is ready.")
+    for api in apis:
+        for label in _QUANTILES:
+            family.add_sample(name, {"request": api.name, "quantile": label}, 0)
+        family.add_sample(name + "_count", {"request": api.name}, api.total.count)
+        family.add_sample(name + "_sum", {"request": api.name}, 0)
+    return family
+
+
+def _add_times(family: Metric, labels: dict[str, str], histogram: DurationHistogram) -> None:
+    for label, seconds in zip(_QUANTILES, histogram.quantiles(list(_QUANTILES.values())), strict=True):
+        family.add_sample(family.name, {**labels, "quantile": label}, seconds * 1000)
+    family.add_sample(family.name + "_count", labels, histogram.count)
+    family.add_sample(family.name + "_sum", labels, histogram.sum * 1000)

@@ -1,0 +1,145 @@
+"""The series of `jmx_collector` that are one number each, or a number for each topic, partition or API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from odradek.broker.metrics.collectors.gauge_values import PartitionGauges
+from odradek.broker.metrics.counts.histogram import DurationHistogram
+from odradek.broker.metrics.counts.metrics import ApiMetrics
+
+TOPIC_COUNTERS = {
+    "messagesin": ("messages_in", "Records taken from producers."),
+    "bytesin": ("bytes_in", "Bytes of record batches taken from producers."),
+    "bytesout": ("bytes_out", "Bytes of record batches fetched by consumers."),
+    "bytesrejected": ("bytes_rejected", "Bytes of record batches refused for their size."),
+    "totalproducerequests": ("produce_requests", "Produce requests to partitions."),
+    "totalfetchrequests": ("fetch_requests", "Fetch requests to partitions."),
+    "failedproducerequests": ("failed_produce_requests", "Produce requests to partitions that failed."),
+    "failedfetchrequests": ("failed_fetch_requests", "Fetch requests to partitions that failed."),
+    "producemessageconversions": ("produce_message_conversions", "Records compressed anew for the topic."),
+}
+"""By the end of the name, behind `kafka_server_brokertopicmetrics_`: the attribute of `TopicMetrics`, and the help."""
+
+BROKER_COUNTERS = {
+    "kafka_server_brokertopicmetrics_replicationbytesin": ("replication_bytes_in", "Bytes fetched from leaders."),
+    "kafka_server_brokertopicmetrics_replicationbytesout": ("replication_bytes_out", "Bytes fetched by followers."),
+    "kafka_server_brokertopicmetrics_invalidmessagecrcrecords": ("invalid_crc_records", "Batches with a wrong CRC."),
+    "kafka_server_brokertopicmetrics_invalidmagicnumberrecords": (
+        "invalid_magic_records",
+        "Batches of a wrong format version.",
+    ),
+    "kafka_server_brokertopicmetrics_invalidoffsetorsequencerecords": (
+        "invalid_offset_or_sequence_records",
+        "Batches with offsets or sequence numbers that do not fit together.",
+    ),
+    "kafka_server_brokertopicmetrics_nokeycompactedtopicrecords": (
+        "no_key_compacted_topic_records",
+        "Records without a key for a compacted topic.",
+    ),
+    "kafka_server_replicamanager_isrexpands": ("isr_expands", "Replicas that came back into sync."),
+    "kafka_server_replicamanager_isrshrinks": ("isr_shrinks", "Replicas that fell out of sync."),
+    "kafka_controller_controllerstats_uncleanleaderelections": (
+        "unclean_leader_elections",
+        "Leaders elected that may lack records.",
+    ),
+    "odradek_unexpected_errors": ("unexpected_errors", "Exceptions that clients saw as UNKNOWN_SERVER_ERROR."),
+}
+"""By name: the attribute of `Metrics`, and the help."""
+
+GAUGES = {
+    "kafka_server_kafkaserver_brokerstate": ("broker_state", "State of the broker; 3 is running."),
+    "kafka_server_replicamanager_leadercount": ("leader_count", "Partitions led by this broker."),
+    "kafka_server_replicamanager_partitioncount": ("partition_count", "Partitions with a replica on this broker."),
+    "kafka_server_replicamanager_underreplicatedpartitions": (
+        "under_replicated_partitions",
+        "Partitions led here with replicas out of sync.",
+    ),
+    "kafka_server_replicamanager_underminisrpartitioncount": (
+        "under_min_isr_partitions",
+        "Partitions led here with fewer replicas in sync than min.insync.replicas.",
+    ),
+    "kafka_server_replicamanager_atminisrpartitioncount": (
+        "at_min_isr_partitions",
+        "Partitions led here with just min.insync.replicas in sync.",
+    ),
+    "kafka_server_replicamanager_offlinereplicacount": ("offline_replicas", "Replicas here that are offline."),
+    "kafka_server_replicamanager_produceridcount": ("producer_ids", "Producer ids with state in a log."),
+    "kafka_log_logmanager_offlinelogdirectorycount": ("offline_log_directories", "Log directories that failed."),
+    "kafka_controller_kafkacontroller_activecontrollercount": (
+        "is_active_controller",
+        "1 on the broker that is the controller.",
+    ),
+    "kafka_controller_kafkacontroller_offlinepartitionscount": ("offline_partitions", "Partitions without a leader."),
+    "kafka_controller_kafkacontroller_preferredreplicaimbalancecount": (
+        "preferred_replica_imbalance",
+        "Partitions led by another than their first replica.",
+    ),
+    "kafka_controller_kafkacontroller_globaltopiccount": ("global_topics", "Topics of the cluster."),
+    "kafka_controller_kafkacontroller_globalpartitioncount": ("global_partitions", "Partitions of the cluster."),
+    "kafka_controller_kafkacontroller_activebrokercount": ("active_brokers", "Brokers that are alive."),
+    "kafka_controller_kafkacontroller_fencedbrokercount": ("fenced_brokers", "Brokers that are registered and fenced."),
+    "kafka_server_fetchsessioncache_numincrementalfetchsessions": ("fetch_sessions", "Incremental fetch sessions."),
+    "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": (
+        "fetch_session_partitions",
+        "Partitions in incremental fetch sessions.",
+    ),
+}
+"""By name: the attribute of `Gauges`, and the help."""
+
+CLEANER_GAUGES = {
+    "kafka_log_logcleanermanager_max_dirty_percent": (
+        "max_dirty_percent",
+        "Share of the dirtiest compacted log that is not compacted.",
+    ),
+    "kafka_log_logcleanermanager_time_since_last_run_ms": (
+        "time_since_last_run_ms",
+        "Milliseconds since compaction last looked for a log that needs it.",
+    ),
+    "kafka_log_logcleaner_cleaner_recopy_percent": (
+        "recopy_percent",
+        "How much of what compaction last read it wrote again.",
+    ),
+    "kafka_log_logcleaner_max_clean_time_secs": ("max_clean_time_seconds", "How long compaction of a log last took."),
+    "kafka_log_logcleaner_max_buffer_utilization_percent": (
+        "max_buffer_utilization_percent",
+        "How full the keys of a log made log.cleaner.dedupe.buffer.size.",
+    ),
+    "kafka_log_logcleaner_max_compaction_delay_secs": (
+        "max_compaction_delay_seconds",
+        "How long a log is overdue by max.compaction.lag.ms.",
+    ),
+    "kafka_log_logcleaner_deadthreadcount": ("dead_workers", "Processes of compaction that ended by themselves."),
+}
+"""By name: the attribute of `CleanerGauges`, and the help."""
+
+PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
+    "kafka_log_log_size": ("Bytes of the log.", lambda of: of.size_bytes),
+    "kafka_log_log_logstartoffset": ("First offset of the log.", lambda of: of.log_start_offset),
+    "kafka_log_log_logendoffset": ("Offset behind the last of the log.", lambda of: of.log_end_offset),
+    "kafka_log_log_numlogsegments": ("Segments of the log.", lambda of: of.segments),
+    "kafka_cluster_partition_replicascount": ("Replicas of the partition.", lambda of: of.replicas),
+    "kafka_cluster_partition_insyncreplicascount": ("Replicas in sync.", lambda of: of.in_sync_replicas),
+    "kafka_cluster_partition_underreplicated": (
+        "1 if replicas are out of sync.",
+        lambda of: of.in_sync_replicas < of.replicas,
+    ),
+    "kafka_cluster_partition_underminisr": (
+        "1 if fewer replicas than min.insync.replicas are in sync.",
+        lambda of: of.in_sync_replicas < of.min_in_sync_replicas,
+    ),
+    "kafka_cluster_partition_atminisr": (
+        "1 if just min.insync.replicas are in sync.",
+        lambda of: of.in_sync_replicas == of.min_in_sync_replicas,
+    ),
+}
+"""By name: the help, and the value for a partition."""
+
+API_TIMES: dict[str, tuple[str, Callable[[ApiMetrics], DurationHistogram]]] = {
+    "totaltimems": ("How long it took from receiving a request to having sent its response.", lambda api: api.total),
+    "requestqueuetimems": ("How long a request waited for its turn.", lambda api: api.queue),
+    "localtimems": ("How long a request was handled.", lambda api: api.local),
+    "remotetimems": ("How long a request waited for others, such as replicas or producers.", lambda api: api.remote),
+    "responsesendtimems": ("How long it took to send a response, until the kernel had it all.", lambda api: api.send),
+}
+"""By the end of the name, behind `kafka_network_requestmetrics_`: the help, and which of the times of an API."""

@@ -1,0 +1,35 @@
+"""What handlers may use: the parts of one broker, typed, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odradek.broker.clock import Clock
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.coordinator.group_coordinator import Groups
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
+from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.replication.fetch_sessions import FetchSessions
+from odradek.broker.replication.partitions import Partitions
+from odradek.broker.time_slices import TimeSlices
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.produce import ProduceResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """One broker's parts."""
+
+    config: BrokerConfig
+    clock: Clock
+    metadata: Metadata
+    partitions: Partitions
+    producer_ids: ProducerIdBlocks
+    groups: Groups
+    fetch_sessions: FetchSessions
+    fetch_purgatory: Purgatory[FetchResponse]
+    produce_purgatory: Purgatory[ProduceResponse]
+    metrics: Metrics
+    time_slices: TimeSlices

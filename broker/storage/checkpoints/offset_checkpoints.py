@@ -1,0 +1,53 @@
+"""The offset checkpoints of a log directory: one offset for each partition, in a small file replaced as a whole.
+
+| file                               | its offsets                                                                    |
+|------------------------------------|--------------------------------------------------------------------------------|
+| `recovery-point-offset-checkpoint` | all below is synced, recovery starts here; after a clean stop the log's end    |
+| `log-start-offset-checkpoint`      | where the log starts, for logs that start above the base of their first segment |
+| `replication-offset-checkpoint`    | the high watermark                                                             |
+| `cleaner-offset-checkpoint`        | all below is compacted                                                         |
+
+They are written now and then and at a stop, the last one by compaction.
+Each may be older than the truth and never newer: every reader takes it for a lower bound.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from threading import Lock
+
+from odradek.broker.storage.checkpoints.text_file import MalformedFileError, encode_rows, parse_rows
+from odradek.broker.storage.disk.files import Files, replace_file
+
+_LOG = logging.getLogger(__name__)
+
+_VERSION = 0
+
+Partition = tuple[str, int]
+
+
+class OffsetCheckpoint:
+    """One of the files above; several threads may write it."""
+
+    def __init__(self, files: Files, directory: str, name: str) -> None:
+        self._files = files
+        self._path = f"{directory}/{name}"
+        self._lock = Lock()
+
+    def read(self) -> dict[Partition, int]:
+        """The offsets by topic and partition; none, and a line in the log, if the file is missing or damaged."""
+        try:
+            rows = parse_rows(self._files.read(self._path), columns=3)
+        except FileNotFoundError:
+            return {}
+        except MalformedFileError as error:
+            _LOG.warning("ignoring %s: %s", self._path, error)
+            return {}
+        return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+
+    def write(self, look: Callable[[], Mapping[Partition, int]]) -> None:
+        """Write the offsets that `look` finds; whoever writes later has looked later, so the file never goes back."""
+        with self._lock:
+            rows = [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(look().items())]
+            replace_file(self._files, self._path, encode_rows(_VERSION, rows))

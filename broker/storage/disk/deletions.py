@@ -1,0 +1,98 @@
+"""Files that were taken out of their logs and wait to be removed.
+
+A segment or a partition leaves the log at once, by a rename to `.deleted` or `-delete`; its files stay for
+`file.delete.delay.ms`, so that whoever still reads by path finds them, and their removal (which may take a file system
+long) is not part of any request. The delay is measured by the monotonic clock: a wall clock that is set neither removes
+files early nor keeps them. What is left of them when the broker stops is removed when the directory is next
+opened. A disk that fails takes the directory offline, as any other error of it does. What cannot be removed because of
+what it is (a mount point, another user's) is left, with a warning, until the directory is next opened.
+
+A partition's directory may be a symbolic link, to another disk perhaps. Then the log's files behind it are removed, and
+the link; the directory that it leads to stays, with whatever else is in it. Kafka does the same, but leaves
+`partition.metadata` and `leader-epoch-checkpoint` there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+from odradek.broker.clock import Clock
+from odradek.broker.storage.disk.disk_errors import is_in_the_way, is_transient
+from odradek.broker.storage.disk.disk_failure import DiskFailure
+from odradek.broker.storage.disk.files import Files
+from odradek.broker.storage.names import is_file_of_log
+
+_LOG = logging.getLogger(__name__)
+
+_RETRY_MS = 10_000
+
+
+class DeletionJob(NamedTuple):
+    """Files, and whole directories, to remove once the monotonic clock says `due`, in seconds."""
+
+    due: float
+    files: tuple[str, ...]
+    directories: tuple[str, ...]
+
+
+class Deletions:
+    """The jobs of one log directory. The broker calls `run_due` now and then, from a thread: removing files blocks."""
+
+    def __init__(self, files: Files, clock: Clock, failure: DiskFailure) -> None:
+        self._files = files
+        self._clock = clock
+        self._failure = failure
+        self._jobs: list[DeletionJob] = []
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, delay_ms: int, files: Iterable[str] = (), directories: Iterable[str] = ()) -> DeletionJob:
+        job = DeletionJob(self._clock.monotonic() + delay_ms / 1000, tuple(files), tuple(directories))
+        self._jobs.append(job)
+        return job
+
+    def run_due(self) -> int:
+        """Remove what is due and return how many jobs were done; raises KAFKA_STORAGE_ERROR if the disk fails."""
+        self._failure.check()
+        now = self._clock.monotonic()
+        due = [job for job in self._jobs if job.due <= now]
+        for job in due:
+            self._jobs.remove(job)
+            self._run(job)
+        return len(due)
+
+    def _run(self, job: DeletionJob) -> None:
+        files = [path for path in job.files if not self._is_done(path, self._files.remove)]
+        remove = partial(remove_partition, self._files)
+        directories = [path for path in job.directories if not self._is_done(path, remove)]
+        if files or directories:
+            self.add(_RETRY_MS, files, directories)
+
+    def _is_done(self, path: str, remove: Callable[[str], None]) -> bool:
+        """Remove `path`; False if that is to be tried again."""
+        try:
+            remove(path)
+        except OSError as error:
+            if is_transient(error):
+                _LOG.warning("%s is not removed yet: %s", path, error.strerror)
+                return False
+            if not is_in_the_way(error):
+                raise self._failure.fail(f"removing {path}", error) from error
+            _LOG.warning("%s cannot be removed before the next start: %s", path, error)
+        return True
+
+
+def remove_partition(files: Files, directory: str) -> None:
+    """Remove a partition's directory, or the files of its log and the link, if it is one. Raises `OSError`."""
+    try:
+        entries = files.scan(directory)
+    except FileNotFoundError:  # it is gone, or a link that leads nowhere
+        entries = []
+    for entry in entries:
+        if not entry.is_directory and is_file_of_log(entry.name):
+            files.remove(f"{directory}/{entry.name}")
+    files.remove_directory(directory)

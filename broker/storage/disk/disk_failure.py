@@ -1,0 +1,68 @@
+"""A failed log directory stays failed: every request to any of its logs is refused until the broker is started again.
+
+After an error nobody knows what is on the disk. In particular a failed fsync may have thrown away the very pages that
+it could not write, and the next one says that all is well; so nothing is tried again and passed off as durable. What
+had been acknowledged is found again by recovery, when the directory is next opened.
+
+An error that says nothing against the disk (`disk_errors.is_transient`: no descriptor, no memory, a name in the way) is
+passed on as a `TransientDiskError` and leaves the directory as it is. What raises it has changed nothing that a second
+try would stumble over. A sync itself never raises one: see `files`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from odradek.broker.clock import Clock
+from odradek.broker.storage.disk.disk_errors import TransientDiskError, is_transient
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+_LOG = logging.getLogger(__name__)
+
+_TOLD_EVERY: Final = 10.0  # seconds: every request may run into what is transient
+
+
+class DiskFailure:
+    """Whether a log directory has failed, shared by all its logs; `on_failure` is called once, by whatever thread.
+
+    With a clock, warnings of transient errors are logged every ten seconds at most.
+    """
+
+    def __init__(
+        self, path: str, on_failure: Callable[[OSError], None] | None = None, clock: Clock | None = None
+    ) -> None:
+        self.path = path
+        self.error: OSError | None = None
+        self._on_failure = on_failure
+        self._clock = clock
+        self._told_at: float | None = None
+
+    def check(self) -> None:
+        """Raise KAFKA_STORAGE_ERROR if the directory has failed."""
+        if self.error is not None:
+            raise self._refusal(self.error)
+
+    def fail(self, doing: str, error: OSError) -> KafkaError:
+        """Take the directory offline because of `error`, unless it is transient; returns what to raise."""
+        if is_transient(error):
+            self._tell_of_transient(doing, error)
+            return TransientDiskError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doing}: {error.strerror or error}")
+        if self.error is None:
+            self.error = error
+            _LOG.error("log directory %s is offline: %s: %s", self.path, doing, error)
+            if self._on_failure is not None:
+                self._on_failure(error)
+        return self._refusal(error)
+
+    def _tell_of_transient(self, doing: str, error: OSError) -> None:
+        now = self._clock.monotonic() if self._clock is not None else 0.0
+        if self._told_at is None or self._clock is None or now - self._told_at >= _TOLD_EVERY:
+            self._told_at = now
+            _LOG.warning("%s could not be done and may be tried again: %s", doing, error)
+
+    def _refusal(self, error: OSError) -> KafkaError:
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {self.path} is offline: {error.strerror or error}"
+        )

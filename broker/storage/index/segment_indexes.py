@@ -1,0 +1,255 @@
+"""The offset index and the time index of a segment, kept in step with its log, and made again where they are not.
+
+As in Kafka, a batch gets an entry in both once more than `index.interval.bytes` were written since the batch of the
+last one; the time index only if the largest timestamp grew, and once more when the segment is finished.
+
+Nothing is read until an index is first needed. Then its ends are compared with the log; later, what a look-up finds is
+compared with the batch it leads to. Missing indexes and such that are wrong are made again from the heads of the
+batches.
+
+The appender changes the indexes; a reader may find them wrong at the same time and make them again: `lock` is held for
+either, and while the segment is cut.
+
+An index may lack entries: a search then begins further in front. So an entry that cannot be written because of a
+transient error is left to the next batch, and does not fail an append whose bytes are in the log already.
+"""
+
+from __future__ import annotations
+
+import logging
+from threading import RLock
+
+from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.disk.disk_errors import is_transient
+from odradek.broker.storage.index.index_file import CorruptIndexError
+from odradek.broker.storage.index.offset_index import OffsetIndex
+from odradek.broker.storage.index.time_index import TimeIndex, TimestampOffset
+from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_file import LogFile
+from odradek.broker.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from odradek.protocol.records.batch_header import NO_TIMESTAMP
+
+_LOG = logging.getLogger(__name__)
+
+
+class SegmentIndexes:
+    """The two indexes of the segment whose log is `log_file`.
+
+    `sizes` are the segment's files that exist, by suffix; their paths are `prefix`, the suffix and `ending`.
+    """
+
+    __slots__ = (
+        "_bytes_since_entry",
+        "_interval",
+        "_is_checked",
+        "_log_file",
+        "_must_rebuild",
+        "_offsets",
+        "_times",
+        "is_full",
+        "largest",
+        "lock",
+    )  # fmt: skip
+
+    def __init__(
+        self, log_file: LogFile, config: LogConfig, sizes: dict[str, int], prefix: str, ending: str = ""
+    ) -> None:
+        base_offset, descriptors, size = log_file.base_offset, log_file.descriptors, config.segment_index_bytes
+        self._log_file = log_file
+        self._offsets = OffsetIndex(
+            f"{prefix}{OFFSET_INDEX_SUFFIX}{ending}", base_offset, descriptors, size, sizes.get(OFFSET_INDEX_SUFFIX)
+        )
+        self._times = TimeIndex(
+            f"{prefix}{TIME_INDEX_SUFFIX}{ending}", base_offset, descriptors, size, sizes.get(TIME_INDEX_SUFFIX)
+        )
+        self.lock = RLock()
+        self.is_full = False
+        self._interval = config.index_interval_bytes
+        self._is_checked = False
+        self._must_rebuild = False  # it was begun, and failed
+        self._bytes_since_entry = 0
+        self.largest: TimestampOffset | None = None  # None until needed: it is the time index's last entry
+
+    @property
+    def files(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Both, as they are: not yet compared with the log."""
+        return self._offsets, self._times
+
+    @property
+    def paths(self) -> tuple[str, str]:
+        return self._offsets.path, self._times.path
+
+    @property
+    def offsets(self) -> OffsetIndex:
+        if not self._is_checked:
+            self._check()
+        return self._offsets
+
+    @property
+    def times(self) -> TimeIndex:
+        if not self._is_checked:
+            self._check()
+        return self._times
+
+    # ---------------------------------------------------------------------------------------------------------- writing
+
+    def create(self) -> None:
+        """Make both files, empty, with room for all entries."""
+        self._offsets.create()
+        self._times.create()
+        self._is_checked = True
+
+    def note(self, last_offset: int, max_timestamp: int, position: int, size: int) -> None:
+        """Take in the batch of `size` bytes that was written at `position`, the end of the log."""
+        largest = self.largest
+        if largest is None:
+            largest = self.largest_timestamp()
+        if max_timestamp > largest.timestamp:
+            self.largest = largest = TimestampOffset(max_timestamp, last_offset)
+        if self._bytes_since_entry > self._interval:
+            try:
+                self._add_entries(last_offset, position, largest)
+            except OSError as error:
+                if not is_transient(error):
+                    raise
+        self._bytes_since_entry += size
+
+    def _add_entries(self, last_offset: int, position: int, largest: TimestampOffset) -> None:
+        with self.lock:
+            self.offsets.append(last_offset, position)
+            self.times.maybe_append(*largest)
+            self._bytes_since_entry = 0
+            self.is_full = self._offsets.is_full or self._times.is_full
+
+    def finish(self) -> None:
+        """No batch will follow: note the largest timestamp, and cut the files to their entries."""
+        if self._is_checked:  # else nothing was appended since they were cut
+            self._times.maybe_append(*self.largest_timestamp())
+            self._offsets.trim()
+            self._times.trim()
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries of batches that hold `offset` or come later; the log is to be cut there as well."""
+        self.offsets.truncate_to(offset)
+        self.times.truncate_to(offset)
+        self._bytes_since_entry = 0
+        self.is_full = False
+
+    def find_largest_timestamp(self) -> None:
+        """After the log was cut: the largest timestamp is that of the last time entry, or of a batch behind it."""
+        largest = self.times.last()
+        for batch in self._log_file.batches(self.offsets.lookup(largest.offset).position):
+            if batch.max_timestamp > largest.timestamp:
+                largest = TimestampOffset(batch.max_timestamp, batch.last_offset)
+        self.largest = largest
+
+    def flush(self) -> None:
+        if self._offsets.exists:
+            self._offsets.flush()
+        if self._times.exists:
+            self._times.flush()
+
+    # ---------------------------------------------------------------------------------------------------------- reading
+
+    def largest_timestamp(self) -> TimestampOffset:
+        """The largest timestamp, and the last offset of the first batch with it; `(-1, base offset)` without one."""
+        if self.largest is None:
+            self.largest = self.times.last()
+        return self.largest
+
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """Position and size of the first batch whose last offset is at least `offset`; None if there is none."""
+        size = self._log_file.size
+        try:
+            return self._locate(offset)
+        except (CorruptIndexError, CorruptBatchError) as error:
+            with self.lock:
+                if self._log_file.size >= size:  # else it was cut just now, and nothing is wrong
+                    self._rebuild_because_of(error)
+                return self._locate(offset)
+
+    def _locate(self, offset: int) -> tuple[int, int] | None:
+        entry = self.offsets.lookup(offset)
+        found = self._log_file.find(offset, entry.position)
+        if found is None:
+            return None
+        position, size, base_offset = found
+        # Brokers before Kafka 4 noted the last offset of all batches of an append, so it may lie beyond the batch.
+        if position == entry.position > 0 and base_offset > entry.offset:
+            raise CorruptIndexError(f"the index says offset {entry.offset} where {self._log_file} has {base_offset}")
+        return position, size
+
+    def lookup_time(self, timestamp: int) -> TimestampOffset:
+        """The last time entry at or below `timestamp`; `(-1, base offset)` if there is none."""
+        entry = self.times.lookup(timestamp)
+        try:
+            if entry.timestamp != NO_TIMESTAMP:
+                self._check_time_entry(entry)
+        except CorruptIndexError as error:
+            with self.lock:
+                self._rebuild_because_of(error)
+            return self.times.lookup(timestamp)
+        return entry
+
+    # -------------------------------------------------------------------------------------------- checking, rebuilding
+
+    def reset(self) -> None:
+        """Empty both indexes: every batch will be noted again."""
+        self._offsets.reset()
+        self._times.reset()
+        self._is_checked = True
+        self._must_rebuild = False
+        self._bytes_since_entry = 0
+        self.is_full = False
+        self.largest = TimestampOffset(NO_TIMESTAMP, self._log_file.base_offset)
+
+    def _check(self) -> None:
+        """See whether the indexes can be of this log; make them again if not."""
+        with self.lock:
+            if self._is_checked:
+                return
+            if self._must_rebuild:
+                self._rebuild()
+                return
+            try:
+                self._offsets.check(self._log_file.size)
+                self._times.check()
+                self._is_checked = True
+                self._check_largest_timestamp()
+            except (CorruptIndexError, CorruptBatchError) as error:
+                self._rebuild_because_of(error)
+
+    def _check_largest_timestamp(self) -> None:
+        """A segment that was left in order has a time entry, if its records have times, and the last one is true."""
+        if self._times.count:
+            self._check_time_entry(self._times.last())
+            return
+        first = self._log_file.batch_at(0)
+        if first is None or first.max_timestamp == NO_TIMESTAMP:
+            return
+        if self._offsets.count or self._log_file.size > max(first.size, self._interval):
+            raise CorruptIndexError(f"{self._times.path} has no entries")
+        self._rebuild()  # nothing is wrong: no entry was due when it was left, or whoever has it open writes on
+
+    def _check_time_entry(self, entry: TimestampOffset) -> None:
+        """Raise `CorruptIndexError` unless the batch that holds the entry's offset has its timestamp as the largest."""
+        location = self.locate(entry.offset)
+        batch = None if location is None else self._log_file.batch_at(location[0])
+        if batch is None or batch.max_timestamp != entry.timestamp or batch.base_offset > entry.offset:
+            raise CorruptIndexError(f"{self._times.path} says {entry} where the log has {batch}")
+
+    def _rebuild_because_of(self, error: Exception) -> None:
+        _LOG.warning("making the indexes of %s again: %s", self._log_file, error)
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        try:
+            self.reset()
+            for batch in self._log_file.batches():
+                self.note(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
+            self.finish()  # the next entry of an active segment makes room again
+        except OSError:  # half an index looks like a whole one: it says where batches are, and not what is missing
+            self._must_rebuild = True
+            self._is_checked = False
+            self.largest = None
+            raise

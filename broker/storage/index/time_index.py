@@ -1,0 +1,85 @@
+"""The time index of a segment (`.timeindex`): where to start looking for records of a time.
+
+```
+entry, 12 bytes, big-endian:  timestamp i64         the largest timestamp in the segment so far
+                              relative offset i32   last offset of the (first) batch with it, minus the base offset
+```
+
+`(T, o)` says: every record of the segment with a timestamp above T has an offset above o. An entry is considered
+whenever the offset index gets one, and is added only if the timestamp grew; one more is added when the segment is
+rolled or cleanly closed, so the last entry of a finished segment tells its largest timestamp. Records' timestamps need
+not ascend; those of entries do, and the offsets with them. The slot for that last entry is kept free. See `index_file`
+for the file.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from odradek.broker.storage.index.index_file import CorruptIndexError, IndexFile
+from odradek.protocol.records.batch_header import NO_TIMESTAMP
+
+_ENTRY = struct.Struct(">qi")
+_TIMESTAMP = struct.Struct(">q")
+_OFFSET = struct.Struct(">i")
+
+
+class TimestampOffset(NamedTuple):
+    """A timestamp and the last offset of the batch with it; `(-1, base offset)` if there is none."""
+
+    timestamp: int
+    offset: int
+
+
+class TimeIndex(IndexFile):
+    """Timestamp → offset of one segment."""
+
+    entry_size = 12
+
+    _last: TimestampOffset | None = None  # as read or appended; None before the first use and after a change
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= self.capacity - 1
+
+    def check(self) -> None:
+        """Raise `CorruptIndexError` if the ends of the index contradict each other."""
+        self.check_size()
+        if self.count:
+            first, last = self.entry(0), self.entry(self.count - 1)
+            ascending = self.count == 1 or (last.timestamp > first.timestamp and last.offset > first.offset)
+            if not ascending or first.timestamp < 0 or first.offset < self.base_offset:
+                raise CorruptIndexError(f"{self.path} goes from {first} to {last}")
+
+    def entry(self, slot: int) -> TimestampOffset:
+        timestamp, relative_offset = _ENTRY.unpack(self.read_entry(slot))
+        return TimestampOffset(timestamp, self.base_offset + relative_offset)
+
+    def last(self) -> TimestampOffset:
+        """The last entry, which holds the largest timestamp of a finished segment."""
+        last = self._last
+        if last is None:
+            last = self.entry(self.count - 1) if self.count else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+            self._last = last
+        return last
+
+    def lookup(self, timestamp: int) -> TimestampOffset:
+        """The last entry whose timestamp is at most `timestamp`; `(-1, base offset)` if there is none."""
+        slot = self.floor_slot(timestamp, _TIMESTAMP)
+        return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot < 0 else self.entry(slot)
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Add `(timestamp, offset)` if the timestamp is above that of the last entry."""
+        if timestamp > self.last().timestamp:
+            self.append_entry(_ENTRY.pack(timestamp, offset - self.base_offset))
+            self._last = TimestampOffset(timestamp, offset)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries of batches that hold `offset` or what follows it."""
+        self.keep_entries(self.floor_slot(offset - 1 - self.base_offset, _OFFSET, _TIMESTAMP.size) + 1)
+        self._last = None
+
+    def reset(self) -> None:
+        super().reset()
+        self._last = None

@@ -1,0 +1,149 @@
+"""Finding offsets by time (ListOffsets): through the time index to a place in the log, then record by record.
+
+Answers are exact: of the first record in log order with a timestamp at or above the one asked for. Timestamps may go up
+and down, so this is not where all later records are newer.
+
+How long that takes depends on what producers wrote: a batch may expand to 128 MiB, and headers that claim a larger
+timestamp than any record has make the search decode one batch after another. So the event loop gives a `DecodingBudget`
+and, where that is spent, searches again on a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from odradek.broker.storage.batch_scan import StoredBatch
+from odradek.broker.storage.segment import Segment
+from odradek.broker.storage.segments import Segments
+from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
+from odradek.protocol.records.batch_header import MAGIC, NO_TIMESTAMP, read_batch_header
+from odradek.protocol.records.message_set import iter_messages
+from odradek.protocol.records.record_iterator import Record, iter_section, records_section
+
+_LOG = logging.getLogger(__name__)
+
+
+class DecodingBudget:
+    """The bytes of records that look-ups may still decode; beyond it they raise DecompressionLimitError."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self, size: int) -> None:
+        if size > self.left:
+            raise DecompressionLimitError("stored", self.left)
+        self.left -= size
+
+
+class RecordPosition(NamedTuple):
+    """A record's timestamp and offset, and the leader epoch of its batch (-1 where the format has none)."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def find_by_timestamp(
+    segments: Segments, timestamp: int, start_offset: int, budget: DecodingBudget | None = None
+) -> RecordPosition | None:
+    """The first record from `start_offset` on with at least this timestamp.
+
+    Raises as `_records`.
+    """
+    for segment in segments.as_new_as(timestamp, start_offset):
+        found = _find_in_segment(segment, timestamp, start_offset, budget)
+        if found is not None:
+            return found
+    return None
+
+
+def find_largest_timestamp(
+    segments: Segments, start_offset: int, budget: DecodingBudget | None = None
+) -> RecordPosition | None:
+    """The first record with the largest timestamp in the segments from the one that may hold `start_offset` on.
+
+    None if no record has any. Raises as `_records`.
+    """
+    segment = segments.newest(start_offset)
+    timestamp, last_offset = segment.largest_timestamp()
+    if timestamp == NO_TIMESTAMP:
+        return None
+    for batch in segment.log.batches(segment.indexes.offsets.lookup(last_offset).position):
+        if batch.max_timestamp == timestamp:
+            return _first_at_least(segment, batch, timestamp, segment.base_offset, budget)
+    return None
+
+
+def find_timestamp_at(segments: Iterable[Segment], offset: int) -> int | None:
+    """The largest timestamp of the first batch that does not end before `offset`."""
+    for segment in segments:
+        for batch in segment.log.batches(segment.indexes.offsets.lookup(offset).position):
+            if batch.last_offset >= offset:
+                return batch.max_timestamp
+    return None
+
+
+def _find_in_segment(
+    segment: Segment, timestamp: int, start_offset: int, budget: DecodingBudget | None
+) -> RecordPosition | None:
+    # The entry for T says that what is newer than T comes later; so what is as new as the time asked for may lie right
+    # at an entry of exactly that time, and the search goes from the last entry at or below it.
+    indexed = segment.indexes.lookup_time(timestamp)
+    position = segment.indexes.offsets.lookup(max(indexed.offset, start_offset)).position
+    for batch in segment.log.batches(position):
+        if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
+            found = _first_at_least(segment, batch, timestamp, start_offset, budget)
+            if found is not None:
+                return found
+    return None
+
+
+def _first_at_least(
+    segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int, budget: DecodingBudget | None
+) -> RecordPosition | None:
+    try:
+        for record in _records(segment, batch, budget):
+            if record.timestamp >= timestamp and record.offset >= start_offset:
+                return RecordPosition(record.timestamp, record.offset, batch.leader_epoch)
+    except DecompressionLimitError as error:
+        if budget is not None:
+            raise
+        raise _unreadable(ErrorCode.UNKNOWN_SERVER_ERROR, segment, batch, error) from error
+    except RemoteProtocolError as error:
+        raise _unreadable(ErrorCode.INVALID_RECORD, segment, batch, error) from error
+    return None
+
+
+def _records(segment: Segment, batch: StoredBatch, budget: DecodingBudget | None) -> Iterable[Record]:
+    """The records of a batch, decoded one by one.
+
+    Raises DecompressionLimitError when they are more than the budget, KafkaError UNKNOWN_SERVER_ERROR when they cannot
+    be decompressed, RemoteProtocolError while iterating when they are malformed.
+    """
+    if budget is not None:
+        budget.spend(batch.size)
+    data = segment.log.read(batch)
+    limit = None if budget is None else budget.left
+    if batch.magic < MAGIC:
+        return iter_messages(data, limit)
+    header = read_batch_header(data)
+    try:
+        records = records_section(data, 0, header, limit)
+    except DecompressionLimitError:
+        raise
+    except RemoteProtocolError as error:
+        raise _unreadable(ErrorCode.UNKNOWN_SERVER_ERROR, segment, batch, error) from error
+    if budget is not None and header.codec:
+        budget.spend(len(records))
+    return iter_section(records, header)
+
+
+def _unreadable(code: ErrorCode, segment: Segment, batch: StoredBatch, error: Exception) -> KafkaError:
+    """Kafka's code for a batch in a log that it cannot decode, when it is asked for an offset by time."""
+    detail = f"the batch at offset {batch.base_offset} in {segment.log.path} cannot be read: {error}"
+    _LOG.error("%s", detail)
+    return KafkaError(code, detail)

@@ -1,0 +1,129 @@
+"""The topics that Apache Kafka's own controller had, with their properties: out of `__cluster_metadata-0`.
+
+A Kafka node that is broker and controller in one keeps this log beside those that it serves:
+
+```
+__cluster_metadata-0/
+  00000000000000001234-0000000001.checkpoint   a snapshot: what all records below offset 1234 amount to
+  00000000000000000000.log …                   the records themselves, those of the snapshot perhaps deleted
+```
+
+Both are batches of the records that `odradek.protocol.stored_records.cluster_metadata` describes. The latest snapshot
+is read, and from its offset on the log. Nothing here is changed. The topics' own directories know their names and ids,
+but only this log knows that one is compacted, or kept for a year.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from odradek.broker.storage.batch_scan import CorruptBatchError, read_whole_batches
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.files import Files
+from odradek.broker.storage.names import LOG_SUFFIX, RAFT_METADATA, parse_file_name, partition_directory
+from odradek.protocol.code_generation.primitives import uvarint_rest
+from odradek.protocol.codec import decode
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.records.batch_header import read_batch_header
+from odradek.protocol.records.record_iterator import iter_records
+from odradek.protocol.stored_records.cluster_metadata import (
+    CONFIG,
+    FRAME_VERSION,
+    REMOVE_TOPIC,
+    TOPIC,
+    TOPIC_RESOURCE,
+    ConfigRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+_LOG = logging.getLogger(__name__)
+
+_SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
+
+
+class KraftTopics(msgspec.Struct):
+    """Topic ids by name, and properties by name; a topic without properties of its own is in the first only."""
+
+    ids: dict[str, bytes] = {}
+    configs: dict[str, dict[str, str]] = {}
+
+    def take(self, value: bytes) -> None:
+        """Take in what one record says. Raises RemoteProtocolError for one that is malformed."""
+        try:
+            frame, at = _uvarint(value, 0)
+            kind, at = _uvarint(value, at)
+            version, at = _uvarint(value, at)
+        except IndexError:
+            raise RemoteProtocolError("a record of cluster metadata without a frame") from None
+        if frame != FRAME_VERSION:
+            raise RemoteProtocolError(f"frame version {frame} is unknown")
+        if kind == TOPIC:
+            topic = decode(TopicRecord, version, value, at)
+            self.ids[topic.name] = topic.topic_id
+        elif kind == REMOVE_TOPIC:
+            self._remove(decode(RemoveTopicRecord, version, value, at).topic_id)
+        elif kind == CONFIG:
+            self._configure(decode(ConfigRecord, version, value, at))
+
+    def _remove(self, topic_id: bytes) -> None:
+        for name in [name for name, each in self.ids.items() if each == topic_id]:
+            del self.ids[name]
+            self.configs.pop(name, None)
+
+    def _configure(self, config: ConfigRecord) -> None:
+        if config.resource_type != TOPIC_RESOURCE:
+            return
+        configs = self.configs.setdefault(config.resource_name, {})
+        if config.value is None:
+            configs.pop(config.name, None)
+        else:
+            configs[config.name] = config.value
+
+
+def read_kraft_topics(files: Files, log_dir: str) -> KraftTopics | None:
+    """What the metadata log in `log_dir` says, up to where it is sound; None if there is no such log."""
+    directory = f"{log_dir}/{partition_directory(RAFT_METADATA, 0)}"
+    if not files.exists(directory):
+        return None
+    descriptors = DescriptorCache(files)
+    topics = KraftTopics()
+    try:
+        for value in _values(descriptors, directory):
+            topics.take(value)
+    except (CorruptBatchError, RemoteProtocolError, ValueError) as error:
+        _LOG.warning("what %s says of topics is known up to there only: %s", directory, error)
+    finally:
+        descriptors.close()
+    return topics
+
+
+def _values(descriptors: DescriptorCache, directory: str) -> Iterator[bytes]:
+    sizes = {entry.name: entry.size for entry in descriptors.files.scan(directory)}
+    snapshots = sorted(name for name in sizes if _SNAPSHOT.fullmatch(name))
+    logs = sorted(name for name in sizes if (parsed := parse_file_name(name)) and parsed[1] == LOG_SUFFIX)
+    start_offset = 0
+    if snapshots:
+        start_offset = int(snapshots[-1].partition("-")[0])
+        yield from _values_in(descriptors, f"{directory}/{snapshots[-1]}", sizes[snapshots[-1]], 0)
+    for name in logs:
+        yield from _values_in(descriptors, f"{directory}/{name}", sizes[name], start_offset)
+
+
+def _values_in(descriptors: DescriptorCache, path: str, size: int, start_offset: int) -> Iterator[bytes]:
+    for batch, data in read_whole_batches(descriptors, path, 0, size):
+        header = read_batch_header(data)
+        if batch.last_offset < start_offset or header.is_control:
+            continue
+        for record in iter_records(data, 0, header):
+            if record.offset >= start_offset and record.value is not None:
+                yield record.value
+
+
+def _uvarint(data: bytes, at: int) -> tuple[int, int]:
+    first = data[at]
+    return (first, at + 1) if first < 128 else uvarint_rest(data, at + 1, first)

@@ -1,0 +1,129 @@
+"""One partition of a log directory that is only looked at: its offsets, segments, records, producers, times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from odradek.broker.storage.batch_scan import StoredBatch
+from odradek.broker.storage.checkpoints.leader_epochs import EpochStart
+from odradek.broker.storage.index.timestamp_lookup import RecordPosition
+from odradek.broker.storage.index.transaction_index import AbortedTransaction
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.producers.producer_entry import NO_OFFSET, ProducerEntry
+from odradek.broker.storage.segment import Segment
+from odradek.protocol.records.batch_header import BatchHeader, read_batch_header
+from odradek.protocol.records.message_set import iter_messages
+from odradek.protocol.records.record_iterator import Record, iter_records
+
+
+class StoredPartition:
+    """See the module. Offsets: `log_start_offset` inclusive, `log_end_offset` and `last_stable_offset` exclusive.
+
+    What reads the log raises KafkaError KAFKA_STORAGE_ERROR or `OSError` if the disk fails, KafkaError CORRUPT_MESSAGE
+    or `CorruptBatchError` where there is no batch, `RemoteProtocolError` for records that cannot be taken apart.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self.topic = log.topic
+        self.partition = log.partition
+        self.topic_id = log.topic_id
+        self.directory = log.directory
+        self._log = log
+
+    def __repr__(self) -> str:
+        return f"StoredPartition({self.topic}-{self.partition})"
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where the earliest transaction begins that was not ended; the end of the log without one."""
+        return self._log.last_stable_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of batches."""
+        return self._log.size_bytes
+
+    @property
+    def segments(self) -> list[Segment]:
+        """From the oldest on; their indexes are read when they are first asked."""
+        return list(self._log.segments)
+
+    @property
+    def leader_epochs(self) -> list[EpochStart]:
+        return self._log.leader_epochs
+
+    @property
+    def producers(self) -> list[ProducerEntry]:
+        """The idempotent producers that are known at the end of the log, also those that a broker would forget."""
+        return list(self._log.producers)
+
+    def offset_for_timestamp(self, timestamp: int) -> RecordPosition | None:
+        """Timestamp (ms), offset and leader epoch of the first record as new as `timestamp`; None without one."""
+        return self._log.offset_for_timestamp(timestamp)
+
+    def max_timestamp_offset(self) -> RecordPosition | None:
+        """The same of the first record with the largest timestamp of all; None if no record has one."""
+        return self._log.max_timestamp_offset()
+
+    def batches(self, start_offset: int | None = None) -> Iterator[tuple[StoredBatch, bytes]]:
+        """The batches with all their bytes, from the one on that holds `start_offset` or comes next.
+
+        Raises KafkaError OFFSET_OUT_OF_RANGE outside the log.
+        """
+        start = self.log_start_offset if start_offset is None else start_offset
+        with self._log.read(start, 1, self.log_end_offset) as found:
+            first, position = found.segment_base_offset, found.position
+        for segment in self._log.segments.from_offset(start):
+            if segment.base_offset >= first >= 0:
+                for batch in segment.log.batches(position):
+                    yield batch, segment.log.read(batch)
+                position = 0
+
+    def records(
+        self, start_offset: int | None = None, end_offset: int | None = None, *, decided_only: bool = False
+    ) -> Iterator[Record]:
+        """The records with offsets in [start, end), by default all; markers of transactions are none.
+
+        With `decided_only` those of aborted transactions are left out, and those of open ones. That is more than what a
+        consumer under `read_committed` gets, which stops at the last stable offset.
+        """
+        start = self.log_start_offset if start_offset is None else start_offset
+        end = self.log_end_offset if end_offset is None else end_offset
+        undecided = _Undecided(self._log) if decided_only else None
+        for batch, data in self.batches(start):
+            if batch.base_offset >= end:
+                return
+            header = read_batch_header(data) if batch.magic == 2 else None
+            if header is not None and (header.is_control or (undecided is not None and undecided.holds(header))):
+                continue
+            for record in iter_messages(data) if header is None else iter_records(data, 0, header):
+                if start <= record.offset < end:
+                    yield record
+
+
+class _Undecided:
+    """Which batches are of transactions that were aborted, or not ended."""
+
+    def __init__(self, log: Log) -> None:
+        self._open = {each.producer_id: each.transaction_first_offset for each in log.producers}
+        self._aborted: dict[int, list[AbortedTransaction]] = {}
+        for segment in log.segments:
+            for aborted in segment.transaction_index.entries():
+                self._aborted.setdefault(aborted.producer_id, []).append(aborted)
+
+    def holds(self, header: BatchHeader) -> bool:
+        if not header.is_transactional:
+            return False
+        offset, since = header.base_offset, self._open.get(header.producer_id, NO_OFFSET)
+        if since != NO_OFFSET and offset >= since:
+            return True
+        aborted = self._aborted.get(header.producer_id, ())
+        return any(each.first_offset <= offset <= each.last_offset for each in aborted)

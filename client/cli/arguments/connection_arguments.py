@@ -1,0 +1,95 @@
+"""The flags that commands share: where the cluster is, which topic is meant, and settings of the client."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from odradek.client.cli.arguments.argument_types import assignment, named
+
+_OTHER_NAMES = {
+    "max_in_flight_requests_per_connection": "max_in_flight",
+    "request_size_max": "max_request_size",
+}
+"""Properties of Kafka's clients whose setting here is not their name with underscores."""
+
+
+def add_bootstrap_argument(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    parser.add_argument(
+        "--bootstrap-server",
+        default="localhost:9092",
+        metavar="HOST:PORT[,HOST:PORT]",
+        help="brokers to ask for the rest of the cluster (default: %(default)s)",
+    )
+
+
+def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("cluster")
+    add_bootstrap_argument(group)
+    group.add_argument(
+        "--command-config", metavar="PATH", help="a .properties file with settings of the client (docs/client.md)"
+    )
+    group.add_argument(
+        "--command-property",
+        action="append",
+        default=[],
+        type=assignment,
+        metavar="NAME=VALUE",
+        help="a setting of the client, such as linger.ms=20; goes before --command-config",
+    )
+
+
+def add_topic_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--topic", type=named, required=True, help="the topic's name")
+
+
+def client_settings(arguments: argparse.Namespace, client: type) -> dict[str, Any]:
+    """The settings of `--command-config` and `--command-property` as keywords of `client`, Producer or another.
+
+    Raises ConfigurationError for one that this client has not, OSError for a file that cannot be read.
+    """
+    return settings_of_each(arguments, client)[0]
+
+
+def settings_of_each(arguments: argparse.Namespace, *clients: type) -> list[dict[str, Any]]:
+    """As `client_settings`, for several clients: each gets the settings that it knows; one must know it."""
+    settings: list[dict[str, Any]] = [{} for _ in clients]
+    properties = [*_read_properties(arguments.command_config), *arguments.command_property]
+    if not properties:
+        return settings
+    from odradek.client.setting_names import property_types, unknown_property
+
+    types = [property_types(client) for client in clients]
+    for name, text in properties:
+        keyword = name.replace(".", "_")
+        keyword = _OTHER_NAMES.get(keyword, keyword)
+        if not any(keyword in known for known in types):
+            raise unknown_property(name, clients)
+        for of_client, known in zip(settings, types, strict=True):
+            if keyword in known:
+                of_client[keyword] = _value(text, known[keyword])
+    return settings
+
+
+def _read_properties(path: str | None) -> list[tuple[str, str]]:
+    if path is None:
+        return []
+    from pathlib import Path
+
+    lines = (line.strip() for line in Path(path).read_text().splitlines())
+    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
+    return [(name.strip(), value.strip()) for name, _, value in pairs]
+
+
+def _value(text: str, kind: str) -> Any:
+    """The text of a property as a value; `kind` is the type that the client's signature gives it."""
+    if kind.startswith("str"):
+        return text
+    if kind.startswith("Sequence["):
+        return [part.strip() for part in text.split(",")]
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text.lower(), text)

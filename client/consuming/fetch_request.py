@@ -1,0 +1,88 @@
+"""A request to Fetch for partitions of one broker, and how its answer is read back.
+
+Topics go by id from version 13 on (KIP-516), and by name below, also when one of them has no id. What is asked for is
+what the session with the broker adds up to (`fetch_session`), not what this request says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from odradek.client.config import ConsumerConfig
+from odradek.client.consuming.fetch_session import FetchKey, FetchSession
+from odradek.client.consuming.subscription import PartitionState
+from odradek.client.network.connection import Connection
+from odradek.client.network.metadata import ClusterImage
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
+from odradek.protocol.schema import ZERO_UUID
+
+_FETCH_KEY = 1
+_LAST_VERSION_BY_NAME = 12
+_NEWEST_VERSION = 32767
+
+
+class Asked(NamedTuple):
+    """A partition of a request as it was when the request was sent."""
+
+    state: PartitionState
+    generation: int
+    offset: int
+    leader_epoch: int
+
+    def is_wanted(self) -> bool:
+        """Whether the answer is still of use: nobody has sought, or fetched elsewhere, meanwhile."""
+        return self.state.generation == self.generation and self.state.fetch_offset == self.offset
+
+
+class PartitionFetch:
+    """One request: `message` in `version`, and who asked for what."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        image: ClusterImage,
+        connection: Connection,
+        session: FetchSession,
+        states: Sequence[PartitionState],
+        max_wait_ms: int,
+    ) -> None:
+        """All `states` are in the image and have a fetch offset. Raises UnsupportedVersionError."""
+        by_id = all(image.topics[state.partition.topic].topic_id != ZERO_UUID for state in states)
+        self.version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if by_id else _LAST_VERSION_BY_NAME)
+        by_id = self.version > _LAST_VERSION_BY_NAME
+        self._asked: dict[tuple[str | bytes, int], Asked] = {}
+        wanted: dict[FetchKey, FetchPartition] = {}
+        for state in states:
+            name, index = state.partition
+            offset = state.fetch_offset
+            assert offset is not None
+            known = image.topics[name]
+            leader_epoch = known.partitions[index].leader_epoch
+            wanted[FetchKey(name, known.topic_id, index)] = FetchPartition(
+                partition=index,
+                current_leader_epoch=leader_epoch,
+                fetch_offset=offset,
+                partition_max_bytes=config.max_partition_fetch_bytes,
+            )
+            self._asked[known.topic_id if by_id else name, index] = Asked(state, state.generation, offset, leader_epoch)
+        self._parks = all(0 <= asked.state.high_watermark <= asked.offset for asked in self._asked.values())
+        self.message = FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            isolation_level=int(config.reads_committed),
+        )
+        session.fill(self.message, wanted, by_id=by_id)
+
+    def is_parked_for_nothing(self) -> bool:
+        """Whether it waits at the broker, as far as is known, for records that nobody wants any more."""
+        return self._parks and not any(asked.is_wanted() for asked in self._asked.values())
+
+    def rows(self, answer: FetchResponse) -> Iterator[tuple[Asked, PartitionData]]:
+        """What the answer says of partitions that are still wanted."""
+        for topic in answer.responses:
+            for row in topic.partitions:
+                asked = self._asked.get((topic.topic or topic.topic_id, row.partition_index))
+                if asked is not None and asked.is_wanted():
+                    yield asked, row

@@ -1,0 +1,170 @@
+"""The records that one answer to Fetch brought for one partition: read, filtered and decoded as they are asked for.
+
+What is skipped: records before the position (a fetch begins with the whole batch that holds it), a batch cut off at the
+end, control batches, and, when only committed records are read, those of aborted transactions (KIP-98). For the last
+the answer lists the aborted transactions as (producer id, first offset); a producer is in an aborted transaction from
+that offset to its next ABORT marker. The broker answers no further than the last stable offset, so that no transaction
+in here is open.
+
+Decompression and decoding go batch by batch, when the first record of a batch is asked for.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
+
+from odradek.client.errors import CorruptRecordsError
+from odradek.client.record import ConsumerRecord, TopicPartition
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.messages.fetch import AbortedTransaction
+from odradek.protocol.records.batch_header import (
+    CONTROL_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    TimestampType,
+    crc_is_valid,
+    read_batch_header,
+)
+from odradek.protocol.records.control_records import ControlRecordType, control_record_type
+from odradek.protocol.records.message_set import MAGIC_POSITION, iter_messages, magic_of, read_message_header
+from odradek.protocol.records.record_iterator import Record, RecordColumns, iter_columns, iter_records
+from odradek.protocol.records.record_runs import Shapes
+
+_OFFSET_AND_LENGTH = struct.Struct(">qi")  # in front of a batch or message of every format
+_SPECIAL = CONTROL_BIT | TRANSACTIONAL_BIT
+
+
+class Fetched:
+    """The records of `data` from offset `start` on.
+
+    `next_offset` is where the next fetch goes on, `last_epoch` the leader epoch of the record before it (-1: the format
+    has none), `records` yields the records. Raises CorruptRecordsError at
+    construction, when nothing in it can be read, or while iterating, after the records that could be read.
+    """
+
+    __slots__ = (
+        "_aborted",
+        "_batches",
+        "_check_crcs",
+        "_data",
+        "_in_aborted",
+        "_shapes",
+        "last_epoch",
+        "next_offset",
+        "partition",
+        "records",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        data: memoryview,
+        start: int,
+        *,
+        check_crcs: bool,
+        aborted: Sequence[AbortedTransaction] | None = None,
+    ) -> None:
+        """`aborted` is None when uncommitted records are read too."""
+        self.partition = partition
+        self.next_offset = start
+        self.last_epoch = -1
+        self._data = data
+        self._check_crcs = check_crcs
+        self._aborted = None if aborted is None else deque(sorted(aborted, key=lambda one: one.first_offset))
+        self._in_aborted: set[int] = set()  # the producers whose records are skipped at this point
+        self._shapes: Shapes = {}
+        self._batches: list[tuple[int, BatchHeader | None]] = []  # None: a message of magic 0 or 1
+        self._find_batches()
+        self.records = chain.from_iterable(self._read(start))
+
+    @property
+    def size(self) -> int:
+        """Bytes as fetched."""
+        return len(self._data)
+
+    def _find_batches(self) -> None:
+        """Note the complete batches. What cannot be one ends them; it raises when the next fetch begins with it."""
+        data = self._data
+        position, end = 0, len(data)
+        while end - position > MAGIC_POSITION:
+            offset, length = _OFFSET_AND_LENGTH.unpack_from(data, position)
+            if position + LOG_OVERHEAD + length > end:
+                return
+            header = None
+            try:
+                if magic_of(data, position) >= MAGIC:
+                    header = read_batch_header(data, position)
+                else:
+                    read_message_header(data, position)
+            except RemoteProtocolError as error:
+                if not self._batches:
+                    raise self._corrupt(offset, str(error)) from error
+                return
+            self._batches.append((position, header))
+            self.next_offset = max(self.next_offset, offset + 1 if header is None else header.next_offset)
+            self.last_epoch = -1 if header is None else header.partition_leader_epoch
+            position += LOG_OVERHEAD + length
+
+    def _read(self, start: int) -> Iterator[Iterator[ConsumerRecord]]:
+        """Yield the records in portions, which make each record when it is taken."""
+        place = [repeat(field) for field in self.partition]
+        for position, header in self._batches:
+            try:
+                rest = [repeat(field) for field in self._rest(position, header)]
+                for columns in self._decode(position, header):
+                    records: Iterator[ConsumerRecord] = map(ConsumerRecord, *place, *columns, *rest)
+                    if _lowest(columns.offsets, start) < start:
+                        records = filter(lambda record: record.offset >= start, records)
+                    yield records
+            except RemoteProtocolError as error:
+                raise self._corrupt(_OFFSET_AND_LENGTH.unpack_from(self._data, position)[0], str(error)) from error
+
+    def _rest(self, position: int, header: BatchHeader | None) -> tuple[TimestampType | None, int]:
+        """What a batch says of all its records alike: the last fields of a ConsumerRecord."""
+        if header is not None:
+            return header.timestamp_type, header.partition_leader_epoch
+        message = read_message_header(self._data, position)
+        return (message.timestamp_type if message.magic else None), -1
+
+    def _decode(self, position: int, header: BatchHeader | None) -> Iterator[RecordColumns]:
+        data = self._data
+        if header is None:
+            _, length = _OFFSET_AND_LENGTH.unpack_from(data, position)
+            messages = iter_messages(data[position : position + LOG_OVERHEAD + length])
+            return map(_one_record, messages)
+        if self._check_crcs and not crc_is_valid(data, position, header):
+            raise RemoteProtocolError("the checksum is wrong")
+        if header.attributes & _SPECIAL and self._is_skipped(position, header):
+            return iter(())
+        return iter_columns(data, position, header, shapes=self._shapes)
+
+    def _is_skipped(self, position: int, header: BatchHeader) -> bool:
+        """Whether no record of a control or transactional batch is for the consumer."""
+        aborted, in_aborted = self._aborted, self._in_aborted
+        if aborted is not None:
+            while aborted and aborted[0].first_offset <= header.last_offset:
+                in_aborted.add(aborted.popleft().producer_id)
+        if not header.is_control:
+            return header.producer_id in in_aborted
+        marker = next(iter_records(self._data, position, header), None)
+        if marker is not None and control_record_type(marker.key) is ControlRecordType.ABORT:
+            in_aborted.discard(header.producer_id)
+        return True
+
+    def _corrupt(self, offset: int, cause: str) -> CorruptRecordsError:
+        topic, partition = self.partition
+        cure = "Seek past it, or have the broker check its log"
+        return CorruptRecordsError(offset, cause, cure, topic=topic, partition=partition)
+
+
+def _lowest(offsets: Sequence[int], default: int) -> int:
+    return offsets[0] if isinstance(offsets, range) else min(offsets, default=default)
+
+
+def _one_record(record: Record) -> RecordColumns:
+    return RecordColumns([record.offset], [record.timestamp], [record.key], [record.value], [tuple(record.headers)])

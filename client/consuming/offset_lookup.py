@@ -1,0 +1,126 @@
+"""Asking leaders where partitions begin and end, and which offset goes with a time (ListOffsets)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import ClientError, TimeLimitError, UnknownTopicError, broker_error
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.cluster import Cluster
+from odradek.client.network.metadata import STALE_METADATA
+from odradek.client.record import OffsetAndTimestamp, TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import (
+    LATEST,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from odradek.protocol.plural import pluralize
+
+_CONSUMER = -1  # the replica id of those who are none
+_TRIED = "look up an offset"
+
+Found = dict[TopicPartition, OffsetAndTimestamp]
+
+
+class OffsetLookup:
+    """Looks offsets up for one consumer."""
+
+    def __init__(self, config: ConsumerConfig, cluster: Cluster) -> None:
+        self._config = config
+        self._cluster = cluster
+
+    async def find(self, times: Mapping[TopicPartition, int], timeout_ms: int) -> Found:
+        """The first offset at or after each time (ms, or LATEST, EARLIEST); offset -1 where there is none.
+
+        Finds the topics, then asks, and asks again on retriable errors, until every partition has its answer; each of
+        the two for `timeout_ms` at most. Raises BrokerError, or after that time the error that was in the way.
+        """
+        found: Found = {}
+        failure: ClientError | None = None
+        backoff = Backoff(self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000)
+        await self._find_topics(times, timeout_ms)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while missing := {partition: times[partition] for partition in times if partition not in found}:
+                    if failure is not None:
+                        await asyncio.sleep(backoff.next())
+                    failure = await self._ask_leaders(missing, found)
+        except TimeoutError:
+            if failure is not None:
+                raise failure from None
+            raise TimeLimitError(_TRIED, f"no answer within {timeout_ms} ms") from None
+        return found
+
+    async def find_or_end(self, times: Mapping[TopicPartition, int], timeout_ms: int) -> Found:
+        """As `find`; the end of the partition where no record is that late."""
+        found = await self.find(times, timeout_ms)
+        beyond = [partition for partition, at in found.items() if at.offset < 0]
+        return found | await self.find(dict.fromkeys(beyond, LATEST), timeout_ms) if beyond else found
+
+    async def _find_topics(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> None:
+        for topic in {partition.topic for partition in partitions}:
+            await self._cluster.topic(topic, timeout_ms)
+        for topic, index in partitions:
+            known = self._cluster.image.topics[topic]
+            if not 0 <= index < len(known.partitions):
+                raise UnknownTopicError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    _TRIED,
+                    f"the topic has {pluralize(len(known.partitions), 'partition')}",
+                    topic=topic,
+                    partition=index,
+                )
+
+    async def _ask_leaders(self, times: Mapping[TopicPartition, int], found: Found) -> ClientError | None:
+        """Put the answers that come into `found`; return a retriable failure, if not all of them came."""
+        by_leader: dict[int, dict[TopicPartition, int]] = {}
+        failure: ClientError | None = None
+        for partition, time in times.items():
+            leader = self._cluster.leader(*partition)
+            if leader is None:
+                self._cluster.refresh_soon()
+                failure = broker_error(
+                    ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=partition.topic, partition=partition.partition
+                )
+            else:
+                by_leader.setdefault(leader, {})[partition] = time
+        asked = (self._ask(leader, wanted, found) for leader, wanted in by_leader.items())
+        for outcome in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(outcome, ClientError) and outcome.retriable:
+                failure = outcome
+            elif isinstance(outcome, BaseException):
+                raise outcome
+        return failure
+
+    async def _ask(self, leader: int, times: Mapping[TopicPartition, int], found: Found) -> None:
+        connection = await self._cluster.connection(leader)
+        topics: dict[str, ListOffsetsTopic] = {}
+        for (name, index), time in times.items():
+            known = self._cluster.image.partition(name, index)
+            topic = topics.setdefault(name, ListOffsetsTopic(name, []))
+            topic.partitions.append(ListOffsetsPartition(index, known.leader_epoch if known else -1, time))
+        request = ListOffsetsRequest(_CONSUMER, int(self._config.reads_committed), list(topics.values()))
+        answer = await connection.send(request, ListOffsetsResponse)
+        failure: ClientError | None = None
+        for told in answer.topics:
+            for row in told.partitions:
+                if row.error_code:
+                    failure = broker_error(
+                        row.error_code, _TRIED, broker=connection.name, topic=told.name, partition=row.partition_index
+                    )
+                    if row.error_code in STALE_METADATA:
+                        self._cluster.refresh_soon()
+                    if not failure.retriable:
+                        raise failure
+                else:
+                    partition = TopicPartition(told.name, row.partition_index)
+                    found[partition] = OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
+        if failure is None and any(partition not in found for partition in times):
+            failure = ClientError(_TRIED, "the answer does not name every partition", broker=connection.name)
+        if failure is not None:
+            raise failure

@@ -1,0 +1,298 @@
+"""The cluster as one client sees it: who leads which partition, and how to reach them.
+
+A client of its own (a producer, a consumer) owns one Cluster. It holds the image of the last metadata (`image`), asks
+for new ones when they are old, when somebody found them wrong (`refresh_soon`) or needs a topic that they do not name
+(`topic`), and hands out connections by node id. One request for metadata is under way at any time, and two for the same
+topics have a pause between them, which grows while the answers bring no news.
+
+Metadata are asked of any broker: one that is connected, else one that is known, else the bootstrap servers again, so
+that a cluster whose addresses all changed is found again (KIP-899).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from odradek.client.config import Address, ClientConfig
+from odradek.client.errors import (
+    BootstrapError,
+    BrokerError,
+    BrokerUnreachableError,
+    ClientError,
+    ClosedError,
+    TimeLimitError,
+    broker_error,
+)
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.connection import Connection, Network
+from odradek.client.network.connections import Connections, Purpose
+from odradek.client.network.metadata import ClusterImage, TopicMetadata
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+_LOG = logging.getLogger(__name__)
+
+
+class Cluster:
+    """Metadata and connections of one client, for one event loop; `start` first, `close` last.
+
+    `on_change` functions are called after each attempt to get metadata, whether it succeeded or not, and after a
+    connection ended: the moment to look again at what was waiting.
+    """
+
+    def __init__(self, config: ClientConfig, network: Network, *, creates_topics: bool = False) -> None:
+        self.image = ClusterImage()
+        self.connections = Connections(config, network)
+        self.connections.on_change = self._changed
+        self.on_change: list[Callable[[], None]] = []
+        self._config = config
+        self._creates_topics = creates_topics
+        self._topics: set[str] = set()
+        self._refresh: asyncio.Task[None] | None = None
+        self._asked: frozenset[str] = frozenset()
+        self._told_by: str | None = None
+        self._asked_at = float("-inf")
+        self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        self._age_timer: asyncio.TimerHandle | None = None
+        self._connecting: dict[int, asyncio.Task[None]] = {}
+        self._refresh_failure: ClientError | None = None  # of the last refresh
+        self._is_closed = False
+
+    async def start(self) -> None:
+        """Find the cluster. Raises BootstrapError when no bootstrap server answers."""
+        await self.refresh()
+
+    async def close(self) -> None:
+        """Close every connection; nothing is left running."""
+        self._is_closed = True
+        if self._age_timer is not None:
+            self._age_timer.cancel()
+        tasks = [*self._connecting.values(), *([self._refresh] if self._refresh else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.connections.close()
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """The node id of the leader, or None if there is none, or it or the partition is not known."""
+        known = self.image.partition(topic, partition)
+        return known.leader if known is not None and known.leader in self.image.brokers else None
+
+    def obstacle(self, topic: str, partition: int) -> ClientError | None:
+        """The error that keeps the leader of a partition out of reach, as of the last attempt, or None."""
+        leader = self.leader(topic, partition)
+        if leader is not None:
+            return None if self.established(leader) else self.connections.failure(leader)
+        if self._refresh_failure is not None:
+            return self._refresh_failure
+        code = self.image.errors.get(topic, ErrorCode.LEADER_NOT_AVAILABLE)
+        return broker_error(code, "find the leader", broker=self._told_by, topic=topic, partition=partition)
+
+    def established(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection | None:
+        """The open connection to a node, or None."""
+        return self.connections.established(node_id, purpose)
+
+    async def connection(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection:
+        """The connection to a node, made if need be. Raises ClientError; new metadata are then on their way."""
+        address = self.image.brokers.get(node_id)
+        if address is None:
+            self.refresh_soon()
+            raise BootstrapError("connect", f"broker {node_id} is not in the cluster's metadata")
+        try:
+            return await self.connections.get(node_id, address, purpose)
+        except ClientError:
+            self.refresh_soon()
+            raise
+
+    async def any_connection(self) -> Connection:
+        """A connection to whichever broker can be reached. Raises BootstrapError, naming all that was tried."""
+        established = self.connections.all_established(Purpose.REQUESTS)
+        if established:
+            return established[0]
+        failures = []
+        brokers = list(self.image.brokers.items())
+        random.shuffle(brokers)
+        for node_id, address in brokers:
+            try:
+                return await self.connections.get(node_id, address)
+            except ClosedError:
+                raise
+            except ClientError as error:
+                failures.append(error)
+        return await self._bootstrap(failures)
+
+    def connect_soon(self, node_id: int) -> None:
+        """Connect to a node in the background; `on_change` is called when it is done, successful or not."""
+
+        async def connect() -> None:
+            is_known = self.connections.failure(node_id) is not None
+            try:
+                await self.connection(node_id)
+            except ClientError as error:
+                _LOG.log(logging.INFO if is_known else logging.WARNING, "%s", error)  # a warning once an outage
+            del self._connecting[node_id]
+            self._changed()
+
+        if not self._is_closed and node_id not in self._connecting:
+            self._connecting[node_id] = asyncio.create_task(connect())
+
+    def refresh_soon(self) -> asyncio.Task[None]:
+        """Ask for metadata in the background, or join the request that is under way."""
+        if self._is_closed:
+            raise ClosedError("ask for metadata", "the client was closed")
+        if self._refresh is None or self._refresh.done():  # joining one that is done would ask for nothing
+            self._refresh = asyncio.create_task(self._get_metadata())
+            self._refresh.add_done_callback(self._refresh_ended)
+        return self._refresh
+
+    async def refresh(self) -> None:
+        """Ask for metadata and wait for them. Raises ClientError."""
+        await asyncio.shield(self.refresh_soon())
+
+    def track(self, topics: Iterable[str]) -> None:
+        """Ask for these topics too, from the next time on."""
+        self._topics.update(topics)
+
+    def want(self, topics: Collection[str]) -> None:
+        """As `track`, and ask soon for those that are not known."""
+        self.track(topics)
+        if not self.image.topics.keys() >= set(topics):
+            self.refresh_soon()
+
+    async def topic(self, name: str, timeout_ms: int) -> TopicMetadata:
+        """The metadata of a topic, asked for until it is there or `timeout_ms` is over; tracked from then on.
+
+        Raises UnknownTopicError and other BrokerErrors, TimeLimitError.
+        """
+        was_tracked = name in self._topics
+        self._topics.add(name)
+        failure: ClientError | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while (known := self.image.topics.get(name)) is None:
+                    try:
+                        await self.refresh()
+                        failure = self.topic_failure(name)
+                    except ClientError as error:
+                        failure = error
+                    if failure is not None and not failure.retriable:
+                        raise failure
+                return known
+        except TimeoutError:
+            failure = failure or self.topic_failure(name)
+            raise failure or TimeLimitError("find a topic", f"no metadata within {timeout_ms} ms", topic=name) from None
+        finally:
+            if name not in self.image.topics and not was_tracked:
+                self._topics.discard(name)
+
+    def learn_leader(
+        self, topic: str, partition: int, leader: int, leader_epoch: int, brokers: list[tuple[int, Address]]
+    ) -> bool:
+        """Take over what a refusal said of the new leader (KIP-951). False if that was no news."""
+        before = self.image
+        self._set_image(before.with_brokers(brokers).with_leader(topic, partition, leader, leader_epoch))
+        return self.image is not before
+
+    def topic_failure(self, name: str) -> BrokerError | None:
+        """The error that the last metadata have for a topic, if any."""
+        code = self.image.errors.get(name)
+        return None if code is None else broker_error(code, "find a topic", broker=self._told_by, topic=name)
+
+    async def _get_metadata(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._asked_at > 2 * self._config.retry_backoff_max_ms / 1000:
+            self._backoff.reset()  # the last refreshes were long ago: their pauses say nothing about this one
+        if self._topics <= self._asked:
+            await asyncio.sleep(max(0, self._asked_at + self._backoff.next() - loop.time()))
+        self._asked_at = loop.time()
+        connection = await self.any_connection()
+        self._asked = frozenset(self._topics)
+        wanted = [MetadataRequestTopic(name=name) for name in sorted(self._asked)]
+        request = MetadataRequest(wanted, self._creates_topics)
+        answer = await connection.send(request, MetadataResponse)
+        if answer.error_code:
+            raise broker_error(answer.error_code, "ask for metadata", broker=connection.name)
+        before = self.image
+        self._told_by = connection.name
+        self._merge(answer)
+        if self.image != before:
+            self._backoff.reset()
+
+    def _merge(self, answer: MetadataResponse) -> None:
+        self._set_image(self.image.merge(answer))
+        if self._age_timer is not None:
+            self._age_timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._age_timer = loop.call_later(self._config.metadata_max_age_ms / 1000, self.refresh_soon)
+
+    def _set_image(self, image: ClusterImage) -> None:
+        before, self.image = self.image, image
+        for node_id, address in before.brokers.items():
+            if image.brokers.get(node_id) != address:
+                self.connections.drop(node_id)
+
+    async def _bootstrap(self, failures: list[ClientError]) -> Connection:
+        servers = list(self._config.bootstrap_servers)
+        random.shuffle(servers)
+        for address in servers:
+            try:
+                return await self._identify(await self.connections.open_address(address), address)
+            except ClosedError:
+                raise
+            except ClientError as error:
+                failures.append(error)
+        if len(failures) == 1 and not failures[0].retriable:
+            raise failures[0]
+        raise BootstrapError(
+            "find the cluster",
+            "; ".join(f"{failure.broker}: {failure.cause}" for failure in failures),
+            _cure(failures),
+        )
+
+    async def _identify(self, connection: Connection, address: Address) -> Connection:
+        """Learn the node id of a bootstrap server, so that its connection serves from now on.
+
+        If no broker advertises the address by which we came, the connection has done its work: brokers are spoken to
+        by the addresses that they advertise, as everywhere else.
+        """
+        try:
+            self._merge(await connection.send(MetadataRequest([], False), MetadataResponse))
+        except BaseException:
+            connection.close()
+            raise
+        for node_id, advertised in self.image.brokers.items():
+            if advertised == address and self.established(node_id) is None:
+                self.connections.adopt(node_id, connection)
+                return connection
+        connection.close()
+        if not self.image.brokers:
+            raise BootstrapError("find the cluster", "the metadata name no broker", broker=connection.name)
+        node_id, advertised = random.choice(list(self.image.brokers.items()))
+        return await self.connections.get(node_id, advertised)
+
+    def _refresh_ended(self, task: asyncio.Task[None]) -> None:
+        if self._refresh is task:
+            self._refresh = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        self._refresh_failure = error if isinstance(error, ClientError) else None
+        if error is not None:
+            _LOG.info("%s", error)  # whoever needs the metadata fails with it, or asks again
+        elif not self._topics <= self._asked and not self._is_closed:
+            self.refresh_soon()  # for topics that are wanted since the request was sent
+        self._changed()
+
+    def _changed(self) -> None:
+        if not self._is_closed:
+            for function in self.on_change:
+                function()
+
+
+def _cure(failures: Sequence[ClientError]) -> str:
+    """What to do when all servers failed. One that answered, though not as a broker, tells more than a silent one."""
+    answered = (failure.cure for failure in failures if not isinstance(failure, BrokerUnreachableError))
+    return next(filter(None, answered), "Check the bootstrap servers, and advertised.listeners of the brokers")

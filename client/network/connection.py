@@ -1,0 +1,336 @@
+"""One TCP connection to one broker, and the only module of the client that knows of sockets.
+
+```
+connecting --> negotiating --> open --> closed          open_connection() returns in "open"
+                 ApiVersions    |         ^
+                                +---------+ close(), the peer, a timeout, bytes that are not Kafka's
+```
+Requests are written at once and answered in order; the in-flight table maps correlation id to the future of the answer.
+A request that is not answered in time takes the connection with it: what comes behind it cannot be answered earlier.
+When a connection ends, every request in flight fails with the one error that says why, and `on_close` is called.
+
+The seam: `Network` makes the transport. `TcpNetwork` is the real one; a simulation gives another, and everything above
+is the same code.
+
+Buffers: a request is encoded into a buffer of its own, which nobody touches after it was handed to the transport. An
+answer is decoded from the receive buffer; for those with `records`, the views in it stay good as long as anything
+refers to them (`retain`), for others there are none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast
+
+from odradek.client.config import Address
+from odradek.client.errors import (
+    BrokerUnreachableError,
+    ClientError,
+    ClosedError,
+    ConfigurationError,
+    ConnectionLostError,
+    NotKafkaError,
+    RequestTimeoutError,
+    broker_error,
+)
+from odradek.client.network.api_versions import ApiVersions, read_api_versions, version_to_retry
+from odradek.protocol import codec
+from odradek.protocol.api import NAMES, by_key
+from odradek.protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
+from odradek.protocol.framing import FrameReader, ReceiveArena
+from odradek.protocol.header import API_VERSIONS_KEY, RequestHeader, decode_response, encode_request_header
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.plural import pluralize
+from odradek.protocol.schema import Message, spec
+
+R = TypeVar("R", bound=Message)
+
+SOFTWARE_NAME = "odradek"
+SOFTWARE_VERSION = "0.1.0"
+
+_FETCH_KEY = 1
+_SIZE = struct.Struct(">i")
+_CORRELATION_ID = struct.Struct(">i")
+_MAX_CORRELATION_ID = 0x7FFFFFFF
+_ARENA_SIZE = 64 * 1024  # answers above this get a buffer of their own (odradek.protocol.framing)
+_NOT_KAFKA = "Is this the port of a Kafka listener, and is it a plaintext one?"
+
+
+class Network(Protocol):
+    """Where connections come from."""
+
+    async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
+        """Connect, and call `protocol.connection_made`. Raises OSError."""
+        ...
+
+
+class TcpNetwork:
+    """The real network."""
+
+    async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(lambda: protocol, address.host, address.port)
+        raw = transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cast("asyncio.WriteTransport", transport)
+
+
+class _InFlight:
+    """A request that waits for its answer."""
+
+    __slots__ = ("api_key", "api_version", "future", "timer")
+
+    def __init__(self, api_key: int, api_version: int, future: asyncio.Future[Any], timer: asyncio.TimerHandle) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.future = future
+        self.timer = timer
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A connection, for callbacks and coroutines of one event loop.
+
+    `name` is how errors call the broker. `versions` is known once `open_connection` has returned. `on_close`, where it
+    is set, is called once, after everything in flight has failed; `on_resume` after `is_congested` became false.
+    """
+
+    def __init__(self, name: str, client_id: str, request_timeout: float) -> None:
+        self.name = name
+        self.versions = ApiVersions(name, ())
+        self.is_congested = False  # the peer reads slowly: what is sent now waits in memory
+        self.on_close: Callable[[], None] | None = None
+        self.on_resume: Callable[[], None] | None = None
+        self._client_id = client_id
+        self._request_timeout = request_timeout
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.WriteTransport | None = None
+        self._reader = FrameReader(ReceiveArena(_ARENA_SIZE))
+        self._in_flight: dict[int, _InFlight] = {}
+        self._correlation_id = 0
+        self._closed_by: ClientError | None = None
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+
+    def rename(self, name: str) -> None:
+        """Use another name for the broker in errors from now on."""
+        self.name = self.versions.broker = name
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and self._closed_by is None
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for an answer."""
+        return len(self._in_flight)
+
+    def send(
+        self,
+        request: Message,
+        response: type[R],  # noqa: ARG002 - the type of the future
+        *,
+        version: int | None = None,
+        timeout: float | None = None,
+    ) -> asyncio.Future[R]:
+        """Send a request at once and return the future of its answer, decoded as `response`.
+
+        `version` defaults to the highest that both sides know; `timeout` (s) to `request_timeout_ms`. The future fails
+        with a TransportError when no answer comes. Cancelling it does not unsend the request. Raises
+        UnsupportedVersionError, and ConfigurationError for a number that is too large for the protocol; nothing was
+        sent then.
+        """
+        future: asyncio.Future[R] = self._loop.create_future()
+        if not self.is_open:
+            future.set_exception(self._closed_by or self._lost("it is not connected"))
+            return future
+        api_key, version, frame = self._encode(request, version)
+        seconds = self._request_timeout if timeout is None else timeout
+        timer = self._loop.call_later(seconds, self._timed_out, api_key, seconds)
+        self._in_flight[self._correlation_id] = _InFlight(api_key, version, future, timer)
+        self._write(frame)
+        return future
+
+    def version_of(self, request: Message, at_most: int) -> int:
+        """The highest version up to `at_most` of a request that both sides know. Raises UnsupportedVersionError."""
+        key = spec(request.__class__).key
+        assert key is not None, "a request has an API key"
+        return self.versions.highest(key, at_most)
+
+    def send_unanswered(self, request: Message, *, version: int | None = None) -> None:
+        """Send a request that the broker does not answer: Produce with acks=0. Raises ConnectionLostError."""
+        if not self.is_open:
+            raise self._closed_by or self._lost("it is not connected")
+        _, _, frame = self._encode(request, version)
+        self._write(frame)
+
+    def close(self, error: ClientError | None = None) -> None:
+        """Close now; requests in flight fail with `error`. Closing again does nothing."""
+        if self._closed_by is not None:
+            return
+        self._closed_by = error or ClosedError("use a connection", "it was closed", broker=self.name)
+        if self._transport is not None:
+            self._transport.abort()
+        else:
+            self._end()
+
+    async def wait_closed(self) -> None:
+        """Wait until the transport is gone, after `close`."""
+        await asyncio.shield(self._gone)
+
+    async def negotiate(self, seconds: float) -> None:
+        """Learn which versions the broker serves; before anything else is sent. Raises ClientError."""
+        question = ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION)
+        newest = by_key(API_VERSIONS_KEY).max_version
+        answer = await self.send(question, ApiVersionsResponse, version=newest, timeout=seconds)
+        known_to_both = version_to_retry(answer)
+        if known_to_both is not None:
+            answer = await self.send(question, ApiVersionsResponse, version=known_to_both, timeout=seconds)
+        if answer.error_code:
+            raise broker_error(answer.error_code, "ask for API versions", broker=self.name)
+        self.versions = ApiVersions(self.name, answer.api_keys)
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.WriteTransport", transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the reader knows better how much comes
+        return self._reader.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._reader.received(nbytes)
+        try:
+            while self._closed_by is None and (frame := self._reader.next_frame()) is not None:
+                self._answered(frame)
+        except ProtocolError as error:
+            self.close(self._not_kafka(error))
+
+    def pause_writing(self) -> None:
+        self.is_congested = True
+
+    def resume_writing(self) -> None:
+        self.is_congested = False
+        if self.on_resume is not None:
+            self.on_resume()
+
+    def eof_received(self) -> bool:
+        return False  # the transport closes itself
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if isinstance(exc, ProtocolError):  # out of get_buffer: a size that cannot be
+            self._closed_by = self._closed_by or self._not_kafka(exc)
+        elif self._closed_by is None:
+            self._closed_by = self._lost(_reason(exc) if exc else "the broker closed the connection")
+        self._end()
+
+    # Inside.
+
+    def _encode(self, request: Message, version: int | None) -> tuple[int, int, bytearray]:
+        declared = spec(request.__class__)
+        api_key = declared.key
+        assert api_key is not None, "a request has an API key"
+        if version is None:
+            version = self.versions.highest(api_key)
+        correlation_id = self._correlation_id = (self._correlation_id + 1) & _MAX_CORRELATION_ID
+        frame = bytearray(_SIZE.size)
+        header = RequestHeader(api_key, version, correlation_id, self._client_id)
+        frame += encode_request_header(header, 2 if declared.is_flexible(version) else 1)
+        try:
+            codec.encode_into(request, version, frame)
+        except LocalProtocolError as error:
+            cure = "Give a value that the protocol has room for"
+            raise ConfigurationError(f"send {NAMES[api_key]}", str(error), cure, broker=self.name) from error
+        _SIZE.pack_into(frame, 0, len(frame) - _SIZE.size)
+        return api_key, version, frame
+
+    def _write(self, frame: bytearray) -> None:
+        assert self._transport is not None
+        self._transport.write(frame)
+
+    def _answered(self, frame: memoryview) -> None:
+        if len(frame) < _CORRELATION_ID.size:
+            raise RemoteProtocolError(f"a frame of {pluralize(len(frame), 'byte')}")
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+        sent = self._in_flight.pop(correlation_id, None)
+        if sent is None:
+            raise RemoteProtocolError(f"an answer to request {correlation_id}, which is not in flight")
+        sent.timer.cancel()
+        try:
+            answer: Message
+            if sent.api_key == API_VERSIONS_KEY:
+                answer = read_api_versions(sent.api_version, frame)
+            else:
+                _, answer = decode_response(sent.api_key, sent.api_version, frame)
+        except ProtocolError:
+            self._in_flight[correlation_id] = sent  # it fails with the connection
+            raise
+        if sent.api_key == _FETCH_KEY:
+            self._reader.retain()
+        if not sent.future.done():
+            sent.future.set_result(answer)
+
+    def _timed_out(self, api_key: int, seconds: float) -> None:
+        cause = f"no answer within {seconds * 1000:.0f} ms"
+        cure = _NOT_KAFKA if api_key == API_VERSIONS_KEY else ""
+        self.close(RequestTimeoutError(f"send {NAMES[api_key]}", cause, cure, broker=self.name))
+
+    def _lost(self, cause: str) -> ConnectionLostError:
+        oldest = next(iter(self._in_flight.values()), None)
+        tried = f"send {NAMES[oldest.api_key]}" if oldest else "use a connection"
+        cure = _NOT_KAFKA if oldest and oldest.api_key == API_VERSIONS_KEY else ""
+        return ConnectionLostError(tried, cause, cure, broker=self.name)
+
+    def _not_kafka(self, error: ProtocolError) -> NotKafkaError:
+        return NotKafkaError("read an answer", str(error), _NOT_KAFKA, broker=self.name)
+
+    def _end(self) -> None:
+        if self._gone.done():
+            return
+        self._gone.set_result(None)
+        in_flight, self._in_flight = self._in_flight, {}
+        for sent in in_flight.values():
+            sent.timer.cancel()
+            if not sent.future.done():
+                sent.future.set_exception(cast("ClientError", self._closed_by))
+        if self.on_close is not None:
+            self.on_close()
+
+
+async def open_connection(
+    network: Network, address: Address, name: str, *, client_id: str, connect_timeout: float, request_timeout: float
+) -> Connection:
+    """Connect and agree on versions, both within `connect_timeout` (s). Raises TransportError or BrokerError."""
+    connection = Connection(name, client_id, request_timeout)
+    try:
+        await _connect(network, address, connection, connect_timeout)
+        await connection.negotiate(connect_timeout)
+    except BaseException:
+        connection.close()  # its transport may be there, however far it came
+        raise
+    return connection
+
+
+async def _connect(network: Network, address: Address, connection: Connection, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await network.connect(address, connection)
+    except TimeoutError:
+        cause = f"no answer within {seconds * 1000:.0f} ms"
+        raise BrokerUnreachableError("connect", cause, _reachable(address), broker=connection.name) from None
+    except OSError as error:
+        raise BrokerUnreachableError("connect", _reason(error), _reachable(address), broker=connection.name) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, socket.gaierror):
+        return f"the name cannot be resolved ({error.strerror})"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _reachable(address: Address) -> str:
+    return f"Is a broker listening there, and can {address.host} be reached from this machine?"

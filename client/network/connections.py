@@ -1,0 +1,163 @@
+"""The connections of one client: at most one to a node and purpose, made when first asked for and kept.
+
+A broker answers one connection in order, so a parked Fetch would hold back everything behind it: long polls go by a
+connection of their own, `Purpose.FETCH`, and joining a group, which waits for all members, by another, `Purpose.GROUP`.
+Everything else goes by `Purpose.REQUESTS`.
+
+After a failed attempt the next one to that node waits (`reconnect_backoff_ms`, growing). Callers that ask while an
+attempt is under way share it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+
+from odradek.client.config import Address, ClientConfig
+from odradek.client.errors import ClientError, ClosedError
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.connection import Connection, Network, open_connection
+
+
+class Purpose(Enum):
+    """What a connection is for."""
+
+    REQUESTS = "requests"
+    FETCH = "fetch"
+    GROUP = "group"
+
+
+class Connections:
+    """The connections of one client; `on_change` is called after one of them ended, or has room for requests again."""
+
+    def __init__(self, config: ClientConfig, network: Network) -> None:
+        self.on_change: Callable[[], None] = lambda: None
+        self._config = config
+        self._network = network
+        self._open: dict[tuple[int, Purpose], Connection] = {}
+        self._attempts: dict[tuple[int, Purpose], asyncio.Task[Connection]] = {}
+        self._backoffs: dict[int, Backoff] = {}
+        self._failures: dict[int, ClientError] = {}
+        self._is_closed = False
+
+    def established(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection | None:
+        """The open connection to a node, or None."""
+        connection = self._open.get((node_id, purpose))
+        return connection if connection is not None and connection.is_open else None
+
+    def all_established(self, purpose: Purpose) -> list[Connection]:
+        """The open connections for a purpose, those with the fewest requests in flight first."""
+        found = [connection for key, connection in self._open.items() if key[1] is purpose and connection.is_open]
+        return sorted(found, key=lambda connection: connection.in_flight)
+
+    def failure(self, node_id: int) -> ClientError | None:
+        """The last failure to connect to a node, if no connection to it was made since."""
+        return self._failures.get(node_id)
+
+    async def get(self, node_id: int, address: Address, purpose: Purpose = Purpose.REQUESTS) -> Connection:
+        """The connection to a node, made now if there is none. Raises TransportError, BrokerError, ClosedError."""
+        connection = self.established(node_id, purpose)
+        if connection is not None:
+            return connection
+        self._check_open()
+        key = (node_id, purpose)
+        attempt = self._attempts.get(key)
+        if attempt is None:
+            attempt = self._attempts[key] = asyncio.create_task(self._connect(node_id, address, purpose))
+            attempt.add_done_callback(lambda done: self._attempted(key, done))
+        return await asyncio.shield(attempt)
+
+    async def open_address(self, address: Address) -> Connection:
+        """A connection to a bootstrap server, whose node id is not known. The caller adopts or closes it."""
+        self._check_open()
+        return await self._dial(address, str(address))
+
+    def adopt(self, node_id: int, connection: Connection) -> None:
+        """Take a connection made by `open_address` for that of a node, which has none yet.
+
+        Raises ClosedError if the client was closed while it was made; the connection is then closed, too.
+        """
+        if self._is_closed:
+            connection.close()
+        self._check_open()
+        connection.rename(_name(node_id, connection.name))
+        self._keep(node_id, Purpose.REQUESTS, connection)
+
+    def drop(self, node_id: int) -> None:
+        """Close the connections to a node that has gone or moved."""
+        for purpose in Purpose:
+            connection = self._open.pop((node_id, purpose), None)
+            if connection is not None:
+                connection.close()
+        self._backoffs.pop(node_id, None)
+        self._failures.pop(node_id, None)
+
+    async def close(self) -> None:
+        """Close all connections and wait until they are gone."""
+        self._is_closed = True
+        attempts = list(self._attempts.values())
+        for attempt in attempts:
+            attempt.cancel()
+        await asyncio.gather(*attempts, return_exceptions=True)
+        connections = list(self._open.values())
+        for connection in connections:
+            connection.close()
+        for connection in connections:
+            await connection.wait_closed()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("connect", "the client was closed")
+
+    async def _connect(self, node_id: int, address: Address, purpose: Purpose) -> Connection:
+        backoff = self._backoffs.get(node_id)
+        if backoff is not None:
+            await asyncio.sleep(backoff.next())
+        try:
+            connection = await self._dial(address, _name(node_id, str(address)))
+        except Exception as error:
+            if isinstance(error, ClientError):
+                self._failures[node_id] = error
+            if backoff is None:
+                config = self._config
+                self._backoffs[node_id] = Backoff(
+                    config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000
+                )
+            raise
+        self._backoffs.pop(node_id, None)
+        self._keep(node_id, purpose, connection)
+        return connection
+
+    async def _dial(self, address: Address, name: str) -> Connection:
+        config = self._config
+        return await open_connection(
+            self._network,
+            address,
+            name,
+            client_id=config.client_id,
+            connect_timeout=config.connect_timeout_ms / 1000,
+            request_timeout=config.request_timeout_ms / 1000,
+        )
+
+    def _keep(self, node_id: int, purpose: Purpose, connection: Connection) -> None:
+        key = (node_id, purpose)
+
+        def forget() -> None:
+            if self._open.get(key) is connection:
+                del self._open[key]
+            self.on_change()
+
+        self._open[key] = connection
+        self._failures.pop(node_id, None)
+        connection.on_close = forget
+        connection.on_resume = self.on_change
+
+    def _attempted(self, key: tuple[int, Purpose], attempt: asyncio.Task[Connection]) -> None:
+        del self._attempts[key]
+        if not attempt.cancelled():
+            attempt.exception()  # whoever asked has it; nobody may be left
+
+
+def _name(node_id: int, address: str) -> str:
+    return f"{address} (broker {node_id})"

@@ -1,0 +1,249 @@
+"""The batches of one partition on their way to its leader, in the order in which their records were sent.
+
+```
+send() --> open --> closed ------> in flight --> finished
+            |         ^  in order      |
+            |         +---- retry -----+
+            +--> expired: finished, with an error
+```
+A batch is open while records may be added; only the newest is. `closed` holds those that wait for a request, oldest
+first; those that were sent before come before those that were not. `in_flight` holds those whose request is under way.
+
+Idempotence (KIP-98). Each partition counts its own sequence under the producer's id and an epoch of its own; a batch
+gets its sequence when it is first sent and keeps it when it is sent again, so that a leader knows it again. A leader
+takes any sequence of a producer that it does not know yet, so until it has acknowledged something batches go one by
+one: of several, it could refuse the first ("not ready yet") and take the second. When the leader has missed a batch for
+good (it was given up here), nothing fits any more: then, with nothing in flight, the epoch is raised and the waiting
+batches are numbered again from 0 (`restart_sequence`); never one that may be in the log already, of which `delivery`
+tells. Differs from Kafka: the epoch is raised for the one partition and not for the whole
+producer, because the epochs of an idempotent producer are known to the leaders alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from itertools import count, repeat
+
+from odradek.client.errors import ClientError
+from odradek.client.network.backoff import Backoff
+from odradek.client.record import RecordMetadata
+from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import MAX_SEQUENCE
+
+MAX_EPOCH = 32766
+"""The last epoch of a producer id; Kafka keeps 32767 for fencing."""
+
+
+class ProducerBatch:
+    """Records of one partition that travel together.
+
+    `futures` and `timestamps` have one element a record. `records` is the encoded batch, from its first request on: a
+    buffer of its own that is never changed, also not when the batch is numbered again (it is encoded again).
+    """
+
+    __slots__ = (
+        "base_sequence",
+        "builder",
+        "charge",
+        "expiry",
+        "failure",
+        "filled",
+        "finished",
+        "futures",
+        "is_due",
+        "linger",
+        "may_be_written",
+        "parts",
+        "position",
+        "queue",
+        "records",
+        "timestamps",
+    )
+
+    def __init__(
+        self,
+        queue: PartitionQueue,
+        builder: BatchBuilder,
+        position: tuple[int, int],
+        finished: asyncio.Future[None],
+    ) -> None:
+        self.queue = queue
+        self.builder = builder
+        self.position = position  # in the order of records: number of the batch, index in it after it was split
+        self.futures: list[asyncio.Future[RecordMetadata]] = []
+        self.timestamps: list[int] = []
+        self.filled = 0  # bytes of its batch so far, before compression
+        self.charge = 0  # bytes of buffer_memory that it holds
+        self.is_due = False  # open, and not to wait for more records any longer
+        self.linger: asyncio.TimerHandle | None = None
+        self.expiry: asyncio.TimerHandle | None = None
+        self.failure: ClientError | None = None  # of the last attempt
+        self.may_be_written = False  # by an attempt whose outcome is not known
+        self.finished = finished
+        self.parts: Sequence[ProducerBatch] = ()
+        self.base_sequence = -1
+        self.records: bytearray | None = None
+
+    @property
+    def was_sent(self) -> bool:
+        return self.records is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in a request; before it was encoded, what it takes at most."""
+        return self.builder.size_estimate if self.records is None else len(self.records)
+
+    def encode(self, producer_id: int, producer_epoch: int) -> None:
+        """Encode the batch with these numbers and its sequence, all -1 without idempotence."""
+        builder = self.builder
+        builder.producer_id = producer_id
+        builder.producer_epoch = producer_epoch
+        builder.base_sequence = self.base_sequence
+        self.records = builder.build()
+
+    def settle(self, base_offset: int, log_append_time: int) -> None:
+        """Tell every sender where its record is; -1 and -1 for not known."""
+        offsets = count(base_offset) if base_offset >= 0 else repeat(-1)
+        timestamps = self.timestamps if log_append_time < 0 else repeat(log_append_time)
+        new = tuple.__new__
+        topic, partition = self.queue.topic, self.queue.partition
+        for future, offset, timestamp in zip(self.futures, offsets, timestamps, strict=False):  # they repeat for ever
+            if not future.done():
+                future.set_result(new(RecordMetadata, (topic, partition, offset, timestamp)))
+        self._finish()
+
+    def fail(self, error: Exception) -> None:
+        """Tell every sender that its record was not acknowledged."""
+        for future in self.futures:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # the sender was told; the failed batch is logged once, not once a record
+        self._finish()
+
+    def split_into(self, parts: Sequence[ProducerBatch]) -> None:
+        """The parts have taken over; this batch is finished."""
+        self.parts = parts
+        self._finish()
+
+    def _finish(self) -> None:
+        for timer in (self.linger, self.expiry):
+            if timer is not None:
+                timer.cancel()
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+
+class PartitionQueue:
+    """The batches of one partition; see the module's docstring for their states and for sequences."""
+
+    __slots__ = (
+        "_batches",
+        "backoff",
+        "closed",
+        "failure",
+        "in_flight",
+        "is_acquainted",
+        "is_pausing",
+        "needs_restart",
+        "next_sequence",
+        "open",
+        "partition",
+        "producer_epoch",
+        "producer_id",
+        "topic",
+    )
+
+    def __init__(self, topic: str, partition: int, *, is_idempotent: bool) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.is_acquainted = not is_idempotent  # the leader knows our producer id, if we have one
+        self.open: ProducerBatch | None = None
+        self.closed: deque[ProducerBatch] = deque()
+        self.in_flight: list[ProducerBatch] = []
+        self.backoff: Backoff | None = None  # after a failure, until the next success
+        self.failure: ClientError | None = None  # the last one, until the next success
+        self.is_pausing = False  # after a failure: nothing is sent
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.next_sequence = 0
+        self.needs_restart = False
+        self._batches = 0
+
+    def next_position(self) -> tuple[int, int]:
+        """The position of a new batch."""
+        self._batches += 1
+        return self._batches, 0
+
+    def is_ready(self) -> bool:
+        """Whether a batch waits for a request."""
+        return bool(self.closed) or (self.open is not None and self.open.is_due)
+
+    def head(self) -> ProducerBatch | None:
+        """The batch to send next, if one may be sent now.
+
+        A batch that is sent again goes alone: whether those behind it fit depends on what becomes of it.
+        """
+        if self.in_flight and (self.needs_restart or not self.is_acquainted):
+            return None
+        if self.closed:
+            head = self.closed[0]
+            return None if self.in_flight and head.was_sent else head
+        return self.open if self.open is not None and self.open.is_due else None
+
+    def take(self) -> ProducerBatch:
+        """Move the head to those in flight."""
+        if not self.closed:
+            self.close_open()
+        batch = self.closed.popleft()
+        self.in_flight.append(batch)
+        return batch
+
+    def close_open(self) -> None:
+        """No more records for the open batch, if there is one."""
+        if self.open is not None:
+            self.closed.append(self.open)
+            self.open = None
+
+    def put_back(self, batch: ProducerBatch) -> None:
+        """Let a batch that is not in flight any more wait again, in its old place."""
+        at = 0
+        for waiting in self.closed:
+            if waiting.position > batch.position:
+                break
+            at += 1
+        self.closed.insert(at, batch)
+
+    def is_oldest(self, batch: ProducerBatch) -> bool:
+        """Whether no unfinished batch comes before this one."""
+        return all(batch.position <= other.position for other in (*self.in_flight, *self.closed))
+
+    def remove(self, batch: ProducerBatch) -> None:
+        """Take an unfinished batch out of the open and closed ones."""
+        if self.open is batch:
+            self.open = None
+        elif batch in self.closed:
+            self.closed.remove(batch)
+
+    def number(self, batch: ProducerBatch) -> None:
+        """Give a batch that is sent for the first time its sequence."""
+        batch.base_sequence = self.next_sequence
+        self.next_sequence = (self.next_sequence + batch.builder.records_count) & MAX_SEQUENCE
+
+    def restart_sequence(self, producer_id: int) -> None:
+        """Number everything that waits from 0 again, under the next epoch, or under a new producer id.
+
+        Only with nothing in flight, and nothing waiting that may be written.
+        """
+        assert not self.in_flight, "a batch in flight may yet be written under its old number"
+        if producer_id == self.producer_id:
+            self.producer_epoch += 1
+        else:
+            self.producer_id, self.producer_epoch = producer_id, 0
+            self.is_acquainted = False
+        self.next_sequence = 0
+        self.needs_restart = False
+        for batch in self.closed:
+            batch.records = None
+            batch.base_sequence = -1

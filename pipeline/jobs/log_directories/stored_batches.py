@@ -1,0 +1,122 @@
+"""The batches of a log directory as rows, made of their headers; of a few in each segment the records are looked at.
+
+A header tells the batch's size, records, codec and times. Keys, and the size before compression, are inside: they come
+from up to eight batches of every segment, evenly spread, which is enough for shares and ratios to a few hundredths.
+Messages of magic 0 and 1 are passed over. Where a segment is damaged or ends in room to come, its walk ends, and
+`damage` says why, unless it is the active segment's; a checksum that is wrong is found in batches that are looked into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.inspection.partition_check import partitions_of
+from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch, scan_headers
+from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
+from odradek.broker.storage.names import LOG_SUFFIX, file_name
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.log_directories.shares import shared_out
+from odradek.protocol.compression.codecs import decompress
+from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, BatchHeader, crc_is_valid, read_batch_header
+from odradek.protocol.records.record_iterator import iter_records
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = """topic string, partition int, offset bigint, records bigint, bytes bigint, codec string,
+    first_timestamp bigint, timestamp bigint, raw_bytes bigint, sampled_bytes bigint, keys array<binary>,
+    damage string"""
+"""`offset` is the base offset; times are in ms; `raw_bytes` and `sampled_bytes` (both of the records) and `keys` are
+null but for batches that were looked into."""
+
+SAMPLES = 8
+_TASKS_PER_SLOT = 4
+
+Segment = tuple[str, int, str, int, bool]
+"""Topic, partition, path, size in bytes, and whether it is the active one."""
+
+
+def stored_batches(spark: SparkSession, directory: str, topics: list[str] | None = None) -> DataFrame:
+    """The batches of these topics, or of all. The directory is read by every worker.
+
+    Raises `OSError` if it is none, `JobError` if it has not all of the topics.
+    """
+    segments = list(_segments(directory, topics))
+    context = spark.sparkContext
+    shares = shared_out([(each[3], each) for each in segments], context.defaultParallelism * _TASKS_PER_SLOT)
+    rows = context.parallelize(shares, max(len(shares), 1)).flatMap(batches_of)
+    return spark.createDataFrame(rows, SCHEMA)
+
+
+def _segments(directory: str, topics: list[str] | None) -> Iterator[Segment]:
+    partitions = partitions_of(ReadOnlyFiles(), directory)
+    missing = set(topics or ()) - {partition.key[0] for partition in partitions}
+    if missing:
+        raise JobError(f"{directory} has no topic {', '.join(sorted(missing))}")
+    for partition in partitions:
+        topic, number = partition.key
+        if topics is not None and topic not in topics:
+            continue
+        logs = [base for base, sizes in sorted(partition.segments.items()) if LOG_SUFFIX in sizes]
+        for base in logs:
+            path = f"{partition.path}/{file_name(base, LOG_SUFFIX)}"
+            yield topic, number, path, partition.segments[base][LOG_SUFFIX], base == logs[-1]
+
+
+def batches_of(segments: list[Segment]) -> Iterator[tuple[Any, ...]]:
+    """On a worker: the rows of these segments."""
+    descriptors = DescriptorCache(ReadOnlyFiles())
+    try:
+        for segment in segments:
+            yield from _rows(descriptors, segment)
+            descriptors.forget(segment[2])
+    finally:
+        descriptors.close()
+
+
+def _rows(descriptors: DescriptorCache, segment: Segment) -> Iterator[tuple[Any, ...]]:
+    topic, partition, path, size, is_active = segment
+    found: list[tuple[StoredBatch, BatchHeader]] = []
+    damage: list[str] = []
+    try:
+        found.extend(each for each in scan_headers(descriptors, path, 0, size) if not each[1].is_control)
+    except CorruptBatchError as error:
+        if not is_active:
+            damage.append(f"{error}; what follows in this segment is not counted")
+    step = max(len(found) // SAMPLES, 1)
+    for number, (batch, header) in enumerate(found):
+        inside: tuple[Any, ...] = (None, None, None)
+        if number % step == 0 and number // step < SAMPLES:
+            try:
+                inside = _look_into(descriptors, path, batch)
+            except CorruptBatchError as error:
+                damage.append(str(error))
+        first = header.max_timestamp if header.has_delete_horizon else header.base_timestamp
+        yield (
+            topic,
+            partition,
+            header.base_offset,
+            header.records_count,
+            batch.size,
+            header.codec.name.lower(),
+            first,
+            header.max_timestamp,
+            *inside,
+            None,
+        )
+    for text in damage:
+        yield (topic, partition, -1, 0, 0, None, None, None, None, None, None, text)
+
+
+def _look_into(descriptors: DescriptorCache, path: str, batch: StoredBatch) -> tuple[int, int, list[bytes | None]]:
+    """Bytes of the records before and after compression, and their keys. Raises CorruptBatchError."""
+    with descriptors.pinned(path) as number:
+        data = descriptors.files.pread(number, batch.size, batch.position)
+    header = read_batch_header(data)
+    if not crc_is_valid(data, 0, header):
+        raise CorruptBatchError(path, batch.position, "the checksum is wrong")
+    stored = len(data) - BATCH_HEADER_SIZE
+    raw = len(decompress(header.codec, data[BATCH_HEADER_SIZE:])) if header.codec else stored
+    return raw, stored, [record.key for record in iter_records(data, 0, header)]

@@ -1,0 +1,90 @@
+"""The options of `format("klog")`: those of the connector that make sense of files, and two of Spark's own sources.
+
+| option | default | |
+|---|---|---|
+| path | | a log directory; what `load` is given |
+| subscribe, subscribePattern, assign | all topics but Kafka's internal ones | as the connector's |
+| startingOffsets … endingTimestamp | earliest, latest | as the connector's (`bounds`) |
+| isolation.level | read_uncommitted | read_committed stops at the last stable offset, and leaves out aborted records |
+| includeHeaders | false | |
+| failOnDataLoss | true | false: read what is left, where segments or offsets are gone |
+| mode | FAILFAST | FAILFAST, PERMISSIVE, DROPMALFORMED (`damage`) |
+| minPartitions | one a processor, of 32 MiB or more | about so many tasks, or more; cut where the index has entries |
+| maxPartitionBytes | 256 MiB | about the bytes of a task |
+
+The processors are the driver's. Who sets one of the last two is not held to the default of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, cast
+
+from odradek.client.config import IsolationLevel
+from odradek.pipeline.reading.bounds import EARLIEST, LATEST, Bound, read_bound
+from odradek.pipeline.reading.options import (
+    Strategy,
+    Subscription,
+    boolean,
+    choice,
+    isolation_level,
+    number,
+    subscription,
+)
+from odradek.pipeline.records.damage import Mode
+
+_SUBSCRIPTIONS: Final = ("subscribe", "subscribepattern", "assign")
+_KNOWN: Final = {
+    "path", *_SUBSCRIPTIONS, "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
+    "endingoffsetsbytimestamp", "startingtimestamp", "endingtimestamp", "startingoffsetsbytimestampstrategy",
+    "isolation.level", "kafka.isolation.level", "includeheaders", "failondataloss", "mode", "minpartitions",
+    "maxpartitionbytes",
+}  # fmt: skip
+
+
+class KlogOptions(NamedTuple):
+    """What the source was told; `subscription` is None for all topics."""
+
+    path: str
+    subscription: Subscription | None
+    start: Bound
+    end: Bound
+    start_fallback: Strategy
+    fail_on_data_loss: bool
+    include_headers: bool
+    isolation_level: IsolationLevel
+    mode: Mode
+    min_partitions: int | None
+    max_partition_bytes: int | None
+
+
+def klog_options(given: Mapping[str, str]) -> KlogOptions:
+    """Raises ValueError that names the option."""
+    options = {name.lower(): value for name, value in given.items()}
+    for name in options:
+        if name not in _KNOWN:
+            raise ValueError(f'option {name!r} is not supported by format("klog")')
+    if not options.get("path", "").strip():
+        raise ValueError('format("klog") reads a log directory: name it in load(path)')
+    return KlogOptions(
+        path=options["path"].strip().removeprefix("file://").rstrip("/") or "/",
+        subscription=subscription(options) if any(name in options for name in _SUBSCRIPTIONS) else None,
+        start=read_bound(options, "starting", EARLIEST),
+        end=read_bound(options, "ending", LATEST),
+        start_fallback=cast(
+            "Strategy", choice(options, "startingoffsetsbytimestampstrategy", ("error", "latest"), "error")
+        ),
+        fail_on_data_loss=boolean(options, "failondataloss", default=True),
+        include_headers=boolean(options, "includeheaders", default=False),
+        isolation_level=isolation_level(options),
+        mode=_mode(options.get("mode", Mode.FAILFAST)),
+        min_partitions=number(options, "minpartitions", 1),
+        max_partition_bytes=number(options, "maxpartitionbytes", 1),
+    )
+
+
+def _mode(text: str) -> Mode:
+    try:
+        return Mode(text.upper())
+    except ValueError:
+        raise ValueError(f"mode is {text!r}: choose one of {', '.join(Mode)}") from None

@@ -1,0 +1,173 @@
+"""From options and filters to the pieces of files that tasks read: what the driver does for `format("klog")`.
+
+Everything is decided here, of one look at the directory: offsets, the end that is complete, aborted transactions. Only
+the partitions that are asked for are looked at, and of these names, index entries and the heads of a few batches.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql.datasource import InputPartition
+
+from odradek.broker.storage.index.timestamp_lookup import find_by_timestamp
+from odradek.client.record import TopicPartition
+from odradek.pipeline.klog.filters import LogFilter
+from odradek.pipeline.klog.options import KlogOptions
+from odradek.pipeline.klog.segment_ranges import SegmentRange, segment_ranges
+from odradek.pipeline.klog.segments import LogDirectory, PartitionLog
+from odradek.pipeline.reading.bounds import EARLIEST, LATEST, Bound
+from odradek.pipeline.records.damage import Damage
+
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+# Of a task, unless options say otherwise. It costs 0.03 s of processor, and 64 MiB are read in twice that.
+_MOST_BYTES: Final = 256 << 20
+_FEWEST_BYTES: Final = 32 << 20
+_ATTEMPTS: Final = 5  # a broker that rolls, compacts and deletes changes a directory now and then, not all the time
+
+
+class OffsetRangeError(Exception):
+    """The log does not have the offsets, or the time, that was asked for."""
+
+
+@dataclass(frozen=True)
+class KlogPartition(InputPartition):
+    """What one task reads: the records of `range` with offsets in [start_offset, end_offset); or it reports `damage`.
+
+    `aborted`: producer id, first and last offset of the transactions to leave out.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    range: SegmentRange | None
+    aborted: tuple[tuple[int, int, int], ...] = ()
+    damage: Damage | None = None
+
+
+def plan(options: KlogOptions, wanted: LogFilter) -> list[KlogPartition]:
+    """The tasks. Raises NoLogDirError, OffsetRangeError, ValueError and OSError."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _plan(options, wanted)
+        except FileNotFoundError:
+            continue  # between listing a directory and opening a file of it, a segment went away or was swapped
+    return _plan(options, wanted)
+
+
+def _plan(options: KlogOptions, wanted: LogFilter) -> list[KlogPartition]:
+    directory = LogDirectory(options.path)
+    partitions = _subscribed(directory, options)
+    starts, ends = _numbers(options.start, "starting", partitions), _numbers(options.end, "ending", partitions)
+    found = []
+    for partition in filter(wanted.takes, partitions):
+        log = directory.open(partition)
+        limit = log.last_stable_offset() if options.isolation_level == "read_committed" else log.end_offset
+        start = _start(log, limit, starts[partition], options)
+        end = _end(log, limit, ends[partition], options)
+        start = max(start, wanted.start_offset, _not_older(log, wanted.earliest_ms))
+        found.append((log, start, min(end, wanted.end_offset)))
+    pieces = list(_pieces(options, found, options.max_partition_bytes or _MOST_BYTES))
+    total = sum(piece.range.end - piece.range.begin for piece in pieces if piece.range is not None)
+    fewest = options.min_partitions
+    if fewest is None:
+        fewest = 1 if options.max_partition_bytes else min(os.cpu_count() or 1, total // _FEWEST_BYTES)
+    if 0 < len(pieces) < fewest:
+        pieces = list(_pieces(options, found, max(total // fewest, 1)))
+    return pieces
+
+
+def _subscribed(directory: LogDirectory, options: KlogOptions) -> list[TopicPartition]:
+    subscription = options.subscription
+    if subscription is None or subscription.pattern is not None:
+        pattern = re.compile(".*" if subscription is None else subscription.pattern or "")
+        return [each for each in directory.partitions if _matches(pattern, each.topic)]
+    if subscription.partitions:
+        missing = [str(each) for each in subscription.partitions if each not in directory.partitions]
+        chosen = sorted(subscription.partitions)
+    else:
+        chosen = [each for each in directory.partitions if each.topic in subscription.topics]
+        missing = [topic for topic in subscription.topics if topic not in {each.topic for each in chosen}]
+    if missing:
+        raise OffsetRangeError(f"{directory.path} does not hold {', '.join(missing)}")
+    return chosen
+
+
+def _matches(pattern: re.Pattern[str], topic: str) -> bool:
+    return topic not in INTERNAL_TOPICS and pattern.fullmatch(topic) is not None
+
+
+def _numbers(bound: Bound, side: str, partitions: list[TopicPartition]) -> Mapping[TopicPartition, tuple[bool, int]]:
+    """For each partition whether its number is a time, and the number."""
+    numbers = bound.each if bound.everywhere is None else dict.fromkeys(partitions, bound.everywhere)
+    if numbers.keys() != set(partitions):
+        raise ValueError(
+            f"{side}Offsets needs a number for each partition that is read, and no others. It has "
+            f"{', '.join(map(str, sorted(numbers)))}; to be read are {', '.join(map(str, partitions))}"
+        )
+    return {partition: (bound.by_time, number) for partition, number in numbers.items()}
+
+
+def _start(log: PartitionLog, limit: int, asked: tuple[bool, int], options: KlogOptions) -> int:
+    found = _resolve(log, limit, asked, options)
+    if found is None and options.start_fallback == "error":
+        raise OffsetRangeError(f"{log.partition} has no record as late as {asked[1]}")
+    return limit if found is None else found
+
+
+def _end(log: PartitionLog, limit: int, asked: tuple[bool, int], options: KlogOptions) -> int:
+    found = _resolve(log, limit, asked, options)
+    return limit if found is None else found
+
+
+def _resolve(log: PartitionLog, limit: int, asked: tuple[bool, int], options: KlogOptions) -> int | None:
+    """The offset that was asked for; None for a time after the last record."""
+    by_time, number = asked
+    if by_time:
+        record = find_by_timestamp(log.segments, number, log.start_offset)
+        return None if record is None or record.offset >= limit else record.offset
+    if number in (EARLIEST, LATEST):
+        return log.start_offset if number == EARLIEST else limit
+    if not log.start_offset <= number <= limit and options.fail_on_data_loss:
+        raise OffsetRangeError(
+            f"offset {number} of {log.partition} was asked for, and {log.directory} has {log.start_offset} to {limit}: "
+            f"set failOnDataLoss to false to read what there is"
+        )
+    return min(max(number, log.start_offset), limit)
+
+
+def _not_older(log: PartitionLog, earliest_ms: int | None) -> int:
+    """An offset that no record as new as that comes before, as far as the time indexes tell."""
+    if earliest_ms is None:
+        return log.start_offset
+    for segment in log.segments:
+        if segment.largest_timestamp().timestamp >= earliest_ms:
+            indexed = segment.indexes.lookup_time(earliest_ms - 1)
+            return indexed.offset + 1 if indexed.timestamp >= 0 else segment.base_offset
+    return log.end_offset
+
+
+def _pieces(options: KlogOptions, found: list[tuple[PartitionLog, int, int]], aim: int) -> Iterator[KlogPartition]:
+    for log, start, end in found:
+        topic, partition = log.partition
+        aborted: tuple[tuple[int, int, int], ...] = ()
+        if options.isolation_level == "read_committed":
+            entries = [entry for segment in log.segments for entry in segment.transaction_index.entries()]
+            aborted = tuple(
+                (entry.producer_id, entry.first_offset, entry.last_offset)
+                for entry in entries
+                if entry.first_offset < end and entry.last_offset >= start
+            )
+        for range_ in segment_ranges(log, start, end, aim):
+            yield KlogPartition(topic, partition, start, end, range_, aborted)
+        if log.is_cut_short and start < end and end > log.last_end:
+            reason = (
+                f"the log ends with offset {log.last_end - 1}, and records up to {log.end_offset - 1} were complete"
+            )
+            damage = Damage(log.segments.active.log.path, log.readable_size, 0, log.last_end, reason)
+            yield KlogPartition(topic, partition, start, end, None, damage=damage)

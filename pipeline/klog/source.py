@@ -1,0 +1,117 @@
+"""`format("klog")`: the segment files of a log directory as a Spark table, read in parallel and without a broker.
+
+```python
+spark.read.format("klog").option("subscribe", "orders").load("/var/lib/kafka")
+```
+
+Tasks read the files under the paths that the driver saw, so on a cluster the directory is one that all machines share.
+The options are those of `klog_options`; what is read of a directory that a broker is writing is told in `segments`.
+Spark does not say which columns a query needs: `.schema("value binary")` names them, and others are then not decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from odradek.pipeline.klog.filters import LogFilter, log_filter
+from odradek.pipeline.klog.options import KlogOptions, klog_options
+from odradek.pipeline.klog.plan import KlogPartition, plan
+from odradek.pipeline.klog.segment_reader import Chunk, SegmentGoneError, read_range
+from odradek.pipeline.records.damage import Damage, Mode
+from odradek.pipeline.records.decoding import decode, report
+from odradek.pipeline.schema import ARROW_TYPES, column_names, spark_schema
+from odradek.pipeline.spark.worker_process import spare_collections
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BASE_OFFSET: Final = Struct(">q")
+
+
+class KlogDataSource(DataSource):
+    """See the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "klog"
+
+    def schema(self) -> StructType:
+        spare_collections()
+        options = klog_options(self.options)
+        include_corrupt = options.mode is Mode.PERMISSIVE
+        return spark_schema(column_names(include_headers=options.include_headers, include_corrupt=include_corrupt))
+
+    def reader(self, schema: StructType) -> KlogReader:
+        spare_collections()
+        return KlogReader(klog_options(self.options), _columns(schema))
+
+
+class KlogReader(DataSourceReader):
+    """Planned on the driver, used by tasks."""
+
+    def __init__(self, options: KlogOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._filter = LogFilter()
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
+        """Spark is left to apply all of them again."""
+        self._filter = log_filter(filters)
+        return filters
+
+    def partitions(self) -> list[KlogPartition]:
+        return plan(self._options, self._filter)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of a task. Raises CorruptRecordsError under FAILFAST, SegmentGoneError, OSError."""
+        spare_collections()
+        if not isinstance(partition, KlogPartition):
+            return  # of no partitions at all, Spark makes one of its own
+        if partition.damage is not None:
+            yield from self._report(partition, partition.damage)
+        if partition.range is None:
+            return
+        try:
+            for found in read_range(partition.range):
+                yield from self._decoded(partition, found)
+        except SegmentGoneError:
+            if self._options.fail_on_data_loss:
+                raise
+
+    def _decoded(self, partition: KlogPartition, found: Chunk | Damage) -> Iterator[pa.RecordBatch]:
+        if isinstance(found, Damage):
+            return self._report(partition, found)
+        assert partition.range is not None
+        (first_offset,) = _BASE_OFFSET.unpack_from(found.batches.data)
+        return decode(
+            found.batches,
+            topic=partition.topic,
+            partition=partition.partition,
+            columns=self._columns,
+            start_offset=partition.start_offset,
+            end_offset=partition.end_offset,
+            aborted=[(producer, first) for producer, first, last in partition.aborted if last >= first_offset],
+            mode=self._options.mode,
+            source=partition.range.path,
+            position=found.position,
+        )
+
+    def _report(self, partition: KlogPartition, damage: Damage) -> Iterator[pa.RecordBatch]:
+        return report(damage, self._options.mode, self._columns, partition.topic, partition.partition)
+
+
+def _columns(schema: Any) -> tuple[str, ...]:
+    """The names of the columns that a query wants. Raises ValueError for one that is none, or of another type."""
+    names = tuple(schema.names)
+    for name in names:
+        if name not in ARROW_TYPES:
+            raise ValueError(f"{name!r} is no column of records: choose of {', '.join(ARROW_TYPES)}")
+        expected = spark_schema([name])[name].dataType
+        if schema[name].dataType != expected:
+            raise ValueError(f"column {name} is {expected.simpleString()}, not {schema[name].dataType.simpleString()}")
+    return names

@@ -1,0 +1,305 @@
+"""The options of `format("broker")`: those of Spark's connector for Kafka, read once, refused by name where they err.
+
+| kind | what becomes of it |
+|---|---|
+| an option of the connector that says what is read or written | obeyed |
+| one that tunes the connector's consumers (`fetchOffset.numRetries`) | taken, without effect |
+| `kafka.*` of Kafka's clients that the bundled client has too | obeyed |
+| anything else, such as TLS, which the bundled client cannot speak | refused: the job would do something else |
+
+Names are compared without case, as Spark hands them over in lower case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, cast
+
+from odradek.client.config import COMPRESSION_LEVELS, ClientSettings, CompressionType, IsolationLevel
+from odradek.client.record import TopicPartition
+from odradek.pipeline.reading.bounds import EARLIEST, LATEST, Bound, read_bound, read_partitions
+
+Strategy = Literal["error", "latest"]
+
+_SUBSCRIPTIONS: Final = ("subscribe", "subscribepattern", "assign")
+_OF_TRIGGERS: Final = {"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"}
+_READ: Final = {
+    *_SUBSCRIPTIONS, "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp", "endingoffsetsbytimestamp",
+    "startingtimestamp", "endingtimestamp", "startingoffsetsbytimestampstrategy", *_OF_TRIGGERS, "minpartitions",
+    "maxrecordsperpartition", "failondataloss", "includeheaders", "isolation.level",
+}  # fmt: skip
+_WRITTEN: Final = {"topic"}
+# Without effect: they tune the consumers of the connector, name its groups, or say what cannot be told in the result.
+_TUNING: Final = {
+    "kafkaconsumer.polltimeoutms", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix",
+    "kafka.group.id", "kafka.max.poll.records", "kafka.fetch.min.bytes",
+    "kafka.fetch.max.wait.ms", "kafka.receive.buffer.bytes", "kafka.send.buffer.bytes", "kafka.check.crcs",
+    "kafka.buffer.memory", "kafka.linger.ms", "kafka.retries", "kafka.max.in.flight.requests.per.connection",
+    "kafka.max.request.size", "kafka.session.timeout.ms", "kafka.heartbeat.interval.ms",
+    "kafka.max.poll.interval.ms", "kafka.connections.max.idle.ms", "kafka.default.api.timeout.ms",
+    "kafka.client.rack", "kafka.client.dns.lookup", "kafka.allow.auto.create.topics", "kafka.group.instance.id",
+    "kafka.group.protocol", "kafka.partition.assignment.strategy", "kafka.metadata.recovery.strategy",
+    "kafka.enable.metrics.push", "kafka.metric.reporters", "kafka.metrics.num.samples",
+    "kafka.metrics.recording.level", "kafka.metrics.sample.window.ms",
+    "checkpointlocation",
+}  # fmt: skip
+_CLIENT: Final = {
+    "kafka.request.timeout.ms": "request_timeout_ms",
+    "kafka.metadata.max.age.ms": "metadata_max_age_ms",
+    "kafka.retry.backoff.ms": "retry_backoff_ms",
+    "kafka.retry.backoff.max.ms": "retry_backoff_max_ms",
+    "kafka.reconnect.backoff.ms": "reconnect_backoff_ms",
+    "kafka.reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
+    "kafka.socket.connection.setup.timeout.ms": "connect_timeout_ms",
+}
+# Allowed with the one meaning that there is here anyway.
+_FIXED: Final = {
+    "kafka.security.protocol": ("PLAINTEXT",),
+    "kafka.acks": ("all", "-1"),
+    "kafka.enable.idempotence": ("true",),
+    "kafka.partitioner.ignore.keys": ("false",),
+}
+_INSTEAD: Final = {
+    "kafka.auto.offset.reset": "a query starts where startingOffsets says",
+    "kafka.key.deserializer": "keys are bytes, which a query may cast",
+    "kafka.value.deserializer": "values are bytes, which a query may cast",
+    "kafka.key.serializer": "keys are bytes or text, to which a query may cast them",
+    "kafka.value.serializer": "values are bytes or text, to which a query may cast them",
+    "kafka.enable.auto.commit": "offsets are kept in Spark's checkpoint, and not committed",
+    "kafka.interceptor.classes": "there is no Java here for them to run in",
+    "kafka.transactional.id": "neither sink writes in transactions: a retried task writes its records again",
+    "kafka.partitioner.class": "a column named partition chooses",
+}
+_READ_ONLY: Final = {"kafka.isolation.level", "kafka.fetch.max.bytes", "kafka.max.partition.fetch.bytes"}
+_WRITE_ONLY: Final = {
+    "kafka.compression.type", "kafka.compression.gzip.level", "kafka.compression.lz4.level",
+    "kafka.compression.zstd.level", "kafka.batch.size", "kafka.delivery.timeout.ms", "kafka.max.block.ms",
+}  # fmt: skip
+
+_EVERY_CLIENT: Final = {"bootstrap.servers", "kafka.bootstrap.servers", "kafka.client.id"}
+_KNOWN: Final = {
+    *_READ, *_READ_ONLY, *_WRITTEN, *_WRITE_ONLY, *_TUNING, *_CLIENT, *_FIXED, *_EVERY_CLIENT,
+}  # fmt: skip
+
+DEFAULT_FETCH_BYTES: Final = 4_000_000  # one group of `records`, and the largest answer whose buffer is used again
+DEFAULT_BATCH_BYTES: Final = 896 << 10  # nearly what a topic takes by default: fewer batches cost less
+
+
+class Subscription(NamedTuple):
+    """What is read: topics, those whose whole name a pattern matches, or partitions; one of the three."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class Cluster(NamedTuple):
+    """How brokers are reached."""
+
+    bootstrap_servers: str
+    settings: ClientSettings
+
+
+class ReadOptions(NamedTuple):
+    """What a source was told. `start` is None where nothing was said."""
+
+    cluster: Cluster
+    subscription: Subscription
+    start: Bound
+    end: Bound
+    start_fallback: Strategy  # where no record is as late as the time to start at
+    max_offsets: int | None  # in a trigger
+    min_offsets: int | None
+    max_delay_ms: int  # that a trigger waits for min_offsets
+    min_partitions: int | None
+    max_records: int | None  # of a Spark partition
+    fail_on_data_loss: bool
+    include_headers: bool
+    isolation_level: IsolationLevel
+    fetch_bytes: int
+
+
+class WriteOptions(NamedTuple):
+    """What a sink was told. `topic` is None where a column has it."""
+
+    cluster: Cluster
+    topic: str | None
+    compression: CompressionType
+    compression_level: int | None
+    batch_bytes: int
+    delivery_timeout_ms: int
+    max_block_ms: int
+
+
+def batch_read_options(given: Mapping[str, str]) -> ReadOptions:
+    """The options of `spark.read`, which has no triggers. Raises ValueError that names the option."""
+    options = {name: value for name, value in _known(given).items() if name not in _OF_TRIGGERS}
+    read = _read_options(options, EARLIEST)
+    _not_at(read.start, LATEST, "startingOffsets", "latest")
+    _not_at(read.end, EARLIEST, "endingOffsets", "earliest")
+    return read
+
+
+def stream_read_options(given: Mapping[str, str]) -> ReadOptions:
+    """The options of `spark.readStream`. Raises ValueError that names the option."""
+    options = _known(given)
+    for name in ("endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp"):
+        if name in options:
+            raise ValueError(f"{name} is for batches: a stream has no end")
+    return _read_options(options, LATEST)
+
+
+def write_options(given: Mapping[str, str]) -> WriteOptions:
+    """The options of `write` and `writeStream`. Raises ValueError that names the option."""
+    options = _known(given)
+    compression = options.get("kafka.compression.type", "none").lower()
+    if compression not in ("none", "gzip", "snappy", "lz4", "zstd"):
+        raise ValueError(f"kafka.compression.type is {compression!r}: choose one of none, gzip, snappy, lz4, zstd")
+    return WriteOptions(
+        _cluster(options),
+        options.get("topic", "").strip() or None,
+        cast("CompressionType", compression),
+        _compression_level(options, compression),
+        number(options, "kafka.batch.size", 1) or DEFAULT_BATCH_BYTES,
+        number(options, "kafka.delivery.timeout.ms", 1) or 120_000,
+        number(options, "kafka.max.block.ms", 1) or 60_000,
+    )
+
+
+def _read_options(options: Mapping[str, str], start: int) -> ReadOptions:
+    max_offsets = number(options, "maxoffsetspertrigger", 1)
+    min_offsets = number(options, "minoffsetspertrigger", 1)
+    if max_offsets is not None and min_offsets is not None and min_offsets > max_offsets:
+        raise ValueError(f"minOffsetsPerTrigger {min_offsets} is above maxOffsetsPerTrigger {max_offsets}")
+    fetch_bytes = number(options, "kafka.max.partition.fetch.bytes", 1) or DEFAULT_FETCH_BYTES
+    return ReadOptions(
+        cluster=_cluster(options),
+        subscription=subscription(options),
+        start=read_bound(options, "starting", start),
+        end=read_bound(options, "ending", LATEST),
+        start_fallback=cast(
+            "Strategy", choice(options, "startingoffsetsbytimestampstrategy", ("error", "latest"), "error")
+        ),
+        max_offsets=max_offsets,
+        min_offsets=min_offsets,
+        max_delay_ms=_duration(options.get("maxtriggerdelay", "15m")),
+        min_partitions=number(options, "minpartitions", 1),
+        max_records=number(options, "maxrecordsperpartition", 1),
+        fail_on_data_loss=boolean(options, "failondataloss", default=True),
+        include_headers=boolean(options, "includeheaders", default=False),
+        isolation_level=isolation_level(options),
+        fetch_bytes=min(fetch_bytes, number(options, "kafka.fetch.max.bytes", 1) or fetch_bytes),
+    )
+
+
+def _known(given: Mapping[str, str]) -> dict[str, str]:
+    """The options in lower case; a job that reads and writes may give all of its options to both.
+
+    Raises ValueError for one that is unknown, or cannot be obeyed.
+    """
+    options = {name.lower(): value for name, value in given.items()}
+    for name, value in options.items():
+        if name in _INSTEAD:
+            raise ValueError(f"{name} cannot be given: {_INSTEAD[name]}")
+        if name in _FIXED and value.lower() not in (allowed.lower() for allowed in _FIXED[name]):
+            raise ValueError(f'{name} is {value!r}, and format("broker") has {_FIXED[name][0]} only')
+        if name not in _KNOWN:
+            raise ValueError(f'option {name!r} is not supported by format("broker")')
+    return options
+
+
+def _cluster(options: Mapping[str, str]) -> Cluster:
+    servers = options.get("kafka.bootstrap.servers", options.get("bootstrap.servers", "")).strip()
+    if not servers:
+        raise ValueError("kafka.bootstrap.servers is missing: the brokers, as host:port with commas between them")
+    settings: dict[str, object] = {"client_id": options.get("kafka.client.id", "odradek-pipeline")}
+    for name, setting in _CLIENT.items():
+        if (given := number(options, name, 0)) is not None:
+            settings[setting] = given
+    return Cluster(servers, cast("ClientSettings", settings))
+
+
+def subscription(options: Mapping[str, str]) -> Subscription:
+    """What `subscribe`, `subscribePattern` or `assign` say. Raises ValueError unless it is one of them."""
+    chosen = [name for name in _SUBSCRIPTIONS if name in options]
+    if not chosen:
+        raise ValueError("nothing says what to read: give one of subscribe, subscribePattern and assign")
+    if len(chosen) > 1:
+        raise ValueError(f"{' and '.join(chosen)} are given, and only one of them can say what to read")
+    kind, text = chosen[0], options[chosen[0]].strip()
+    if kind == "subscribe":
+        topics = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+        if not topics:
+            raise ValueError(f"subscribe names no topic: {text!r}")
+        return Subscription(topics=topics)
+    if kind == "assign":
+        return Subscription(partitions=read_partitions("assign", text))
+    if not text:
+        raise ValueError("subscribePattern is empty")
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"subscribePattern {text!r} is no regular expression: {error}") from None
+    return Subscription(pattern=text)
+
+
+def _not_at(bound: Bound, place: int, option: str, name: str) -> None:
+    if bound.by_time:
+        return
+    if bound.everywhere == place:
+        raise ValueError(f"a batch has nothing to read if {option} is {name}")
+    for (topic, index), offset in bound.each.items():
+        if offset == place:
+            raise ValueError(f"a batch has nothing to read if {option} is {name} for {topic}-{index}")
+
+
+def isolation_level(options: Mapping[str, str]) -> IsolationLevel:
+    """`kafka.isolation.level`, or without the prefix. Raises ValueError."""
+    levels = ("read_uncommitted", "read_committed")
+    shorter = choice(options, "isolation.level", levels, "read_uncommitted")
+    return cast("IsolationLevel", choice(options, "kafka.isolation.level", levels, shorter))
+
+
+def _compression_level(options: Mapping[str, str], compression: str) -> int | None:
+    name = f"kafka.compression.{compression}.level"
+    if name not in options:
+        return None
+    levels, text = COMPRESSION_LEVELS[compression], options[name]
+    if not text.lstrip("-").isdecimal() or int(text) not in levels:
+        raise ValueError(f"{name} is {text!r}: {compression} has the levels {levels[0]} to {levels[-1]}")
+    return int(text)
+
+
+def choice(options: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
+    """One of the choices, in lower case. Raises ValueError."""
+    value = options.get(name, default).strip().lower()
+    if value not in choices:
+        raise ValueError(f"{name} is {options[name]!r}: choose one of {', '.join(choices)}")
+    return value
+
+
+def boolean(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Raises ValueError unless it is true or false."""
+    return choice(options, name, ("true", "false"), str(default).lower()) == "true"
+
+
+def number(options: Mapping[str, str], name: str, least: int) -> int | None:
+    """A whole number, or None if it was not given. Raises ValueError for less than `least`."""
+    text = options.get(name)
+    if text is None:
+        return None
+    if not text.strip().isdecimal() or int(text) < least:
+        raise ValueError(f"{name} is {text!r}: it must be a number, at least {least}")
+    return int(text)
+
+
+_UNITS_MS: Final = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def _duration(text: str) -> int:
+    """Milliseconds of a time as Spark writes them: `15m`, `500ms`."""
+    found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in _UNITS_MS:
+        raise ValueError(f"maxTriggerDelay is {text!r}: write a number with ms, s, m, h or d")
+    return int(int(found[1]) * _UNITS_MS[found[2]])

@@ -1,0 +1,68 @@
+"""What a task reads: one range of one partition, as Arrow batches, with what to do where records have gone.
+
+Which of them count as lost is told in `data_loss`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from odradek.client.errors import OffsetOutOfRangeError, UnknownTopicError
+from odradek.pipeline.reading.data_loss import report_data_loss
+from odradek.pipeline.reading.offsets import ClusterOffsets
+from odradek.pipeline.reading.options import ReadOptions
+from odradek.pipeline.reading.ranges import OffsetRange
+from odradek.pipeline.reading.wire import EndOfLogError, Wire
+from odradek.pipeline.records.decoding import decode
+from odradek.pipeline.spark.worker_process import spare_collections
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_range(options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a range, megabytes at a time. Raises ClientError, CorruptRecordsError, DataLossError."""
+    spare_collections()
+    try:
+        with Wire(options.cluster) as wire:
+            start = wanted.start
+            while start < wanted.end:
+                try:
+                    yield from _read(wire, options, columns, wanted._replace(start=start))
+                    return
+                except OffsetOutOfRangeError:
+                    start = _skip(options, wanted._replace(start=start))
+    except (EndOfLogError, UnknownTopicError) as error:
+        report_data_loss(options, f"{error}.")
+
+
+def _read(wire: Wire, options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[Any]:
+    topic, index = wanted.partition
+    for fetched in wire.fetch(
+        wanted.partition,
+        wanted.start,
+        wanted.end,
+        isolation_level=options.isolation_level,
+        fetch_bytes=options.fetch_bytes,
+    ):
+        yield from decode(
+            fetched.batches,
+            topic=topic,
+            partition=index,
+            columns=columns,
+            start_offset=wanted.start,
+            end_offset=wanted.end,
+            aborted=fetched.aborted,
+        )
+
+
+def _skip(options: ReadOptions, wanted: OffsetRange) -> int:
+    """Where to go on after `wanted.start` was refused: at the earliest offset, or the end. Raises DataLossError."""
+    with closing(ClusterOffsets(options.cluster, options.isolation_level)) as offsets:
+        earliest = offsets.earliest([wanted.partition])[wanted.partition]
+    start = min(earliest, wanted.end) if earliest > wanted.start else wanted.end
+    topic, index = wanted.partition
+    report_data_loss(options, f"The offsets from {wanted.start} to {start} of {topic}-{index} are gone.")
+    return start

@@ -1,0 +1,117 @@
+"""`format("broker")`: topics of Apache Kafka, or of this broker, as tables and streams, without a jar.
+
+A job changes one word to come here from Spark's connector, `format("kafka")`, and back: options, columns, offsets in
+checkpoints and what happens when data are lost are the connector's. Workers must be able to import `pipeline`.
+
+What only tasks need is imported by them: for each stream Spark starts a process that asks for offsets alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from odradek.client.record import TopicPartition
+from odradek.pipeline.reading.data_loss import report_data_loss
+from odradek.pipeline.reading.offsets import ClusterOffsets, ending_offsets, starting_offsets
+from odradek.pipeline.reading.options import ReadOptions, batch_read_options
+from odradek.pipeline.reading.ranges import OffsetRange, cut
+from odradek.pipeline.schema import column_names, spark_schema
+from odradek.pipeline.spark.worker_process import spare_collections
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odradek.pipeline.reading.stream import BrokerStreamReader
+    from odradek.pipeline.writing.sink import BrokerStreamWriter, BrokerWriter
+
+
+class BrokerDataSource(DataSource):
+    """The format as Spark knows it."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "broker"
+
+    def schema(self) -> StructType:
+        spare_collections()
+        return spark_schema(column_names(include_headers=self.options.get("includeheaders", "").lower() == "true"))
+
+    def reader(self, schema: StructType) -> BrokerReader:
+        spare_collections()
+        return BrokerReader(batch_read_options(self.options), columns_of(schema))
+
+    def streamReader(self, schema: StructType) -> BrokerStreamReader:  # noqa: N802 - Spark's name
+        from odradek.pipeline.reading.stream import BrokerStreamReader
+
+        spare_collections()
+        return BrokerStreamReader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BrokerWriter:
+        from odradek.pipeline.writing.sink import BrokerWriter
+
+        spare_collections()
+        return BrokerWriter(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> BrokerStreamWriter:  # noqa: ARG002, N802 - Spark's
+        from odradek.pipeline.writing.sink import BrokerStreamWriter
+
+        spare_collections()
+        return BrokerStreamWriter(self.options, schema)
+
+
+class RangePartition(InputPartition):
+    """A task's work: a range of offsets."""
+
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+
+
+class BrokerReader(DataSourceReader):
+    """A batch: ranges are settled when the query is planned, so what comes later is not read."""
+
+    def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        with closing(ClusterOffsets(options.cluster, options.isolation_level)) as offsets:
+            partitions = offsets.partitions(options.subscription)
+            starts = starting_offsets(offsets, options, partitions)
+            ends = ending_offsets(offsets, options, partitions)
+        for (topic, index), start in starts.items():
+            end = ends[TopicPartition(topic, index)]
+            if start > end:  # an error whatever failOnDataLoss says, as in a batch of the connector
+                raise ValueError(f"{topic}-{index} was to be read from offset {start} to {end}, which lies before it")
+        return plan(options, [OffsetRange(one, starts[one], ends[one]) for one in partitions])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, RangePartition):
+            return iter(())  # of no partitions at all, Spark makes one of its own
+        from odradek.pipeline.reading.partition_reader import read_range
+
+        return read_range(self._options, self._columns, partition.wanted)
+
+
+def plan(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartition]:
+    """The tasks that read these ranges. Raises DataLossError for one that ends before it starts."""
+    for topic, index in (one.partition for one in ranges if one.size < 0):
+        report_data_loss(options, f"The end of {topic}-{index} lies before the offset to start at.")
+    return [RangePartition(one) for one in cut(ranges, options.min_partitions, options.max_records)]
+
+
+def columns_of(schema: StructType) -> tuple[str, ...]:
+    """The columns to read, for a schema given by `schema(…)`: some of the source's own. Raises ValueError."""
+    names = tuple(schema.names)
+    known = column_names(include_headers=True)
+    if not names or not set(names) <= set(known) or spark_schema(names) != schema:
+        raise ValueError(
+            f"the columns of this source are {spark_schema(known).simpleString()}, not {schema.simpleString()}"
+        )
+    return names

@@ -1,0 +1,262 @@
+"""Fetch from the leader of one partition, a request ahead of the reader: what an executor's task reads with.
+
+```
+task                                     broker
+Fetch offset 0      ──────────────────►
+                    ◄──────────────────  batches 0–99
+Fetch offset 100    ──────────────────►            the answer gathers in the socket …
+decode 0–99, hand them to Spark                    … meanwhile
+                    ◄──────────────────  batches 100–199
+```
+There is no thread: the client's event loop runs only while this waits for an answer, and a request is written before
+the wait. So a task holds the answer that it decodes, and of the next one what the kernel's buffers take.
+
+| what comes | what happens |
+|---|---|
+| batches | yielded, with the transactions that were aborted among them |
+| no whole batch | yielded too, for the decoder to say what is wrong with it |
+| nothing, though there is more to read | the leader is asked for the end of the log: what lies behind it is lost |
+| nothing, though the log has more by now | asked again, as for errors that may pass |
+| OFFSET_OUT_OF_RANGE | the records are lost |
+| the topic is unknown, and is not in new metadata either | raised: it was there when the read was planned |
+| another error that may pass, or no answer | asked again, for `request_timeout_ms` without a success |
+| any other error | raised |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterator
+from contextlib import closing
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from odradek.client.config import ClientConfig, IsolationLevel, parse_bootstrap_servers
+from odradek.client.errors import ClientError, UnknownTopicError, broker_error
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.cluster import Cluster as ClientCluster
+from odradek.client.network.connection import Connection, TcpNetwork
+from odradek.client.network.connections import Purpose
+from odradek.client.network.metadata import TopicMetadata
+from odradek.client.record import TopicPartition
+from odradek.pipeline.event_loop import EventLoop
+from odradek.pipeline.reading.offsets import ClusterOffsets
+from odradek.pipeline.reading.options import Cluster
+from odradek.pipeline.records.whole_batches import WholeBatches, whole_batches
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from odradek.protocol.schema import ZERO_UUID
+
+T = TypeVar("T")
+
+_FETCH_KEY = 1
+_LAST_VERSION_BY_NAME = 12
+_NEWEST_VERSION = 32767
+_MAX_WAIT_MS = 500
+_TRIED = "fetch"
+_TOPIC_KNOWN_WITHIN_MS = 2000
+
+
+class Fetched(NamedTuple):
+    """Batches as the log has them, and of aborted transactions producer and first offset."""
+
+    batches: WholeBatches
+    aborted: list[tuple[int, int]]
+
+
+class EndOfLogError(ClientError):
+    """The log ends before the offset that there were records at when the read was planned."""
+
+
+class Wire:
+    """A client of a cluster for blocking code, of one thread; a context manager. Methods raise ClientError."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.config = client_config(cluster)
+        self._options = cluster
+        self._loop = EventLoop()
+        self.cluster: ClientCluster
+
+    def __enter__(self) -> Self:
+        try:
+            self.cluster = self.run(_started(self.config))
+        except BaseException:
+            self._loop.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.run(self.cluster.close())
+        self._loop.close()
+
+    def run(self, work: Awaitable[T]) -> T:
+        """Let the event loop run until `work` is done."""
+        return self._loop.run(work)
+
+    def fetch(
+        self, partition: TopicPartition, start: int, end: int, *, isolation_level: IsolationLevel, fetch_bytes: int
+    ) -> Iterator[Fetched]:
+        """Yield all batches with offsets from `start` to `end`, exclusive, and maybe more around them.
+
+        Raises OffsetOutOfRangeError, and EndOfLogError if the log ends before `end`.
+        """
+        reading = _PartitionFetch(self, partition, isolation_level, fetch_bytes)
+        try:
+            yield from self._fetch(reading, start, end)
+        finally:
+            reading.forget()
+
+    def _fetch(self, reading: _PartitionFetch, start: int, end: int) -> Iterator[Fetched]:
+        pause = Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000)
+        offset, progress_at = start, time.monotonic()
+        reading.ask(offset)
+        while offset < end:
+            try:
+                row = reading.answer()
+                if not row.records:
+                    raise _nothing(reading.partition, offset, end, row)
+            except ClientError as error:
+                if self._is_over(error, progress_at) or self._has_ended(error, reading, offset):
+                    raise
+                self.run(_pause(self.cluster, pause.next()))
+                reading.ask(offset)
+                continue
+            batches = whole_batches(row.records)
+            offset = max(offset, batches.next_offset or end)
+            if offset < end:
+                reading.ask(offset)
+            aborted = [(one.producer_id, one.first_offset) for one in row.aborted_transactions or ()]
+            yield Fetched(batches, aborted)
+            pause.reset()
+            progress_at = time.monotonic()
+
+    def _is_over(self, error: ClientError, progress_at: float) -> bool:
+        """Whether to ask again has no sense: the topic is gone, or the error stays."""
+        if isinstance(error, UnknownTopicError) and error.topic not in self.cluster.image.topics:
+            return True
+        return not error.retriable or time.monotonic() - progress_at > self.config.request_timeout_ms / 1000
+
+    def _has_ended(self, error: ClientError, reading: _PartitionFetch, offset: int) -> bool:
+        """Whether nothing came because there is nothing: a new leader, which may lack records yet, tells no end."""
+        if not isinstance(error, EndOfLogError):
+            return False
+        with closing(ClusterOffsets(self._options, reading.isolation_level)) as offsets:
+            return offsets.latest([reading.partition])[reading.partition] <= offset
+
+
+class _PartitionFetch:
+    """The requests for one partition: `ask`, then `answer`; `forget` at the end."""
+
+    def __init__(self, wire: Wire, partition: TopicPartition, isolation_level: IsolationLevel, size: int) -> None:
+        self._wire = wire
+        self.partition = partition
+        self.isolation_level = isolation_level
+        self._size = size
+        self._sent: tuple[Connection, asyncio.Future[FetchResponse]] | None = None
+        self._failure: ClientError | None = None
+
+    def ask(self, offset: int) -> None:
+        """Send a request; what goes wrong is told by `answer`."""
+        self._sent = self._failure = None
+        try:
+            self._sent = self._send(offset)
+        except ClientError as error:
+            self._failure = error
+
+    def answer(self) -> PartitionData:
+        """Wait for the answer to the last request. Raises ClientError."""
+        if self._sent is None:
+            raise self._failure or ClientError(_TRIED, "nothing was asked for")
+        connection, future = self._sent
+        answer = self._wire.run(future)
+        if answer.error_code:
+            raise broker_error(answer.error_code, _TRIED, broker=connection.name)
+        topic, index = self.partition
+        for told in answer.responses:
+            for row in told.partitions:
+                if row.error_code:
+                    raise broker_error(row.error_code, _TRIED, broker=connection.name, topic=topic, partition=index)
+                return row
+        raise ClientError(_TRIED, "the answer does not name the partition", broker=connection.name)
+
+    def forget(self) -> None:
+        """Nobody wants the answer to the last request, if there was none yet: whoever reads may stop early."""
+        if self._sent is not None:
+            _, future = self._sent
+            future.cancel()
+
+    def _send(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
+        name, index = self.partition
+        topic, connection = self._known() or self._wire.run(self._find())
+        has_id = topic.topic_id != ZERO_UUID
+        version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if has_id else _LAST_VERSION_BY_NAME)
+        wanted = FetchPartition(
+            index,
+            topic.partitions[index].leader_epoch,
+            offset,
+            partition_max_bytes=self._size,
+        )
+        request = FetchRequest(
+            max_wait_ms=_MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=self._size,
+            isolation_level=int(self.isolation_level == "read_committed"),
+            topics=[FetchTopic(name, topic.topic_id, [wanted])],
+        )
+        return connection, connection.send(request, FetchResponse, version=version)
+
+    def _known(self) -> tuple[TopicMetadata, Connection] | None:
+        """The topic and a connection to the leader, if there are both: then the event loop need not run."""
+        cluster = self._wire.cluster
+        name, index = self.partition
+        topic, leader = cluster.image.topics.get(name), cluster.leader(name, index)
+        connection = None if leader is None else cluster.established(leader, Purpose.FETCH)
+        return None if topic is None or connection is None else (topic, connection)
+
+    async def _find(self) -> tuple[TopicMetadata, Connection]:
+        cluster, config = self._wire.cluster, self._wire.config
+        name, index = self.partition
+        topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
+        leader = cluster.leader(name, index)
+        if leader is None:
+            raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=name, partition=index)
+        return topic, await cluster.connection(leader, Purpose.FETCH)
+
+
+def client_config(cluster: Cluster) -> ClientConfig:
+    """The settings of a client of this cluster. Raises ConfigurationError."""
+    return ClientConfig(bootstrap_servers=parse_bootstrap_servers(cluster.bootstrap_servers), **cluster.settings)
+
+
+async def _started(config: ClientConfig) -> ClientCluster:
+    cluster = ClientCluster(config, TcpNetwork())
+    try:
+        await cluster.start()
+    except BaseException:
+        await cluster.close()
+        raise
+    return cluster
+
+
+async def _pause(cluster: ClientCluster, seconds: float) -> None:
+    """Ask for new metadata, and give the brokers time."""
+    await asyncio.sleep(seconds)
+    try:
+        await cluster.refresh()
+    except ClientError as error:
+        if not error.retriable:
+            raise
+
+
+def _nothing(partition: TopicPartition, offset: int, end: int, row: PartitionData) -> ClientError:
+    error = EndOfLogError(
+        _TRIED,
+        f"the log ends at {row.high_watermark}, and was to be read from {offset} to {end}",
+        topic=partition.topic,
+        partition=partition.partition,
+    )
+    error.retriable = True  # it may be a new leader that has not caught up
+    return error

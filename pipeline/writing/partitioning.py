@@ -1,0 +1,91 @@
+"""Which partition each record of an Arrow batch goes to: as Kafka's producer chooses, for all records at once.
+
+| record | partition |
+|---|---|
+| with a number in column `partition` | that one |
+| with a key | `(murmur2(key) & 0x7fffffff) % partitions`: where Java's producer puts it, too |
+| without a key | one until it has got a batch's worth of bytes, then the next: batches fill (KIP-794) |
+
+The hash runs over the words of all keys side by side: first the first word of every key, then the second of those that
+have one. So Python does a step a word, however many keys there are. Source: Kafka `Utils.murmur2`.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from odradek.pipeline.records.arrow_values import numbers_of
+
+if TYPE_CHECKING:
+    Ints = npt.NDArray[np.int64]
+    Words = npt.NDArray[np.uint32]
+
+_SEED: Final = np.uint32(0x9747B28C)
+_M: Final = np.uint32(0x5BD1E995)
+_R: Final = np.uint32(24)
+_POSITIVE: Final = np.uint32(0x7FFFFFFF)
+
+
+def murmur2(keys: Any) -> Words:
+    """The hash of each element of a binary array; that of an empty key where there is none."""
+    bounds = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    buffer = keys.buffers()[2]
+    data = np.frombuffer(buffer, dtype=np.uint8) if buffer is not None else np.zeros(0, np.uint8)
+    starts = bounds[:-1].astype(np.int64)
+    lengths = np.diff(bounds).astype(np.int64)
+    if keys.null_count:
+        lengths[numbers_of(keys.is_null())] = 0
+    hashes = _SEED ^ lengths.astype(np.uint32)
+    longest_first = np.argsort(-lengths, kind="stable")
+    words = lengths[longest_first] >> 2
+    for number in range(int(words[0]) if len(words) else 0):
+        rows = longest_first[: np.searchsorted(-words, -number, side="left")]  # those with more words than that
+        k = _word(data, starts[rows] + 4 * number) * _M
+        hashes[rows] = (hashes[rows] * _M) ^ ((k ^ (k >> _R)) * _M)
+    _mix_rest(hashes, data, starts, lengths)
+    hashes = (hashes ^ (hashes >> np.uint32(13))) * _M
+    return hashes ^ (hashes >> np.uint32(15))
+
+
+def partitions_of_keys(keys: Any, partitions: int) -> Ints:
+    """The partition of each key in a topic of that many."""
+    chosen: Ints = (murmur2(keys) & _POSITIVE).astype(np.int64) % partitions
+    return chosen
+
+
+class StickyPartitions:
+    """The partitions for records without a key: `share` bytes in a row each, in an order drawn at the start."""
+
+    def __init__(self, partitions: int, share: int) -> None:
+        self._order = np.array(random.sample(range(partitions), partitions), dtype=np.int64)
+        self._share = share
+        self._given = 0
+
+    def choose(self, sizes: Ints) -> Ints:
+        """The partitions of the next records, of these sizes in bytes."""
+        before = self._given + np.cumsum(sizes) - sizes
+        self._given += int(sizes.sum())
+        chosen: Ints = self._order[(before // self._share) % len(self._order)]
+        return chosen
+
+
+def _word(data: npt.NDArray[np.uint8], at: Ints) -> Words:
+    word = data[at].astype(np.uint32)
+    for byte in range(1, 4):
+        word |= data[at + byte].astype(np.uint32) << np.uint32(8 * byte)
+    return word
+
+
+def _mix_rest(hashes: Words, data: npt.NDArray[np.uint8], starts: Ints, lengths: Ints) -> None:
+    """The one to three bytes behind the last whole word."""
+    rest = lengths & 3
+    for byte in (2, 1, 0):
+        rows = np.flatnonzero(rest > byte)
+        at = starts[rows] + (lengths[rows] & ~3) + byte
+        hashes[rows] ^= data[at].astype(np.uint32) << np.uint32(8 * byte)
+    rows = np.flatnonzero(rest)
+    hashes[rows] *= _M

@@ -1,0 +1,150 @@
+"""The compression codecs of record batches, over whole buffers, with a bound on what decompression may produce.
+
+| id | codec  | bytes in a batch | module |
+|---|---|---|---|
+| 0 | none   | as they are | |
+| 1 | gzip   | one or more gzip members (RFC 1952) | here |
+| 2 | snappy | raw snappy, or xerial framing around it | `compression_snappy` |
+| 3 | lz4    | one LZ4 frame of independent blocks | `compression_lz4` |
+| 4 | zstd   | one or more Zstandard frames (RFC 8878; KIP-110) | `compression_zstd` |
+
+A few kilobytes can stand for a gigabyte of zeros, and lengths in a header can lie: decompression here goes in pieces,
+or after a length was proved possible, and gives up with DecompressionLimitError as soon as the output is known to pass
+`max_size`; where the data state their size, nothing is allocated before. At no time does it hold more than that, one
+piece, and (when it succeeds) the joined result. Every malformed input raises RemoteProtocolError. All functions may be
+called from several threads at once.
+
+The limit is `max_decompressed_size` of the compressed size for every reader of records: the broker, its compaction, the
+client, the pipeline. Kafka has none, because its readers decompress records one by one.
+
+The libraries of lz4, snappy and zstd take 1, 2 and 1 MB of memory; each is imported when the first batch needs it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from enum import IntEnum
+from typing import Final
+
+from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
+
+_MAX_DECOMPRESSED: Final = 128 << 20  # 128 times the default largest batch; JSON shrinks 5 to 20 times
+_ALLOWED_RATIO: Final = 10  # for batches over 13 MB, which only topics with a large max.message.bytes have
+_PIECE: Final = 1 << 20  # of gzip output; a typical batch is done after one
+_MOST_MEMBERS: Final = 1000  # Kafka's clients write one
+_GZIP_WINDOW: Final = 31  # zlib's way to ask for a 32 KiB window and a gzip header
+# The most that one byte can stand for: of gzip four times a copy of 258 bytes, which takes two bits; of lz4 a byte of
+# 255 in the length of a copy; of snappy a third of a copy of 64 bytes.
+_LARGEST_RATIOS: Final = {1: 4 * 258, 2: 22, 3: 255}
+
+
+class Codec(IntEnum):
+    """Compression of a batch: the three lowest bits of its attributes (Kafka `CompressionType`)."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
+    """Compress `data` as Kafka's own readers expect it.
+
+    `level` is that of Kafka's `compression.gzip.level`, `compression.lz4.level`, `compression.zstd.level`; None is the
+    default. For `Codec.NONE` this is a copy; snappy has no levels and ignores the argument.
+    """
+    if codec == Codec.GZIP:
+        return zlib.compress(data, -1 if level is None else level, _GZIP_WINDOW)
+    if codec == Codec.SNAPPY:
+        from odradek.protocol.compression import snappy as compression_snappy
+
+        return compression_snappy.compress(data)
+    if codec == Codec.LZ4:
+        from odradek.protocol.compression import lz4 as compression_lz4
+
+        return compression_lz4.compress(data, level)
+    if codec == Codec.ZSTD:
+        from odradek.protocol.compression import zstd as compression_zstd
+
+        return compression_zstd.compress(data, level)
+    return bytes(data)
+
+
+def max_decompressed_size(compressed_size: int) -> int:
+    """The most bytes that so many compressed ones may expand to: 128 MiB, or ten times their size if that is more."""
+    return max(_MAX_DECOMPRESSED, _ALLOWED_RATIO * compressed_size)
+
+
+def largest_decompressed_size(codec: Codec, data: Buffer) -> int:
+    """An upper bound on what `data` can expand to, found without decompressing.
+
+    Raises RemoteProtocolError where that shows that they are malformed.
+    """
+    if codec == Codec.ZSTD:
+        from odradek.protocol.compression import zstd as compression_zstd
+
+        return compression_zstd.largest_size(data)
+    return len(data) * _LARGEST_RATIOS.get(codec, 1)
+
+
+def decompress(codec: Codec, data: Buffer, max_size: int | None = None, magic: int = 2) -> bytes:
+    """Decompress the whole of `data`; `magic` is that of the records around it (LZ4 was framed wrongly in magic 0).
+
+    `max_size` None means `max_decompressed_size`. Raises DecompressionLimitError when `data` stands for more than
+    `max_size` bytes, other RemoteProtocolErrors when it is malformed or truncated.
+    """
+    if max_size is None:
+        max_size = max_decompressed_size(len(data))
+    if codec == Codec.GZIP:
+        return _gunzip(data, max_size)
+    if codec == Codec.SNAPPY:
+        from odradek.protocol.compression import snappy as compression_snappy
+
+        return compression_snappy.decompress(data, max_size)
+    if codec == Codec.LZ4:
+        from odradek.protocol.compression import lz4 as compression_lz4
+
+        return compression_lz4.decompress(data, max_size, checked_header=magic > 0)
+    if codec == Codec.ZSTD:
+        from odradek.protocol.compression import zstd as compression_zstd
+
+        return compression_zstd.decompress(data, max_size)
+    if len(data) > max_size:
+        raise DecompressionLimitError("uncompressed", max_size)
+    return bytes(data)
+
+
+def _gunzip(data: Buffer, max_size: int) -> bytes:
+    """Undo gzip. Like Java's reader, take further members, and ignore what follows the last one.
+
+    Differs from Kafka: members are counted, because zlib copies all that is left for each, and a batch can hold 50,000.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    members_left = _MOST_MEMBERS
+    rest: Buffer = data
+    member = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        while True:
+            room = min(_PIECE, max_size - size + 1)
+            piece = member.decompress(rest, room)
+            size += len(piece)
+            if size > max_size:
+                raise DecompressionLimitError("gzip", max_size)
+            pieces.append(piece)
+            if not member.eof:
+                if not member.unconsumed_tail and len(piece) < room:
+                    raise RemoteProtocolError("gzip data are truncated")
+                rest = member.unconsumed_tail
+            elif member.unused_data[:2] == b"\x1f\x8b":
+                members_left -= 1
+                if not members_left:
+                    raise RemoteProtocolError(f"gzip data of more than {_MOST_MEMBERS} members")
+                rest = member.unused_data
+                member = zlib.decompressobj(_GZIP_WINDOW)
+            else:
+                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    except zlib.error as error:
+        raise RemoteProtocolError(f"malformed gzip data: {error}") from None

@@ -1,0 +1,39 @@
+"""Changing the codec of a batch without touching its records (`compression.type` of a topic)."""
+
+from __future__ import annotations
+
+import struct
+
+from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.compression.codecs import Codec, compress
+from odradek.protocol.records.batch_header import (
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER_SIZE,
+    CODEC_BITS,
+    LENGTH_POSITION,
+    LOG_OVERHEAD,
+    BatchHeader,
+    write_crc,
+)
+from odradek.protocol.records.record_iterator import records_section
+
+
+def recompress(
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    codec: Codec,
+    level: int | None = None,
+    max_decompressed: int | None = None,
+) -> bytearray:
+    """Return a copy of the batch at `position` with its records compressed by `codec`, length and CRC to match.
+
+    The records are carried over as they are encoded, none is looked at. Raises as `iter_records` does at once.
+    """
+    records = records_section(buffer, position, header, max_decompressed)
+    out = bytearray(memoryview(buffer)[position : position + BATCH_HEADER_SIZE])
+    out += compress(codec, records, level) if codec else records
+    struct.pack_into(">i", out, LENGTH_POSITION, len(out) - LOG_OVERHEAD)
+    struct.pack_into(">h", out, ATTRIBUTES_POSITION, header.attributes & ~CODEC_BITS | codec)
+    write_crc(out, 0, len(out))
+    return out

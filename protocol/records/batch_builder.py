@@ -1,0 +1,179 @@
+"""Building a record batch (magic 2): records are encoded as they are appended, header and compression come at the end.
+
+A record of 100 bytes takes 0.5 µs to append, one with two headers 1.2 µs (`benchmarks/records.py`): lengths come out of
+a table, and one join makes the record.
+
+The layouts are drawn in `odradek.protocol.records.batch_header` and `odradek.protocol.records.record_iterator`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from odradek.protocol.compression.codecs import Codec, compress
+from odradek.protocol.errors import LocalProtocolError
+from odradek.protocol.records.batch_header import (
+    BATCH_HEADER_SIZE,
+    CONTROL_BIT,
+    HEADER,
+    LOG_OVERHEAD,
+    MAGIC,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    TimestampType,
+    write_crc,
+)
+from odradek.protocol.records.record_headers import Header, encode_headers
+from odradek.protocol.varint import SHORT_VARINTS, encode_varint
+
+_SHORT: Final = len(SHORT_VARINTS)
+_NULL: Final = encode_varint(-1)
+_MAX_LENGTH: Final = (1 << 31) - 1
+
+
+class BatchBuilder:
+    """Collects records into one batch.
+
+    `build` changes nothing, so a batch may be built again: after more records, or with another `codec`, `producer_id`,
+    `producer_epoch` or `base_sequence`, which may be assigned until then (a producer learns them when it sends). One
+    thread at a time.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_base_timestamp",
+        "_last_offset_delta",
+        "_level",
+        "_max_timestamp",
+        "_records",
+        "base_sequence",
+        "codec",
+        "producer_epoch",
+        "producer_id",
+        "records_count",
+    )
+
+    def __init__(
+        self,
+        codec: Codec = Codec.NONE,
+        level: int | None = None,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        is_transactional: bool = False,
+        is_control: bool = False,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    ) -> None:
+        self.codec = codec
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.records_count = 0
+        self._level = level
+        self._attributes = (
+            (TIMESTAMP_TYPE_BIT if timestamp_type == TimestampType.LOG_APPEND_TIME else 0)
+            | (TRANSACTIONAL_BIT if is_transactional else 0)
+            | (CONTROL_BIT if is_control else 0)
+        )
+        self._records = bytearray()
+        self._last_offset_delta = -1
+        self._base_timestamp = -1
+        self._max_timestamp = -1
+
+    @property
+    def size_estimate(self) -> int:
+        """Bytes of the batch built now, were it not compressed."""
+        return BATCH_HEADER_SIZE + len(self._records)
+
+    def append(
+        self,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header] = (),
+        offset_delta: int | None = None,
+    ) -> int:
+        """Add a record; `timestamp` in ms. Without `offset_delta` its offset follows that of the record before.
+
+        Returns the new `size_estimate`.
+
+        Raises LocalProtocolError for a timestamp or size that the format cannot carry, or an offset that goes back; the
+        batch is then as before.
+        """
+        count = self.records_count
+        if offset_delta is None:
+            offset_delta = self._last_offset_delta + 1
+        elif not self._last_offset_delta < offset_delta <= _MAX_LENGTH:
+            raise LocalProtocolError(f"offset delta {offset_delta} after {self._last_offset_delta}")
+        timestamp_delta = timestamp - self._base_timestamp if count else 0
+        if key is None:
+            key_length, key = _NULL, b""
+        else:
+            length = len(key)
+            key_length = SHORT_VARINTS[length] if length < _SHORT else encode_varint(length)
+        if value is None:
+            value_length, value = _NULL, b""
+        else:
+            length = len(value)
+            value_length = SHORT_VARINTS[length] if length < _SHORT else encode_varint(length)
+        body = b"".join(
+            (
+                b"\0",
+                SHORT_VARINTS[timestamp_delta] if 0 <= timestamp_delta < _SHORT else encode_varint(timestamp_delta),
+                SHORT_VARINTS[offset_delta] if offset_delta < _SHORT else encode_varint(offset_delta),
+                key_length,
+                key,
+                value_length,
+                value,
+                encode_headers(headers) if headers else b"\0",
+            )
+        )
+        length = len(body)
+        records = self._records
+        if length + len(records) > _MAX_LENGTH - BATCH_HEADER_SIZE:
+            raise LocalProtocolError("a record batch cannot take more than 2 GiB")
+        if not count:
+            encode_varint(timestamp)  # raises when it is wider than 64 bits
+            self._base_timestamp = self._max_timestamp = timestamp
+        elif timestamp > self._max_timestamp:
+            self._max_timestamp = timestamp
+        records += SHORT_VARINTS[length] if length < _SHORT else encode_varint(length)
+        records += body
+        self._last_offset_delta = offset_delta
+        self.records_count = count + 1
+        return BATCH_HEADER_SIZE + len(records)
+
+    def build(self, base_offset: int = 0, leader_epoch: int = -1) -> bytearray:
+        """Return the batch of the records appended so far, offset delta 0 at `base_offset`.
+
+        Raises LocalProtocolError when there are none, or a number is wider than its field.
+        """
+        if not self.records_count:
+            raise LocalProtocolError("a batch of no records")
+        records = compress(self.codec, self._records, self._level) if self.codec else self._records
+        out = bytearray(BATCH_HEADER_SIZE)
+        out += records
+        header = BatchHeader(
+            base_offset=base_offset,
+            batch_length=len(out) - LOG_OVERHEAD,
+            partition_leader_epoch=leader_epoch,
+            magic=MAGIC,
+            crc=0,
+            attributes=self._attributes | self.codec,
+            last_offset_delta=self._last_offset_delta,
+            base_timestamp=self._base_timestamp,
+            max_timestamp=self._max_timestamp,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            records_count=self.records_count,
+        )
+        try:
+            HEADER.pack_into(out, 0, *header.fields)
+        except struct.error as error:
+            raise LocalProtocolError(f"a batch header cannot carry {header}: {error}") from None
+        write_crc(out, 0, len(out))
+        return out

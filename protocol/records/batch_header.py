@@ -1,0 +1,305 @@
+"""The header of a record batch (magic 2, KIP-98), read and patched where it lies.
+
+```
+ 0 base offset             int64   offset of the first record (absolute)
+ 8 batch length            int32   bytes after this field, so the batch takes 12 more
+12 partition leader epoch  int32   set by the leader; -1 from producers
+16 magic                   int8    2; the same place in all formats, so look here first
+17 crc                     uint32  CRC-32C of everything from the attributes to the end of the batch
+21 attributes              int16   bits 0-2 codec, 3 timestamp type (1 = log append time), 4 transactional, 5 control,
+                                   6 delete horizon (KIP-534), 7-15 unused
+23 last offset delta       int32   last offset - base offset; compaction removes records and leaves this
+27 base timestamp          int64   ms; records hold differences to it; with bit 6 the delete horizon, likewise a base
+35 max timestamp           int64   ms; of all records when bit 3 is set; survives compaction
+43 producer id             int64   -1 without idempotence
+51 producer epoch          int16   -1 without idempotence
+53 base sequence           int32   sequence of the first record; -1 without idempotence and in control batches
+57 records count           int32   as left by compaction, possibly 0
+61 records                         compressed together by the codec
+```
+All integers big-endian. Base offset, batch length, leader epoch and magic are not under the CRC, so that a leader can
+assign offsets in place; a wrong length shows as a wrong CRC, a wrong base offset or leader epoch does not show. Source:
+Kafka `DefaultRecordBatch`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from operator import attrgetter
+from typing import Final
+
+from odradek.protocol.checksum import crc32c
+from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.errors import RemoteProtocolError
+
+LOG_OVERHEAD: Final = 12  # base offset and batch length, which every format begins with
+BATCH_HEADER_SIZE: Final = 61
+MAGIC: Final = 2
+MAX_SEQUENCE: Final = (1 << 31) - 1
+NO_TIMESTAMP: Final = -1  # of a record that has none, and of a batch of such records
+
+CODEC_BITS: Final = 0x07
+TIMESTAMP_TYPE_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+LENGTH_POSITION: Final = 8
+CRC_POSITION: Final = 17
+CRC_START: Final = 21  # the first byte under the CRC
+ATTRIBUTES_POSITION: Final = 21
+_MAX_TIMESTAMP_POSITION: Final = 35
+_CRC: Final = struct.Struct(">I")
+_unpack_header: Final = HEADER.unpack_from
+_pack_base_offset_into: Final = struct.Struct(">q").pack_into
+_pack_leader_epoch_into: Final = struct.Struct(">i").pack_into
+_ATTRIBUTES: Final = struct.Struct(">h")
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_CODECS: Final = tuple(Codec)
+_FIELDS: Final = (
+    "base_offset",
+    "batch_length",
+    "partition_leader_epoch",
+    "magic",
+    "crc",
+    "attributes",
+    "last_offset_delta",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "records_count",
+)
+_fields_of: Final[Callable[[BatchHeader], tuple[int, ...]]] = attrgetter(*_FIELDS)
+
+
+class TimestampType(IntEnum):
+    """Who set the timestamps of a batch (KIP-32)."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class BatchHeader:
+    """A decoded header: the fields as they stand, and what follows from them. It holds no reference to the buffer.
+
+    Nobody changes one. It is a class of its own, no struct of msgspec's, because one is made of every batch and its
+    fields are read twenty times: where this module is compiled that takes 1 ns each, not 20.
+    """
+
+    __slots__ = _FIELDS
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the header has as many
+        self,
+        base_offset: int,
+        batch_length: int,
+        partition_leader_epoch: int,
+        magic: int,
+        crc: int,
+        attributes: int,
+        last_offset_delta: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        records_count: int,
+    ) -> None:
+        self.base_offset = base_offset
+        self.batch_length = batch_length
+        self.partition_leader_epoch = partition_leader_epoch
+        self.magic = magic
+        self.crc = crc
+        self.attributes = attributes
+        self.last_offset_delta = last_offset_delta
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.records_count = records_count
+
+    def __repr__(self) -> str:
+        return f"BatchHeader{self.fields}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BatchHeader) and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash(self.fields)
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """The fields in their order in the batch, for `HEADER.pack`."""
+        return _fields_of(self)
+
+    def replace(self, **changes: int) -> BatchHeader:
+        """A header like this one with other values of some fields."""
+        return BatchHeader(**(dict(zip(_FIELDS, self.fields, strict=True)) | changes))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record that the batch was written with (inclusive)."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> Codec:
+        """Raises RemoteProtocolError as `codec_of`."""
+        return codec_of(self.attributes)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        return TimestampType.LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_BIT else TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        return self.attributes & DELETE_HORIZON_BIT != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the tombstones and transaction markers in here; None where that was not set yet."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id >= 0
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record; they go from 2^31 - 1 back to 0. -1 where there are none."""
+        return -1 if self.base_sequence < 0 else (self.base_sequence + self.last_offset_delta) & MAX_SEQUENCE
+
+
+def codec_of(attributes: int) -> Codec:
+    """Raises RemoteProtocolError for the three numbers that name none."""
+    try:
+        return _CODECS[attributes & CODEC_BITS]
+    except IndexError:
+        raise RemoteProtocolError(f"compression codec {attributes & CODEC_BITS} is unknown") from None
+
+
+def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Decode the header at `position`; the records after it need not be in the buffer.
+
+    Raises RemoteProtocolError if fewer than 61 bytes remain, or magic or length cannot be those of a batch.
+    """
+    try:
+        (
+            base_offset,
+            batch_length,
+            leader_epoch,
+            magic,
+            crc,
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            records_count,
+        ) = _unpack_header(buffer, position)  # compiled, one by one is faster than `BatchHeader(*…)`
+    except struct.error:
+        raise RemoteProtocolError(
+            f"a batch header takes {BATCH_HEADER_SIZE} bytes, {len(buffer) - position} remain"
+        ) from None
+    if magic != MAGIC:
+        raise RemoteProtocolError(f"a record batch of magic {magic}, where {MAGIC} is expected")
+    if batch_length < BATCH_HEADER_SIZE - LOG_OVERHEAD:
+        raise RemoteProtocolError(f"a record batch of length {batch_length}, less than its header takes")
+    return BatchHeader(
+        base_offset,
+        batch_length,
+        leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        records_count,
+    )
+
+
+def batch_headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield position and header of every complete batch, in order.
+
+    A batch cut off at the end of the buffer ends the iteration: responses to Fetch may end so. Raises as
+    `read_batch_header`.
+    """
+    position = 0
+    end = len(buffer)
+    while end - position >= BATCH_HEADER_SIZE:
+        header = read_batch_header(buffer, position)
+        next_position = position + header.batch_length + LOG_OVERHEAD
+        if next_position > end:
+            return
+        yield position, header
+        position = next_position
+
+
+def crc_is_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    """Whether the batch at `position` has the checksum that its header says; not so if the buffer cuts it off."""
+    end = position + header.batch_length + LOG_OVERHEAD
+    return end <= len(buffer) and crc32c(memoryview(buffer)[position + CRC_START : end]) == header.crc
+
+
+def assign_offsets(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Write base offset and leader epoch into the batch at `position`; neither is under the CRC."""
+    _pack_base_offset_into(buffer, position, base_offset)
+    _pack_leader_epoch_into(buffer, position + 12, leader_epoch)
+
+
+def stamp_log_append_time(buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int) -> None:
+    """Make `now_ms` the timestamp of every record of the batch at `position`, and write the new CRC.
+
+    The base timestamp stays, so that the records need not be touched (Kafka `DefaultRecordBatch.setMaxTimestamp`).
+    """
+    _stamp(buffer, position, header, header.attributes | TIMESTAMP_TYPE_BIT, now_ms)
+
+
+def stamp_create_time(buffer: bytearray | memoryview, position: int, header: BatchHeader, max_timestamp: int) -> None:
+    """Say that producers set the timestamps of the batch at `position`, and write the new CRC.
+
+    `max_timestamp` is the largest of its records; they are not touched.
+    """
+    _stamp(buffer, position, header, header.attributes & ~TIMESTAMP_TYPE_BIT, max_timestamp)
+
+
+def _stamp(
+    buffer: bytearray | memoryview, position: int, header: BatchHeader, attributes: int, max_timestamp: int
+) -> None:
+    _ATTRIBUTES.pack_into(buffer, position + ATTRIBUTES_POSITION, attributes)
+    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, max_timestamp)
+    write_crc(buffer, position, header.size)
+
+
+def write_crc(buffer: bytearray | memoryview, position: int, size: int) -> None:
+    """Compute and write the CRC of the batch of `size` bytes at `position`, after a change to what it covers."""
+    with memoryview(buffer) as view:
+        _CRC.pack_into(buffer, position + CRC_POSITION, crc32c(view[position + CRC_START : position + size]))

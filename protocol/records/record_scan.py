@@ -1,0 +1,171 @@
+"""The records of a batch by their keys and their places, for whoever keeps some and drops others as they are encoded.
+
+Values and headers are stepped over, and what is kept is copied byte by byte, so a pass costs a third of decoding and
+building anew. `odradek.protocol.records.record_iterator` draws the layout.
+
+Offsets and timestamps of records are differences to those of the batch. Dropping a record changes neither base, so the
+bytes of the others stay true. Only a delete horizon (KIP-534), which takes the place of the base timestamp, makes
+every timestamp be written again.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from odradek.protocol.compression.codecs import compress
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.records.batch_header import (
+    BATCH_HEADER_SIZE,
+    CODEC_BITS,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+    BatchHeader,
+    write_crc,
+)
+from odradek.protocol.varint import ZIGZAG, encode_varint, read_varint, read_varlong
+
+
+class ScannedRecord(NamedTuple):
+    """A record in [start, end) of the records of its batch; deltas are to the batch's base offset and timestamp."""
+
+    offset_delta: int
+    timestamp_delta: int
+    key: bytes | None
+    has_value: bool
+    start: int
+    end: int
+
+
+# One frame, short varints in place, as in `record_iterator`: 0.5 µs a record of 100 bytes.
+def scan_records(data: bytes, count: int) -> Iterator[ScannedRecord]:  # noqa: C901, PLR0912
+    """Yield the `count` records in `data`, which is decompressed.
+
+    Raises RemoteProtocolError where they turn out to be malformed, after those before were yielded.
+    """
+    new = tuple.__new__
+    zigzag = ZIGZAG
+    size = len(data)
+    end = 0
+    try:
+        for _ in range(count):
+            start = at = end
+            byte = data[at]
+            if byte < 128:
+                at += 1
+                length = zigzag[byte]
+            elif (second := data[at + 1]) < 128:
+                length = -1 if byte & 1 else second << 6 | (byte >> 1) - 64
+                at += 2
+            else:
+                length, at = read_varint(data, at)
+            end = at + length
+            if length < 0 or end > size:
+                raise RemoteProtocolError(f"a record of {pluralize(length, 'byte')} where {size - at} remain")
+            at += 1
+            byte = data[at]
+            if byte < 128:
+                at += 1
+                timestamp_delta = zigzag[byte]
+            elif (second := data[at + 1]) < 128:
+                delta = second << 6 | (byte >> 1) - 64
+                timestamp_delta = ~delta if byte & 1 else delta
+                at += 2
+            else:
+                timestamp_delta, at = read_varlong(data, at)
+            byte = data[at]
+            if byte < 128:
+                at += 1
+                offset_delta = zigzag[byte]
+            elif (second := data[at + 1]) < 128:
+                delta = second << 6 | (byte >> 1) - 64
+                offset_delta = ~delta if byte & 1 else delta
+                at += 2
+            else:
+                offset_delta, at = read_varint(data, at)
+            byte = data[at]
+            if byte < 128:
+                at += 1
+                length = zigzag[byte]
+            else:
+                length, at = read_varint(data, at)
+            if length < 0:
+                key = None
+            else:
+                key = data[at : at + length]
+                at += length
+            if at >= end:
+                raise RemoteProtocolError("a record ends inside its key")
+            # The sign of a length is the lowest bit of its first byte.
+            yield new(ScannedRecord, (offset_delta, timestamp_delta, key, not data[at] & 1, start, end))
+    except IndexError:
+        raise RemoteProtocolError("a batch ends inside a record") from None
+    if end != size:
+        raise RemoteProtocolError(f"{pluralize(size - end, 'byte follows', 'bytes follow')} the last record of a batch")
+
+
+def rebuild_batch(
+    header: BatchHeader, data: bytes, kept: Iterable[ScannedRecord], delete_horizon_ms: int | None = None
+) -> bytearray:
+    """Return the batch of `header` with those records of `data` alone that are `kept`, at least one, in order.
+
+    Its offsets, sequences, codec and attributes stay; its largest timestamp becomes that of what is kept. With
+    `delete_horizon_ms` the batch, which must not have any yet, gets that horizon.
+    """
+    records = list(kept)
+    if not records:
+        raise LocalProtocolError("a batch of no records")
+    attributes, base_timestamp, max_timestamp = header.attributes, header.base_timestamp, header.max_timestamp
+    if not attributes & TIMESTAMP_TYPE_BIT:
+        max_timestamp = base_timestamp + max(record.timestamp_delta for record in records)
+    if delete_horizon_ms is None:
+        body = b"".join([data[record.start : record.end] for record in records])
+    else:
+        shift = base_timestamp - delete_horizon_ms
+        body = b"".join([_with_timestamp(data, record, record.timestamp_delta + shift) for record in records])
+        attributes |= DELETE_HORIZON_BIT
+        base_timestamp = delete_horizon_ms
+    codec = header.codec
+    packed = compress(codec, body) if codec else body
+    changed = header.replace(
+        batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD + len(packed),
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        records_count=len(records),
+    )
+    return _encode(changed, packed)
+
+
+def empty_batch(header: BatchHeader) -> bytearray:
+    """Return the batch of `header` without any record: what is left of it says how far its producer had come."""
+    changed = header.replace(
+        batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD,
+        attributes=header.attributes & ~(CODEC_BITS | DELETE_HORIZON_BIT),
+        base_timestamp=NO_TIMESTAMP,
+        records_count=0,
+    )
+    return _encode(changed, b"")
+
+
+def _with_timestamp(data: bytes, record: ScannedRecord, timestamp_delta: int) -> bytes:
+    _, at = read_varint(data, record.start)
+    _, rest = read_varlong(data, at + 1)
+    body = data[at : at + 1] + encode_varint(timestamp_delta) + data[rest : record.end]
+    return encode_varint(len(body)) + body
+
+
+def _encode(header: BatchHeader, records: bytes) -> bytearray:
+    out = bytearray(BATCH_HEADER_SIZE)
+    out += records
+    try:
+        HEADER.pack_into(out, 0, *header.fields)
+    except struct.error as error:
+        raise LocalProtocolError(f"a batch header cannot carry {header}: {error}") from None
+    write_crc(out, 0, len(out))
+    return out

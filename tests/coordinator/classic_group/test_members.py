@@ -1,0 +1,24 @@
+"""The registry of a classic group's members."""
+
+from __future__ import annotations
+
+from odradek.broker.coordinator.classic_group.events import Join
+from odradek.broker.coordinator.classic_group.members import Members, new_member
+from odradek.broker.coordinator.group_type import Ticket
+
+
+def joining(protocol: str) -> Join:
+    return Join(Ticket(), "", "m", None, "c", "/h", 30_000, 60_000, "consumer", ((protocol, b""),), "", False, True)
+
+
+def test_protocols_that_nobody_speaks_any_more_are_forgotten() -> None:
+    members = Members()
+    member = new_member(joining("range-0"), "m")
+    members.add(member)
+
+    for number in range(1, 1000):
+        members.rejoin(member, joining(f"range-{number}"))
+
+    assert members.can_speak((("range-999", b""),))
+    assert not members.can_speak((("range-998", b""),))
+    assert len(members._speakers) == 1

@@ -1,0 +1,66 @@
+"""Beside Kafka's DumpLogSegments: the recordings are true, and logs of our broker look the same through both."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from odradek.client.cli import run
+from tests.inspection.dump import kafka
+from tests.inspection.dump.cases import CASES, Case
+from tests.inspection.dump.recording import recorded, recording
+from tests.peers import odradek
+from tests.peers.clients import Outgoing
+from tests.peers.clients.confluent import Confluent
+
+pytestmark = pytest.mark.java
+
+PROPERTIES = {
+    "auto.create.topics.enable": "true",
+    "num.partitions": "1",
+    "log.segment.bytes": "1048576",
+    "log.index.interval.bytes": "512",
+    "log.retention.ms": "-1",
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_recording_is_true(case: Case, tmp_path: Path) -> None:
+    assert kafka.record(case, tmp_path) == recorded(case)
+
+
+def fill(bootstrap: str) -> None:
+    """Some segments in each codec, some of them written by idempotent producers."""
+    records = [Outgoing(b"key", b"value %d" % number * 20, (("h", b"v"),), 1_700_000_000_000) for number in range(8000)]
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        Confluent().produce(bootstrap, f"codec-{codec}", records, codec=codec, idempotent=codec in ("none", "zstd"))
+
+
+def check(directory: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    monkeypatch.chdir(directory)
+    suffixes = ("log", "index", "timeindex", "snapshot")
+    files = [
+        str(path.relative_to(directory)) for suffix in suffixes for path in sorted(directory.glob(f"*-0/*.{suffix}"))
+    ]
+    assert len(files) > 5 * 3, "several segments"
+    for option in ("--print-data-log", "--verify-index-only"):
+        capfdbinary.readouterr()
+        assert run(["dump-log", "--files", ",".join(files), option]) == 0
+        ours = recording(*capfdbinary.readouterr(), directory, failed=False)
+        assert kafka.dump(directory, ",".join(files), [option]) == ours
+
+
+def test_logs_of_our_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    server = odradek.prepare(tmp_path / "server", PROPERTIES)
+    server.start()
+    try:
+        fill(server.bootstrap)
+        shutil.copytree(server.log_dir, tmp_path / "running")  # with indexes that are preallocated
+    finally:
+        server.stop()
+    check(tmp_path / "running", monkeypatch, capfdbinary)
+    check(server.log_dir, monkeypatch, capfdbinary)

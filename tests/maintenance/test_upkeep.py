@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.config import BrokerConfig
+from odradek.broker.storage.disk.files import OsFiles
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.names import RECOVERY_POINTS
+from odradek.broker.tasks import BackgroundTasks
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from tests.handlers.requests import batch, create, new_producer_id, produce
+from tests.wire import Wire
+
+SECOND, DAY = 1_000, 86_400_000
+
+
+class Kept:
+    """A broker whose clock stands still, with one topic, and upkeep that only runs when told to."""
+
+    def __init__(self, broker: Broker, wire: Wire, clock: ManualClock) -> None:
+        self.broker = broker
+        self.wire = wire
+        self.clock = clock
+        self.upkeep = broker.upkeep
+
+    @property
+    def log(self) -> Log:
+        return self.broker.services.partitions.get("t", 0).log
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+    clock = ManualClock()
+    async with Broker({"log.dirs": str(tmp_path)}, clock=clock) as broker, Wire("127.0.0.1", broker.port) as wire:
+        yield Kept(broker, wire, clock)
+
+
+async def test_a_log_is_flushed_after_flush_ms(kept: Kept) -> None:
+    await create(kept.wire, "t", flush_ms="5000")
+    await produce(kept.wire, "t", batch(b"a"))
+
+    await kept.upkeep.flush_due()
+    assert not kept.broker.services.partitions.get("t", 0).is_busy
+    kept.clock.advance(5 * SECOND)
+    await kept.upkeep.flush_due()
+    assert kept.log.recovery_point == 1
+
+
+async def test_a_rolled_segment_is_flushed(kept: Kept) -> None:
+    await create(kept.wire, "t", segment_bytes="150")
+    for value in (b"a" * 60, b"b" * 60):
+        await produce(kept.wire, "t", batch(value))
+
+    await kept.upkeep.flush_due()
+    assert kept.log.recovery_point == 1
+
+
+async def test_a_topic_may_be_deleted_while_it_is_flushed(kept: Kept) -> None:
+    for _ in range(20):
+        await create(kept.wire, "t", flush_ms="0")
+        await produce(kept.wire, "t", batch(b"a"))
+        flushing = asyncio.create_task(kept.upkeep.flush_due())
+
+        await kept.wire.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 4)
+        await flushing
+
+    assert not kept.broker.failed.is_set()
+    assert kept.broker.log_dir.failure.error is None
+
+
+async def test_the_files_of_a_deleted_topic_go_after_file_delete_delay_ms(kept: Kept) -> None:
+    await create(kept.wire, "t", file_delete_delay_ms="60000")
+    await produce(kept.wire, "t", batch(b"a"))
+    await kept.wire.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 4)
+
+    def left() -> list[str]:
+        return [path.name for path in kept.broker.log_dir.path.glob("t-0.*-delete")]
+
+    assert len(left()) == 1
+    kept.clock.advance(59 * SECOND)
+    removing = kept.upkeep.delete_due()
+    assert removing is not None
+    await removing
+    assert len(left()) == 1
+    kept.clock.advance(SECOND)
+    removing = kept.upkeep.delete_due()
+    assert removing is not None
+    await removing
+    assert left() == []
+    assert kept.upkeep.delete_due() is None
+
+
+async def test_idempotent_producers_are_forgotten_when_they_are_silent_for_long(kept: Kept) -> None:
+    await create(kept.wire, "t")
+    producer_id = await new_producer_id(kept.wire)
+    await produce(kept.wire, "t", batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=0))
+
+    kept.clock.advance(DAY // 2)
+    await kept.upkeep.forget_producers()
+    assert len(kept.log.producers) == 1
+    kept.clock.advance(DAY)
+    await kept.upkeep.forget_producers()
+    assert len(kept.log.producers) == 0
+
+
+async def test_checkpoints_say_how_far_logs_are(kept: Kept) -> None:
+    await create(kept.wire, "t")
+    await produce(kept.wire, "t", batch(b"a", b"b"))
+    await kept.upkeep.flush_all()
+    kept.broker.log_dir.checkpoint()
+
+    def offsets(name: str) -> list[str]:
+        return (kept.broker.log_dir.path / name).read_text().splitlines()[2:]
+
+    assert offsets("recovery-point-offset-checkpoint") == ["t 0 2"]
+    assert offsets("replication-offset-checkpoint") == ["t 0 2"]
+
+
+class SlowCheckpoints(OsFiles):
+    """A disk that takes its time over recovery points, until it `may_go` on."""
+
+    def __init__(self) -> None:
+        self.has_begun = Event()
+        self.may_go = Event()
+
+    def rename(self, source: str, target: str) -> None:
+        if target.endswith(RECOVERY_POINTS):
+            self.has_begun.set()
+            assert self.may_go.wait(30)
+        super().rename(source, target)
+
+
+async def test_a_checkpoint_that_is_being_written_ends_before_the_chores_have_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = SlowCheckpoints()
+    monkeypatch.setattr("odradek.broker.opening.OsFiles", lambda: files)
+    properties = {"log.dirs": str(tmp_path), "log.flush.offset.checkpoint.interval.ms": "1"}
+    async with Broker({"log.dirs": str(tmp_path)}) as broker:
+        tasks = BackgroundTasks(lambda name, error: None)
+        broker.upkeep.start(tasks, BrokerConfig.load(None, properties))
+        await asyncio.to_thread(files.has_begun.wait)
+        stopping = asyncio.ensure_future(tasks.stop())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not stopping.done()
+        files.may_go.set()
+        await stopping

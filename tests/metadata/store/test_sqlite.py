@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import asyncio
+import math
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
+from odradek.broker.metadata.store.store import KV, Put, StoreFailedError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / FILE_NAME
+
+
+async def test_everything_is_there_after_reopening(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await store.txn((), (Put(b"a", b"1"), Put(b"b", b"2")))
+    await store.txn((), (Put(b"a", b"3"),))
+    before = await store.range(b"")
+    await store.close()
+
+    reopened = await SqliteStore.open(path)
+
+    assert await reopened.range(b"") == before == ([KV(b"a", b"3", 1, 2), KV(b"b", b"2", 1, 1)], 2)
+    assert await reopened.txn((), (Put(b"c", b""),)) == (True, 3)
+    await reopened.close()
+
+
+async def test_closing_leaves_one_plain_file(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await store.txn((), (Put(b"a", b"1"),))
+    await store.close()
+
+    assert [child.name for child in path.parent.iterdir()] == [FILE_NAME]
+
+
+async def test_what_was_answered_survives_a_process_that_stops_anywhere(path: Path, tmp_path: Path) -> None:
+    """After each transaction take the files as they are on disk, as after kill -9, and open those."""
+    store = await SqliteStore.open(path)
+    for i in range(20):
+        await store.txn((), (Put(b"%02d" % i, b"x" * 5000),))
+        crashed = tmp_path / f"crashed-{i}"
+        crashed.mkdir()
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", crashed / f"{FILE_NAME}{suffix}")
+
+        recovered = await SqliteStore.open(crashed / FILE_NAME)
+        assert await recovered.range(b"") == await store.range(b"")
+        await recovered.close()
+    await store.close()
+
+
+async def test_keys_of_a_process_that_is_gone_are_deleted_at_open(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    session = await store.session(1)
+    await store.txn((), (Put(b"leased", b"", session.lease), Put(b"kept", b"")))
+    await store.close()
+
+    reopened = await SqliteStore.open(path)
+
+    assert ([kv.key for kv in (await reopened.range(b""))[0]], (await reopened.range(b""))[1]) == ([b"kept"], 2)
+    assert (await reopened.session(1)).lease != session.lease
+    await reopened.close()
+
+
+async def test_a_session_does_not_run_out_by_itself(path: Path) -> None:
+    store = await SqliteStore.open(path)
+
+    assert (await store.session(0.001)).deadline() == math.inf
+    await store.close()
+
+
+def _break(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE kv")
+
+
+async def test_after_a_failed_write_nothing_works_any_more(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await store.txn((), (Put(b"a", b"1"),))
+    watch = store.watch(b"", 1)
+    waiting = asyncio.ensure_future(anext(watch))
+    await asyncio.sleep(0)
+    _break(path)
+
+    with pytest.raises(StoreFailedError, match="cannot write"):
+        await store.txn((), (Put(b"a", b"2"),))
+    for call in (waiting, store.range(b""), store.txn((), (Put(b"a", b"3"),))):
+        with pytest.raises(StoreFailedError):
+            await call
+    await store.close()
+
+
+def _other_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+
+
+def _newer_format(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA application_id = {int.from_bytes(b'odra')}")
+        connection.execute("PRAGMA user_version = 99")
+        connection.execute("CREATE TABLE kv (x)")
+
+
+def _no_database(path: Path) -> None:
+    path.write_bytes(b"this is text, and long enough not to be taken for an empty file" * 100)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [(_other_program, "another program"), (_newer_format, "format 99"), (_no_database, "not a database")],
+)
+async def test_a_file_that_is_not_ours_is_refused(path: Path, prepare: Callable[[Path], None], message: str) -> None:
+    prepare(path)
+
+    with pytest.raises(StoreFailedError, match=message):
+        await SqliteStore.open(path)
+
+
+async def test_a_directory_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreFailedError, match="cannot open"):
+        await SqliteStore.open(tmp_path / "nowhere" / FILE_NAME)

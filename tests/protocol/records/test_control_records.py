@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.records.batch_header import batch_headers
+from odradek.protocol.records.control_records import (
+    ControlRecordType,
+    EndTxnMarker,
+    build_end_txn_marker,
+    control_record_type,
+    parse_end_txn_marker,
+)
+from odradek.protocol.records.record_iterator import Record, iter_records
+from tests.protocol import golden_records as golden
+
+
+def test_markers_of_a_broker_are_read_and_built_again_to_the_same_bytes() -> None:
+    data = golden.log_bytes("transactional")
+    types = []
+    for position, header in batch_headers(data):
+        if header.is_control:
+            [record] = iter_records(data, position, header)
+            marker = parse_end_txn_marker(record)
+            types.append(marker.type.name)
+            built = build_end_txn_marker(
+                marker,
+                header.producer_id,
+                header.producer_epoch,
+                record.timestamp,
+                header.base_offset,
+                header.partition_leader_epoch,
+            )
+            assert built == data[position : position + header.size]
+    assert types == ["COMMIT", "ABORT", "COMMIT", "COMMIT", "ABORT", "COMMIT"]
+
+
+def record(key: str | None, value: str | None) -> Record:
+    return Record(0, 0, None if key is None else bytes.fromhex(key), value and bytes.fromhex(value), [])
+
+
+def test_newer_versions_are_read_as_the_first() -> None:
+    newer = record("0005 0001 ffff", "0009 00000007 ffff")
+    assert parse_end_txn_marker(newer) == EndTxnMarker(ControlRecordType.COMMIT, 7)
+
+
+@pytest.mark.parametrize("type_id", range(7))
+def test_types_by_number(type_id: int) -> None:
+    assert control_record_type(b"\0\0\0" + bytes([type_id])) == type_id
+
+
+@pytest.mark.parametrize("key", ["00000007", "0000ffff", "00007fff"])
+def test_types_to_come_are_unknown(key: str) -> None:
+    assert control_record_type(bytes.fromhex(key)) is ControlRecordType.UNKNOWN
+
+
+@pytest.mark.parametrize("key", [None, "", "000000", "ffff0001"])
+def test_a_key_that_is_none_is_refused(key: str | None) -> None:
+    with pytest.raises(RemoteProtocolError):
+        parse_end_txn_marker(record(key, "000000000007"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("00000002", "000000000007"), ("00000001", None), ("00000001", "0000000000"), ("00000001", "ffff00000007")],
+)
+def test_what_does_not_end_a_transaction_is_refused(key: str, value: str | None) -> None:
+    with pytest.raises(RemoteProtocolError):
+        parse_end_txn_marker(record(key, value))
