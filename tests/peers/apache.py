@@ -13,7 +13,7 @@ from tests.peers.server import TOPIC_DEFAULTS, Server, accepts_connections, free
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 # For tests, which are over before a better compiler or collector would pay.
-OPTIONS = ("-Xmx512m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+OPTIONS = ("-Xmx512m", "-Xms256m", *java.FOR_SECONDS.split(), java.SHARED_CLASSES)
 
 
 def prepare(
@@ -45,7 +45,11 @@ def prepare(
     configuration = directory / "server.properties"
     write_properties(configuration, written | TOPIC_DEFAULTS | dict(properties))
     if not (directory / "log" / "meta.properties").exists():
-        java.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(configuration))
+        sharing = [each for each in options if each == java.SHARED_CLASSES]
+        options_of_tool = (*java.FOR_SECONDS.split(), *sharing)
+        java.run(
+            "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(configuration), options=options_of_tool
+        )
     return Server(
         kind="apache",
         command=java.command("kafka.Kafka", str(configuration), options=(*options, *_jmx_options(jmx_port))),
