@@ -17,9 +17,9 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from odradek.broker import build
 from odradek.broker.broker import READ_ONLY, Broker
@@ -35,14 +35,13 @@ _LOG = EventLogger("odradek.broker")
 _STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, OSError)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command and return its exit status."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
+    """Run a command line as a process and return its exit status; `program` is what was typed to start it."""
     if arguments and arguments[0] in ("inspect", "verify"):
         from odradek.broker.inspection import command
 
-        return command.run(arguments[0], arguments[1:])
-    options = _parser().parse_args(arguments)
+        return command.run(arguments[0], arguments[1:], f"{program} {arguments[0]}")
+    options = _parser(program).parse_args(arguments)
     if options.help_config:
         from odradek.broker.config.docs import help_text
 
@@ -123,11 +122,11 @@ def _runner() -> Callable[[Coroutine[Any, Any, int]], int]:
     return uvloop.run
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m broker",
-        description="A message broker that speaks Kafka's protocol.",
-        epilog="python -m broker inspect DIR and verify DIR look at a log directory without a broker.",
+        prog=program,
+        description="A message broker that speaks Kafka's protocol. It runs until SIGTERM or Ctrl-C.",
+        epilog="`inspect DIR` and `verify DIR` in place of options read a log directory without a broker.",
     )
     parser.add_argument("--config", metavar="FILE", help="a .properties file with Kafka's names")
     parser.add_argument(
@@ -159,10 +158,5 @@ def _fail(problems: list[str]) -> int:
     return 1
 
 
-def run() -> NoReturn:
-    """Exit with the status of `main`."""
-    sys.exit(main())
-
-
 if __name__ == "__main__":
-    run()
+    sys.exit(main(sys.argv[1:], f"python -m {__spec__.parent}" if __spec__ else "python -m broker"))

@@ -1,33 +1,34 @@
-"""`python -m client`, and the console script `odradek`."""
+"""`python -m client`: the process of a command of the client. `odradek` runs those commands by `main`, too."""
 
 from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 
 TERMINATED = 143
 
 
-def main() -> None:
-    """Run the command of this process's arguments, and exit with its status."""
-    was_told_to_end = False
+def main(arguments: Sequence[str], program: str = "python -m client") -> int:
+    """Run a command line as a process and return its exit status. SIGTERM ends it as Ctrl-C does."""
+    was_terminated = False
 
-    def end_as_by_ctrl_c(_number: int, _frame: FrameType | None) -> None:
-        # Service managers stop with SIGTERM what people stop by Ctrl-C: a member of a group commits, and leaves.
-        nonlocal was_told_to_end
-        was_told_to_end = True
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        # Service managers send SIGTERM where people type Ctrl-C: a member of a group commits and leaves.
+        nonlocal was_terminated
+        was_terminated = True
         signal.raise_signal(signal.SIGINT)
 
     try:
-        signal.signal(signal.SIGTERM, end_as_by_ctrl_c)
+        signal.signal(signal.SIGTERM, interrupt)
         from odradek.client.cli import run
 
-        status = run(sys.argv[1:])
-    except KeyboardInterrupt:  # while modules are still being imported
+        status = run(arguments, program)
+    except KeyboardInterrupt:  # during imports; `run` catches later ones
         status = 130
-    sys.exit(TERMINATED if was_told_to_end else status)
+    return TERMINATED if was_terminated else status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:], f"python -m {__spec__.parent}" if __spec__ else "python -m client"))

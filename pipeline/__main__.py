@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 
 from odradek.pipeline.jobs import TERMINATED, run
 
 
-def main() -> int:
-    """Run the command of this process's arguments, and return its status."""
+def main(arguments: Sequence[str], program: str = "python -m pipeline") -> int:
+    """Run a command line as a process and return its exit status. SIGTERM ends it as Ctrl-C does."""
     was_told_to_end = False
 
     def end_as_by_ctrl_c(_number: int, _frame: FrameType | None) -> None:
@@ -23,9 +24,9 @@ def main() -> int:
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, end_as_by_ctrl_c)
-    status = run(sys.argv[1:])
+    status = run(arguments, program)
     return TERMINATED if was_told_to_end else status
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:], f"python -m {__spec__.parent}" if __spec__ else "python -m pipeline"))

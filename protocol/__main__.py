@@ -10,8 +10,9 @@ import difflib
 import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from odradek.commands import PROTOCOL, unknown_command
 from odradek.protocol.api import NAMES, Api, by_name
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.explain import Explainer, Row
@@ -26,16 +27,25 @@ does not name its own. The four bytes of size in front of a frame may be there o
 """
 EXAMPLES = """\
 examples:
-  python -m protocol list
-  python -m protocol show fetch
-  python -m protocol show fetch 12
-  python -m protocol decode request api_versions 0 "0012 0000 00000007 0003 666f6f"
-  python -m protocol decode response metadata 12 - < frame.hex
+  {program} list
+  {program} show fetch
+  {program} show fetch 12
+  {program} decode request api_versions 0 "0012 0000 00000007 0003 666f6f"
+  {program} decode response metadata 12 - < frame.hex
 """
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = _parser()
+def main(arguments: Sequence[str], program: str = "python -m protocol") -> int:
+    """Run a command line as a process and return its exit status."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error
+    return run(arguments, program)
+
+
+def run(arguments: Sequence[str], program: str = "python -m protocol") -> int:
+    """Run a command line and return its exit status; argparse exits by itself on `--help` and on mistakes."""
+    parser = _parser(program)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in PROTOCOL:
+        parser.error(unknown_command(arguments[0], PROTOCOL, program))
     options = parser.parse_args(arguments)
     if options.command == "list":
         return _print(show_list())
@@ -53,19 +63,19 @@ def main(arguments: list[str] | None = None) -> int:
     return _decode(data, api, version, options.kind == "request")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m protocol",
+        prog=program,
         description="Kafka's wire protocol: its APIs, their versions, and what bytes mean.",
-        epilog=EXAMPLES,
+        epilog=EXAMPLES.format(program=program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="list | show | decode")
-    commands.add_parser("list", help="the APIs, by key")
-    show = commands.add_parser("show", help="an API's versions, or the layout and the codec of one of them")
+    commands.add_parser("list", help=PROTOCOL["list"].summary)
+    show = commands.add_parser("show", help=PROTOCOL["show"].summary)
     show.add_argument("api", help="as in Kafka (ListOffsets) or as its module (list_offsets)")
     show.add_argument("version", type=int, nargs="?", help="without it: all versions, and what each changed")
-    decode = commands.add_parser("decode", help="what the bytes of a request or response mean", description=DECODE_HELP)
+    decode = commands.add_parser("decode", help=PROTOCOL["decode"].summary, description=DECODE_HELP)
     decode.add_argument("kind", choices=["request", "response"])
     decode.add_argument("api", help="as in Kafka (ListOffsets) or as its module (list_offsets)")
     decode.add_argument("version", type=int)
@@ -124,5 +134,4 @@ def _rows(data: bytes, rows: list[Row]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:], f"python -m {__spec__.parent}" if __spec__ else "python -m protocol"))

@@ -20,7 +20,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -43,11 +43,10 @@ _PIPE_CLOSED = 141  # what a shell says of a program that SIGPIPE ended
 _MAX_PROBLEMS = 10_000  # printed and kept; the rest is counted: a log of garbage has as many as it has batches
 
 
-def run(name: str, arguments: list[str]) -> int:
+def run(name: str, arguments: Sequence[str], program: str) -> int:
     """Run `inspect` or `verify` as a process does, and return its exit status."""
-    command: Callable[[list[str]], int] = {"inspect": inspect, "verify": verify}[name]
     try:
-        status = command(arguments)
+        status = inspect(arguments, program) if name == "inspect" else verify(arguments, program=program)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it once more at exit
@@ -55,9 +54,9 @@ def run(name: str, arguments: list[str]) -> int:
     return status
 
 
-def inspect(arguments: list[str]) -> int:
+def inspect(arguments: Sequence[str], program: str = "python -m broker inspect") -> int:
     """Run `inspect` and return its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m broker inspect", description="Look at a log directory.")
+    parser = argparse.ArgumentParser(prog=program, description="Look at a log directory.")
     parser.add_argument("directory", metavar="DIR")
     parser.add_argument(
         "partition", metavar="TOPIC-PARTITION", nargs="?", help="list its segments, batches and indexes"
@@ -94,9 +93,9 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-def verify(arguments: list[str], clock: Clock | None = None) -> int:
+def verify(arguments: Sequence[str], clock: Clock | None = None, program: str = "python -m broker verify") -> int:
     """Run `verify` and return its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m broker verify", description="Check everything in a log directory.")
+    parser = argparse.ArgumentParser(prog=program, description="Check everything in a log directory.")
     parser.add_argument("directory", metavar="DIR")
     parser.add_argument("--json", action="store_true", help="one object, for programs")
     options = parser.parse_args(arguments)

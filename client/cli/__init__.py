@@ -34,25 +34,13 @@ from importlib import import_module
 from typing import Any
 
 from odradek.client.cli.arguments.command_parser import CommandParser, with_word_first
+from odradek.commands import CLIENT, FLAGS_BEFORE_COMMAND, unknown_command
 
-COMMANDS = {
-    "produce": "Send lines of standard input or of a file",
-    "consume": "Print records",
-    "topics": "Create, list, describe, alter and delete topics",
-    "groups": "List and describe groups, reset their offsets, delete them",
-    "configs": "Print and change configs of topics, brokers and groups",
-    "cluster": "Print brokers, features, API versions and log directories",
-    "doctor": "Find out why a cluster cannot be reached, or does not work",
-    "perf": "Measure throughput and latency",
-    "dump-log": "Print the files of a log directory, as Kafka's DumpLogSegments does",
-}
+COMMANDS = {name: command.summary for name, command in CLIENT.items()}
 
 FAILED = 1
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-
-_OF_ALL_COMMANDS = ("--bootstrap-server", "--command-config", "--command-property")
-"""Flags that may stand before the command; each has a value."""
 
 _STATUSES = (
     "exit status: 0 done, 1 failed, 2 the command line is wrong, 130 Ctrl-C, 141 the reader of our output left, "
@@ -64,9 +52,9 @@ class UsageError(Exception):
     """Flags that do not go together: told like the mistakes that argparse finds itself."""
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], program: str = "python -m client") -> int:
     """Run a command line and return its exit status; argparse exits by itself on `--help` and on mistakes."""
-    return exit_status(lambda: _run(_with_signed_values(arguments)))
+    return exit_status(lambda: _run(_with_signed_values(arguments), program))
 
 
 def exit_status(work: Callable[[], int]) -> int:
@@ -90,19 +78,21 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(
-        prog=_program(), description="Work with the brokers of a Kafka cluster.", epilog=_STATUSES
+        prog=program, description="Work with the brokers of a Kafka cluster.", epilog=_STATUSES
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=CommandParser)
-    ordered = with_word_first(arguments, _OF_ALL_COMMANDS.__contains__)
+    ordered = with_word_first(arguments, FLAGS_BEFORE_COMMAND.__contains__)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=f"{summary}.", epilog=_STATUSES)
         if [name] == ordered[:1]:
             _module(name).add_arguments(command)
-    if ordered and ordered[0].partition("=")[0] in _OF_ALL_COMMANDS:
+    if ordered and ordered[0].partition("=")[0] in FLAGS_BEFORE_COMMAND:
         parser.error(f"say which command: {', '.join(COMMANDS)}")
+    if ordered and not ordered[0].startswith("-") and ordered[0] not in CLIENT:
+        parser.error(unknown_command(ordered[0], CLIENT, program))
     parsed = parser.parse_args(ordered)
     try:
         status: int | Coroutine[None, None, int] = _module(parsed.command).run(parsed)
@@ -119,11 +109,6 @@ class _PrintVersion(argparse.Action):
         parser.exit()
 
 
-def _program() -> str:
-    """What was typed to come here: the console script, or the module."""
-    return "odradek" if os.path.basename(sys.argv[0]) == "odradek" else "python -m client"  # noqa: PTH119 - imports less
-
-
 def _with_signed_values(arguments: Sequence[str]) -> list[str]:
     """Join values such as `-1h` to the flag before them, since argparse takes what begins with "-" for a flag."""
     joined: list[str] = []
@@ -136,7 +121,7 @@ def _with_signed_values(arguments: Sequence[str]) -> list[str]:
 
 
 def _module(command: str) -> Any:
-    return import_module(f"odradek.client.cli.{command.replace('-', '_')}")
+    return import_module(CLIENT[command].module)
 
 
 def _on_loop(command: Coroutine[None, None, int]) -> int:

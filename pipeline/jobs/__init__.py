@@ -33,18 +33,10 @@ from importlib import import_module
 from typing import Any
 
 from odradek.client.cli import FAILED, UsageError, exit_status, fail
+from odradek.commands import JOBS, unknown_command
 from odradek.pipeline.session import RequirementMissingError
 
-COMMANDS = {
-    "export": "Write topics to Parquet, only what is new since the last time",
-    "replay": "Send Parquet, such as export has written, into a topic",
-    "verify": "Check every checksum, offset and index of a log directory",
-    "compact": "Keep the latest record of each key, as the broker's cleaner does",
-    "restore": "Make a table of the state that a compacted topic holds",
-    "stats": "Volume, rates, key skew, lateness and compression by topic and time",
-    "run": "Run an example from end to end",
-    "package": "Make the archive that spark-submit --py-files takes",
-}
+COMMANDS = {name: job.summary for name, job in JOBS.items()}
 
 TERMINATED = 143
 
@@ -55,21 +47,21 @@ class JobError(Exception):
     """A job cannot do what it was told; the message is a sentence for whoever started it."""
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], program: str = "python -m pipeline") -> int:
     """Run a command line and return its exit status; argparse exits by itself on `--help` and on mistakes."""
-    return exit_status(lambda: _run(arguments))
+    return exit_status(lambda: _run(arguments, program))
 
 
-def _run(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline", description="Topics and log directories on Spark.", epilog=_STATUSES
-    )
+def _run(arguments: Sequence[str], program: str) -> int:
+    parser = argparse.ArgumentParser(prog=program, description="Topics and log directories on Spark.", epilog=_STATUSES)
     commands = parser.add_subparsers(dest="command", required=True, metavar="job")
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=f"{summary}.", epilog=_STATUSES)
         if name == wanted:
             _module(name).add_arguments(command)
+    if wanted is not None and wanted == arguments[0] and wanted not in JOBS:
+        parser.error(unknown_command(wanted, JOBS, program))
     parsed = parser.parse_args(arguments)
     try:
         status: int = _module(parsed.command).run(parsed)
@@ -83,7 +75,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _module(command: str) -> Any:
-    return import_module(f"odradek.pipeline.jobs.{command}")
+    return import_module(JOBS[command].module)
 
 
 __all__ = ["COMMANDS", "FAILED", "TERMINATED", "JobError", "UsageError", "run"]

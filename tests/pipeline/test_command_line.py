@@ -99,7 +99,7 @@ _ENDED_TWICE = """
 import signal, sys
 import odradek.pipeline.__main__ as command
 
-def job(_):
+def job(*_):
     try:
         signal.raise_signal(signal.SIGTERM)
     except KeyboardInterrupt:
@@ -108,7 +108,7 @@ def job(_):
     return 130
 
 command.run = job
-sys.exit(command.main())
+sys.exit(command.main([]))
 """
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol import codec
-from odradek.protocol.__main__ import main
+from odradek.protocol.__main__ import run as run_line
 from odradek.protocol.api import NAMES, by_key, by_name
 from odradek.protocol.schema import Structure, fields
 
@@ -24,14 +24,14 @@ PRODUCE = json.loads((WIRE / "Produce_v7_0.json").read_text())
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    status = main(list(arguments))
+    status = run_line(arguments)
     return status, *capsys.readouterr()
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The complaint about arguments that are refused."""
     with pytest.raises(SystemExit) as caught:
-        main(list(arguments))
+        run_line(arguments)
     assert caught.value.code == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -200,7 +200,7 @@ def test_other_arguments_are_refused(capsys: pytest.CaptureFixture[str], argumen
 
 def test_help_says_that_frames_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["decode", "--help"])
+        run_line(["decode", "--help"])
     assert "whole request or response: its header, its body" in " ".join(capsys.readouterr().out.split())
 
 

@@ -1,0 +1,147 @@
+"""The commands of `odradek`, by group, and the dispatch of a command line to the module that runs it.
+
+| typed | runs |
+|---|---|
+| `odradek broker …` | `odradek.broker.__main__` |
+| `odradek inspect …`, `odradek verify …` | `odradek.broker.inspection.command` |
+| `odradek topics …` and the rest of its group, `odradek dump-log …` | `odradek.client.__main__`, then its module |
+| `odradek protocol list …` | `odradek.protocol.__main__` |
+| `odradek pipeline export …` | `odradek.pipeline.__main__`, then the job's module |
+
+So `python -m X …` in a checkout is `odradek X …`, except that the commands of `python -m client` need no word in front.
+Modules are named as strings and imported when their command runs: `--help` and mistakes import none of them, and
+`odradek produce` does not load the broker.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+WRONG_COMMAND_LINE = 2
+PIPE_CLOSED = 141
+
+
+class Command(NamedTuple):
+    """A line of `odradek --help`, and the module of the command."""
+
+    summary: str
+    module: str
+
+
+SERVER = {
+    "broker": Command("Run a broker", "odradek.broker.__main__"),
+}
+LOG_DIRECTORIES = {
+    "inspect": Command("List partitions, segments, batches and index entries", "odradek.broker.inspection.command"),
+    "verify": Command("Check every checksum, index and offset", "odradek.broker.inspection.command"),
+    "dump-log": Command(
+        "Print the files of a log directory, as Kafka's DumpLogSegments does", "odradek.client.cli.dump_log"
+    ),
+}
+CLUSTER = {
+    "produce": Command("Send lines of standard input or of a file", "odradek.client.cli.produce"),
+    "consume": Command("Print records", "odradek.client.cli.consume"),
+    "topics": Command("Create, list, describe, alter and delete topics", "odradek.client.cli.topics"),
+    "groups": Command("List and describe groups, reset their offsets, delete them", "odradek.client.cli.groups"),
+    "configs": Command("Print and change configs of topics, brokers and groups", "odradek.client.cli.configs"),
+    "cluster": Command("Print brokers, features, API versions and log directories", "odradek.client.cli.cluster"),
+    "doctor": Command("Find out why a cluster cannot be reached, or does not work", "odradek.client.cli.doctor"),
+    "perf": Command("Measure throughput and latency", "odradek.client.cli.perf"),
+}
+PROTOCOL = {
+    "list": Command("List the APIs, by key", "odradek.protocol.__main__"),
+    "show": Command("Print the versions of an API, or the layout of one version", "odradek.protocol.__main__"),
+    "decode": Command("Explain the bytes of a request or response", "odradek.protocol.__main__"),
+}
+JOBS = {
+    "export": Command("Write topics to Parquet, only what is new since the last time", "odradek.pipeline.jobs.export"),
+    "replay": Command("Send Parquet, such as export has written, into a topic", "odradek.pipeline.jobs.replay"),
+    "verify": Command("Check every checksum, offset and index of a log directory", "odradek.pipeline.jobs.verify"),
+    "compact": Command(
+        "Keep the latest record of each key, as the broker's cleaner does", "odradek.pipeline.jobs.compact"
+    ),
+    "restore": Command("Make a table of the state that a compacted topic holds", "odradek.pipeline.jobs.restore"),
+    "stats": Command(
+        "Volume, rates, key skew, lateness and compression by topic and time", "odradek.pipeline.jobs.stats"
+    ),
+    "run": Command("Run an example from end to end", "odradek.pipeline.jobs.run"),
+    "package": Command("Make the archive that spark-submit --py-files takes", "odradek.pipeline.jobs.package"),
+}
+
+CLIENT = CLUSTER | {"dump-log": LOG_DIRECTORIES["dump-log"]}
+"""The commands of `python -m client`. dump-log needs no cluster, and stays there for those who know it from there."""
+
+FLAGS_BEFORE_COMMAND = ("--bootstrap-server", "--command-config", "--command-property")
+"""Flags of the commands of a cluster that may stand before the command; each has a value."""
+
+_GROUPS = {
+    "Server": SERVER,
+    "Log directories, without a server": LOG_DIRECTORIES,
+    "Clusters and their records": CLUSTER,
+    "Kafka's wire protocol": {f"protocol {name}": command for name, command in PROTOCOL.items()},
+    "Jobs on Spark, for topics and log directories": {f"pipeline {name}": command for name, command in JOBS.items()},
+}
+
+
+def run(arguments: Sequence[str], program: str = "odradek") -> int:
+    """Run a command line and return its exit status; `program` is what was typed to start it.
+
+    Signals are set up as the command needs them, so this is for the main thread of a process of its own.
+    """
+    first, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    status: int
+    if first in ("-h", "--help"):
+        status = _print(help_text(program))
+    elif first == "--version" or first in CLIENT or first.partition("=")[0] in FLAGS_BEFORE_COMMAND:
+        status = import_module("odradek.client.__main__").main(arguments, program)
+    elif first in ("broker", "protocol", "pipeline"):
+        status = import_module(f"odradek.{first}.__main__").main(rest, f"{program} {first}")
+    elif first in LOG_DIRECTORIES:
+        status = import_module(LOG_DIRECTORIES[first].module).run(first, rest, f"{program} {first}")
+    else:
+        # Later ones win: `verify` is the command, not the pipeline's job.
+        commands = [name for group in reversed(_GROUPS.values()) for name in group]
+        complaint = unknown_command(first, [*commands, "protocol", "pipeline", "--version"], program)
+        print(f"usage: {program} COMMAND …\n{program}: error: {complaint}", file=sys.stderr)
+        status = WRONG_COMMAND_LINE
+    return status
+
+
+def help_text(program: str) -> str:
+    """Return what `odradek --help` prints: every command, by group."""
+    width = max(len(name) for group in _GROUPS.values() for name in group)
+    lines = [
+        f"usage: {program} COMMAND …",
+        f"       {program} COMMAND --help | --help | --version",
+        "",
+        "A message broker that Kafka's own clients cannot tell from Apache Kafka, and the tools for it.",
+    ]
+    for heading, group in _GROUPS.items():
+        lines += ["", f"{heading}:"]
+        lines += [f"  {name:<{width}}  {command.summary}" for name, command in group.items()]
+    return "\n".join(lines)
+
+
+def unknown_command(typed: str, commands: Iterable[str], program: str) -> str:
+    """Return the complaint about a word that is none of `commands`, with the nearest one by its last word."""
+    if not typed:
+        return f"name a command; {program} --help lists them"
+    from difflib import get_close_matches  # 5 ms, which only a mistake costs
+
+    by_last_word = {command.split()[-1]: command for command in commands}
+    near = get_close_matches(typed.lower(), by_last_word, n=1, cutoff=0.65)
+    hint = f"did you mean {by_last_word[near[0]]!r}?" if near else f"{program} --help lists the commands"
+    return f"there is no {'option' if typed.startswith('-') else 'command'} {typed!r}; {hint}"
+
+
+def _print(text: str) -> int:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # of `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
+        return PIPE_CLOSED
+    return 0
