@@ -1,14 +1,15 @@
-"""How pip builds a wheel: the hottest modules compiled where that works, plain Python where it does not.
+"""The build backend: a wheel with the hottest modules compiled where that works, in plain Python where it does not.
 
 | ODRADEK_COMPILE | a wheel: `pip install .`, of a repository, of a source distribution | `pip install -e .` |
 |---|---|---|
-| not set | compiled, if there is a C compiler with Python's headers and all goes well; else plain | plain |
+| not set | compiled if there is a C compiler with Python's headers and compiling succeeds; else plain | plain |
 | 0 | plain | plain |
 | 1 | compiled, or an error | plain |
 
-It is setuptools' backend with that decision in front; setup.py knows what is compiled. setup.py asks for the same
-variable, so it is taken out of the environment here, and put back only while a compiled wheel is built. Of the line
-that says why a wheel is plain pip shows nothing unless asked to (`-v`); `python -m broker --version` tells afterwards.
+It makes this decision and calls setuptools' backend for the rest; setup.py lists the modules to compile. setup.py reads
+the same variable, so this module removes it from the environment and sets it only while it builds a compiled wheel. pip
+prints the reason for a plain wheel only with `-v`; afterwards `odradek broker --version` prints
+which of the two is installed.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ _ASKED_FOR = os.environ.pop(_VARIABLE, "")
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    """What pip installs before it builds a wheel: more than setuptools only if the wheel is to be compiled.
+    """Return what pip installs before it builds a wheel: setuptools; to compile, also mypy and our own requirements.
 
-    The compiler is part of mypy, here in the release that checks the types; it reads the types of what is imported.
+    The compiler is part of mypy; the release is the one that checks our types. It reads the types of imported packages.
     """
     required = build_meta.get_requires_for_build_wheel(config_settings)
     if _reason_for_plain():
@@ -77,7 +78,7 @@ def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_dire
 
 
 def _reason_for_plain() -> str:
-    """Why the wheel will be plain Python; empty if compiling is to be tried."""
+    """Return why the wheel will be plain Python; empty if the build should try to compile."""
     if _ASKED_FOR == "1":
         return ""
     if _ASKED_FOR == "0":
@@ -88,7 +89,7 @@ def _reason_for_plain() -> str:
 
 
 def _can_compile() -> bool:
-    """Whether the C compiler that setuptools would use makes a module of two lines."""
+    """Return whether the C compiler that setuptools would use can compile a module of two lines."""
     with tempfile.TemporaryDirectory() as directory:
         source = Path(directory, "probe.c")
         source.write_text("#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n")

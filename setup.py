@@ -1,6 +1,6 @@
-"""What pyproject.toml cannot say: which modules become C extensions, if ODRADEK_COMPILE=1 asks for that.
+"""The modules that become C extensions if ODRADEK_COMPILE=1 is set, which pyproject.toml cannot express.
 
-`build_backend` asks when pip builds a wheel, `make compile` asks in a checkout. Without the variable nothing is
+`build_backend` sets it when pip builds a wheel, `make compile` sets it in a checkout. Without the variable nothing is
 compiled, and the package runs on any platform.
 """
 
@@ -8,9 +8,9 @@ import os
 
 from setuptools import setup
 
-# What every Produce and Fetch runs, in the broker and in the client. A module whose msgspec classes need a keyword
-# (other than `frozen` and `gc`, which forbid or save something) cannot be here: mypyc drops them. Constants are `Final`
-# where they are used for every request: then mypyc knows their values, or where they are, and looks no name up (20 ns).
+# The modules that every Produce and Fetch runs, in the broker and in the client. mypyc drops the keywords of msgspec
+# classes, so a module whose classes need one cannot be here; `frozen` and `gc` may be lost, since they only forbid or
+# save something. Constants that every request uses are `Final`: mypyc then does not look their names up (20 ns each).
 COMPILED = [
     "odradek/broker/metrics/counts/histogram.py",
     "odradek/broker/metrics/counts/metrics.py",
@@ -62,7 +62,7 @@ COMPILED = [
 if os.environ.get("ODRADEK_COMPILE") == "1":
     from mypyc.build import mypycify
 
-    # A library each, so that a client does not map the broker's code.
+    # One library for each package, so that a client does not map the broker's code.
     libraries = [
         ([path for path in COMPILED if path.startswith(f"odradek/{package}/")], f"odradek_{package}")
         for package in ("protocol", "client", "broker")

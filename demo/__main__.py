@@ -28,7 +28,7 @@ def main() -> int:
     log_dir = directory / "log"
     port = _free_port()
     command = [
-        *(str(shown_interpreter()), "-m", "odradek.broker"),
+        *(str(shown_interpreter()), "-m", "odradek", "broker"),
         *("--override", f"listeners=PLAINTEXT://127.0.0.1:{port}"),
         *("--override", f"log.dirs={log_dir}"),
     ]

@@ -30,7 +30,7 @@ class WalkThrough:
 
     def __init__(self, bootstrap: str, log_dir: Path, directory: Path, lines: int) -> None:
         self.printed: dict[str, str] = {}
-        self._client = f"{shown_interpreter()} -m client"
+        self._odradek = f"{shown_interpreter()} -m odradek"
         self._at = f"--bootstrap-server {bootstrap}"
         self._partition = log_dir / f"{TOPIC}-0"
         self._directory = directory
@@ -43,13 +43,13 @@ class WalkThrough:
         self._step(
             "create",
             "A topic of one partition. Its log is a row of files of at most 1 MiB each: the segments.",
-            f"{self._client} topics create {its} --partitions 1 --config segment.bytes={SEGMENT_BYTES}",
+            f"{self._odradek} topics create {its} --partitions 1 --config segment.bytes={SEGMENT_BYTES}",
         )
         self._step("lines", f"A file of {self._lines:,} lines.", _lines_command(self._lines, self._file))
         self._step(
             "produce",
             "Each line becomes a record. Records travel and lie in batches.",
-            f"{self._client} produce {its} --file {self._file} --summary",
+            f"{self._odradek} produce {its} --file {self._file} --summary",
         )
         self._step(
             "segments",
@@ -61,17 +61,17 @@ class WalkThrough:
         self._step(
             "log",
             "The first segment, batch by batch. CRC-32C says whether a batch is as it was written.",
-            f"{self._client} dump-log --files {first}.log",
+            f"{self._odradek} dump-log --files {first}.log",
         )
         self._step(
             "index",
             "The second segment's index: the last offset of a batch, and where in the .log the batch begins.",
-            f"{self._client} dump-log --files {second}.index",
+            f"{self._odradek} dump-log --files {second}.index",
         )
         self._step(
             "timeindex",
             "And its time index: the latest timestamp so far, and the offset that had it.",
-            f"{self._client} dump-log --files {second}.timeindex",
+            f"{self._odradek} dump-log --files {second}.timeindex",
         )
         self._find_and_read(its)
 
@@ -84,19 +84,19 @@ class WalkThrough:
         self._step(
             "middle",
             f"When was the record in the middle, at offset {middle:,}, made? Its timestamp, in milliseconds:",
-            f"{self._client} consume {its} --offset {middle} --max-messages 1 --format '%T\\n' 2>/dev/null",
+            f"{self._odradek} consume {its} --offset {middle} --max-messages 1 --format '%T\\n' 2>/dev/null",
         )
         timestamp = int(self.printed["middle"])
         self._step(
             "offset",
             "Which is the first record of that millisecond? The indexes find it without reading the log.",
-            f"{self._client} topics offsets {its} --time {timestamp}",
+            f"{self._odradek} topics offsets {its} --time {timestamp}",
         )
         offset = int(self.printed["offset"].split()[6])
         self._step(
             "read",
             "Reading from there:",
-            f"{self._client} consume {its} --offset {offset} --max-messages 5 --print offset,timestamp,value",
+            f"{self._odradek} consume {its} --offset {offset} --max-messages 5 --print offset,timestamp,value",
         )
 
     def _base_offsets(self) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -58,6 +59,23 @@ def test_help_lists_every_command_in_its_group() -> None:
         assert len(rows) == 1
     assert shown == f"{help_text('python -m odradek')}\n"
     assert max(map(len, shown.splitlines())) <= 100
+
+
+def typed_in_documentation() -> list[list[str]]:
+    """The words behind `odradek` where a page shows a command."""
+    pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")]
+    typed = re.compile(r"(?:^|[$|`] ?|bin/)odradek ([^`|\n]+)", re.MULTILINE)
+    return [line.split() for page in pages for line in typed.findall(page.read_text())]
+
+
+def test_commands_of_the_documentation_exist() -> None:
+    typed = typed_in_documentation()
+    assert {"broker", "inspect", "verify", "dump-log", *CLUSTER, "protocol", "pipeline"} <= {line[0] for line in typed}
+    groups = {"protocol": PROTOCOL, "pipeline": JOBS}
+    for command, *rest in typed:
+        assert command in {*SERVER, *LOG_DIRECTORIES, *CLUSTER, *groups, "COMMAND", "--help", "--version"}, command
+        if command in groups and rest and rest[0] != "JOB":
+            assert rest[0] in groups[command], rest
 
 
 def test_help_loads_no_package_and_takes_less_than_a_tenth_of_a_second() -> None:

@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.peers.availability import unavailable
+from tests.wheels import PACKAGES, REPOSITORY, build, copy_of_the_source, install, pip, run
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-PACKAGES = ("protocol", "broker", "client", "pipeline")
 ROUND_TRIP = """
 import asyncio
 
@@ -43,46 +42,11 @@ async def main():
 asyncio.run(main())
 """
 """What must work compiled as well: appends and reads, on the loop and elsewhere, and a request that takes long."""
-BUILT_BY = ("pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return build(tmp_path_factory, ODRADEK_COMPILE="0")
-
-
-def build(tmp_path_factory: pytest.TempPathFactory, **environment: str) -> zipfile.ZipFile:
-    directory = tmp_path_factory.mktemp("wheel")
-    pip(
-        *("wheel", "--no-deps", "--wheel-dir", str(directory), str(copy_of_the_source(tmp_path_factory))),
-        environment=environment,
-    )
-    return zipfile.ZipFile(next(directory.glob("*.whl")))
-
-
-def copy_of_the_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A build leaves traces in its source, so it gets one of its own."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    ).stdout
-    source = tmp_path_factory.mktemp("source")
-    for name in filter(None, listed.split("\0")):
-        if name.startswith(("odradek/", *(f"{package}/" for package in PACKAGES), *BUILT_BY, "README", "LICENSE")):
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(REPOSITORY / name, source / name, follow_symlinks=False)
-    return source
-
-
-def pip(*arguments: str, environment: dict[str, str], python: str = sys.executable) -> str:
-    """What it says; it asks a registry for what a build needs."""
-    inherited = {name: value for name, value in os.environ.items() if name != "ODRADEK_COMPILE"}
-    done = subprocess.run(
-        [python, "-m", "pip", *arguments],
-        capture_output=True, text=True, timeout=600, check=False, env=inherited | environment,
-    )  # fmt: skip
-    if done.returncode:
-        unavailable(f"pip failed: {done.stderr.strip()[-1000:]}")
-    return done.stdout
 
 
 def name_of(wheel: zipfile.ZipFile) -> str:
@@ -96,7 +60,7 @@ def test_a_plain_wheel_runs_on_any_platform(wheel: zipfile.ZipFile) -> None:
 def test_every_module_is_in_it_and_no_test(wheel: zipfile.ZipFile) -> None:
     packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     listed = subprocess.run(["git", "ls-files", *PACKAGES], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    own = {"odradek/__init__.py", "odradek/py.typed"}
+    own = {f"odradek/{path.name}" for path in (REPOSITORY / "odradek").iterdir() if path.suffix in (".py", ".typed")}
     assert packed == own | {f"odradek/{name}" for name in listed.stdout.split()}
 
 
@@ -113,6 +77,7 @@ def test_the_console_script_of_the_wheel_works(wheel: zipfile.ZipFile, tmp_path:
 
     odradek = str(tmp_path / "bin" / "odradek")
 
+    assert run(tmp_path, odradek, "--help").startswith("usage: odradek COMMAND …\n")
     assert run(tmp_path, odradek, "topics", "--help").startswith("usage: odradek topics ")
     assert run(tmp_path, odradek, "dump-log", "--files", str(segment)).startswith(f"Dumping {segment}\n")
 
@@ -124,6 +89,8 @@ def test_the_hottest_modules_of_a_wheel_are_compiled(tmp_path_factory: pytest.Te
         unavailable("there is no C compiler")
     compiled = build(tmp_path_factory)
     assert not name_of(compiled).endswith("-any.whl")
+    names = {name.partition("/")[0].partition(".")[0] for name in compiled.namelist() if ".dist-info/" not in name}
+    assert names == {"odradek", *(f"odradek_{package}__mypyc" for package in ("broker", "client", "protocol"))}
     install(compiled, tmp_path)
     program = "import odradek.broker.broker, odradek.broker.storage.log as log; print(log.__file__)"
     where = Path(run(tmp_path, sys.executable, "-c", program).strip())
@@ -165,18 +132,3 @@ def test_an_editable_install_stays_plain(tmp_path_factory: pytest.TempPathFactor
     venv.create(tmp_path, with_pip=True)
     pip("install", "--no-deps", "--editable", str(source), environment={}, python=str(tmp_path / "bin" / "python"))
     assert not list(source.rglob("*.so"))
-
-
-def run(directory: Path, *command: str) -> str:
-    """What a command prints with what was installed in `directory`."""
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, cwd=directory,
-        env={"PYTHONPATH": str(directory)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def install(wheel: zipfile.ZipFile, target: Path) -> None:
-    installing = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*installing, "--target", target, str(wheel.filename)], capture_output=True, timeout=120, check=True)

@@ -19,7 +19,7 @@ def blocks(language: str, bootstrap: str) -> list[str]:
     section = README.read_text().partition("\n## A message in 60 seconds\n")[2].partition("\n## ")[0]
     found = re.findall(rf"^```{language}\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     return [
-        block.replace("localhost:9092", bootstrap).replace(".venv/bin/python", sys.executable)
+        block.replace("localhost:9092", bootstrap).replace(".venv/bin/odradek", f"{sys.executable} -m odradek")
         for block in found
         if "make run" not in block
     ]

@@ -35,12 +35,12 @@ def blocks(language: str) -> list[str]:
 
 
 def command_lines() -> list[list[str]]:
-    """The arguments of every `python -m pipeline`, and of spark-submit those that are the job's."""
+    """The arguments of every `odradek pipeline`, and of spark-submit those that are the job's."""
     text = "\n".join(blocks("sh")).replace("\\\n", " ")
     return [
         shlex.split(found[1], comments=True)
         for found in re.finditer(
-            r"^(?:python -m pipeline|spark-submit .* pipeline/__main__\.py) +(.*)$", text, re.MULTILINE
+            r"^(?:odradek pipeline|spark-submit .* pipeline/__main__\.py) +(.*)$", text, re.MULTILINE
         )
     ]
 

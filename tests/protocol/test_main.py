@@ -19,7 +19,7 @@ from odradek.protocol.schema import Structure, fields
 
 WIRE = Path(__file__).parent / "data" / "wire"
 GUIDE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
-TRANSCRIPTS = re.findall(r"```console\n\$ python -m protocol ([^\n]*)\n(.*?)```", GUIDE, re.DOTALL)
+TRANSCRIPTS = re.findall(r"```console\n\$ odradek protocol ([^\n]*)\n(.*?)```", GUIDE, re.DOTALL)
 PRODUCE = json.loads((WIRE / "Produce_v7_0.json").read_text())
 
 

@@ -102,7 +102,7 @@ class CleanerProcess:
                 self._end(self._process)
             self._is_aborted = False
             if self._process is None:
-                paths = os.pathsep.join(path for path in sys.path if path)
+                paths = os.pathsep.join(map(os.path.abspath, sys.path))  # "" is the current directory, of `python -c`
                 command = [
                     sys.executable,
                     "-P",

@@ -14,7 +14,8 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
 async def test_the_commands_of_the_page_print_what_it_shows(bootstrap: str) -> None:
     for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL):
         for typed, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
-            command = typed.replace("python -m client", f"{sys.executable} -m client")
+            command = re.sub(r"(^|\| )odradek ", rf"\1{sys.executable} -m odradek ", typed)
+            assert command != typed
             process = await asyncio.create_subprocess_shell(
                 command.replace("--topic", f"--bootstrap-server {bootstrap} --topic"),
                 stdout=subprocess.PIPE,

@@ -58,6 +58,17 @@ def test_a_process_that_cannot_be_started_is_started_in_a_later_round(
     assert compacted.compact(worker.clean)
 
 
+def test_the_process_imports_from_where_its_broker_does(
+    compacted: Compacted, worker: CleanerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])  # as of `python -c`
+    fill(compacted)
+    assert compacted.compact(worker.clean)
+    environment = Path(f"/proc/{worker.pid}/environ").read_text().split("\0")
+    assert f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path[1:]])}" in environment
+
+
 def test_the_process_runs_only_where_nobody_else_wants_to(compacted: Compacted, worker: CleanerProcess) -> None:
     fill(compacted)
     assert compacted.compact(worker.clean)

@@ -1,0 +1,67 @@
+"""Wheels of this project for tests: built from a copy of the tracked files, installed into a directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.peers.availability import unavailable
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGES = ("protocol", "broker", "client", "pipeline")
+BUILT_BY = ("pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in")
+
+
+def build(tmp_path_factory: pytest.TempPathFactory, **environment: str) -> zipfile.ZipFile:
+    directory = tmp_path_factory.mktemp("wheel")
+    pip(
+        *("wheel", "--no-deps", "--wheel-dir", str(directory), str(copy_of_the_source(tmp_path_factory))),
+        environment=environment,
+    )
+    return zipfile.ZipFile(next(directory.glob("*.whl")))
+
+
+def copy_of_the_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build leaves traces in its source, so it gets one of its own."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
+    source = tmp_path_factory.mktemp("source")
+    for name in filter(None, listed.split("\0")):
+        if name.startswith(("odradek/", *(f"{package}/" for package in PACKAGES), *BUILT_BY, "README", "LICENSE")):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPOSITORY / name, source / name, follow_symlinks=False)
+    return source
+
+
+def pip(*arguments: str, environment: dict[str, str], python: str = sys.executable) -> str:
+    """What it says; it asks a registry for what a build needs."""
+    inherited = {name: value for name, value in os.environ.items() if name != "ODRADEK_COMPILE"}
+    done = subprocess.run(
+        [python, "-m", "pip", *arguments],
+        capture_output=True, text=True, timeout=600, check=False, env=inherited | environment,
+    )  # fmt: skip
+    if done.returncode:
+        unavailable(f"pip failed: {done.stderr.strip()[-1000:]}")
+    return done.stdout
+
+
+def run(directory: Path, *command: str) -> str:
+    """What a command prints with what was installed in `directory`."""
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, cwd=directory,
+        env={"PYTHONPATH": str(directory)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def install(wheel: zipfile.ZipFile, target: Path) -> None:
+    installing = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*installing, "--target", target, str(wheel.filename)], capture_output=True, timeout=120, check=True)
