@@ -11,7 +11,7 @@
 | `config`, `metrics` | properties; what can be watched |
 | `tasks`, `purgatory`, `time_slices` | periodic work; requests that wait for something to happen, or take long |
 | `clock`, `randomness` | the seams for time and for chance |
-| `event_log`, `log_levels` | the broker's own log lines |
+| `structured_logging`, `log_levels` | the broker's own log lines |
 | `properties`, `build` | Java's `.properties` files; the version, and whether it is compiled |
 | `inspection`, `testing` | `inspect` and `verify`; a broker in a test suite |
 | `maintenance` | periodic work on the logs |

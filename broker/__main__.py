@@ -25,13 +25,13 @@ from odradek.broker import build
 from odradek.broker.broker import READ_ONLY, Broker
 from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.descriptor_budget import raise_limit
-from odradek.broker.event_log import EventLogger, configure
 from odradek.broker.inspection.text import error_text
 from odradek.broker.metadata.store.store import StoreError
 from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.log_dir import LogDirRefusedError
+from odradek.broker.structured_logging import StructuredLogger, configure
 
-_LOG = EventLogger("odradek.broker")
+_LOG = StructuredLogger("odradek.broker")
 _STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, OSError)
 
 

@@ -29,7 +29,6 @@ from odradek.broker.config.topic_config import log_config
 from odradek.broker.coordinator.group_coordinator import Groups
 from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.descriptor_budget import current_budget
-from odradek.broker.event_log import EventLogger
 from odradek.broker.handlers.read_only import ReadOnlyTable
 from odradek.broker.handlers.table import HandlerTable
 from odradek.broker.maintenance.upkeep import Upkeep
@@ -53,13 +52,14 @@ from odradek.broker.server.server import Server
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
 from odradek.broker.time_slices import TimeSlices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 FINISH_SECONDS = 1.0
 """How long a stopping broker lets clients take their last answers."""

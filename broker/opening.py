@@ -12,7 +12,6 @@ from functools import partial
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.topic_config import log_config
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness
 from odradek.broker.replication.disk_threads import DiskThreads
@@ -20,8 +19,9 @@ from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.structured_logging import StructuredLogger
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _TOLD_EVERY = 1.0  # seconds
 

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from odradek.broker.event_log import EventLogger
+from odradek.broker.structured_logging import StructuredLogger
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 Chore = Callable[[], Awaitable[object] | None]
 

@@ -28,12 +28,12 @@ from odradek.broker.coordinator.partition_state import GroupFactories, Partition
 from odradek.broker.coordinator.runtime.internal_topic import CoordinatorLog, ensure_topic, partition_of
 from odradek.broker.coordinator.runtime.loading import load
 from odradek.broker.coordinator.runtime.shard import Shard
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.image import MetadataImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.schema import Structure
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from odradek.broker.replication.partition import Partition
     from odradek.broker.replication.partitions import Partitions
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 _LOAD_RETRY_SECONDS = 1.0  # where a load ran into an error that is not of the disk
 _GROUPS_A_TURN = 100
 """Groups that are looked through for expired offsets before others get their turn on the loop."""

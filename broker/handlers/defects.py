@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from odradek.broker.event_log import EventLogger
 from odradek.broker.replication.partition import Partition
 from odradek.broker.request.services import Services
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 
 def as_row_error(services: Services, partition: Partition, error: Exception) -> KafkaError:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from odradek.broker.event_log import EventLogger
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 
 def handle(

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from odradek.broker.event_log import EventLogger
 from odradek.broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED
 from odradek.broker.handlers.endpoints import broker_endpoints
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
@@ -34,6 +33,7 @@ from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPIC
 from odradek.broker.metadata.topics import create_topic
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
@@ -45,7 +45,7 @@ from odradek.protocol.messages.metadata import (
 )
 from odradek.protocol.schema import ZERO_UUID
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 _FIRST_VERSION_BY_ID = 12

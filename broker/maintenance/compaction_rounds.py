@@ -19,14 +19,14 @@ from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.broker_config import PROPERTIES
 from odradek.broker.config.property import attribute_name
-from odradek.broker.event_log import EventLogger
 from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.storage.compaction.cleaner import Cleaner, CleanerSettings
 from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
 from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _DYNAMIC = (
     "log.cleaner.backoff.ms",

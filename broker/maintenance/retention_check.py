@@ -26,16 +26,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from odradek.broker.event_log import EventLogger
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.segment import Segment
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import KafkaError
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _ROLLS = 32  # at a time; appends to other logs that need a writer thread come between
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from odradek.broker.config.topic_config import log_config, validate
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.image import PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import FIRST_ADOPTED, skip_to
@@ -37,9 +36,10 @@ from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.offline.kraft_topics import KraftTopics
 from odradek.broker.storage.opening.log_opening import ZERO_TOPIC_ID
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import KafkaError
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _COMPACTED = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 INTERNAL_TOPIC_CONFIGS: Mapping[str, dict[str, str]] = {

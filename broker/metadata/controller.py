@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.image import BrokerImage, MetadataImage, TopicImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leadership import Decision, choose_leader
@@ -38,8 +37,9 @@ from odradek.broker.metadata.store.store import (
     still,
 )
 from odradek.broker.metadata.values import ControllerRecord, encode
+from odradek.broker.structured_logging import StructuredLogger
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 PARTITIONS_PER_TRANSACTION = 120
 """With the comparison of the controller's epoch this stays below the store's 128."""

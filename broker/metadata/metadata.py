@@ -18,7 +18,6 @@ from typing import Any
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.image_builder import load_image, next_image
@@ -39,10 +38,11 @@ from odradek.broker.metadata.store.store import (
 )
 from odradek.broker.metadata.values import ClusterRecord, Listener, decode_cluster, encode
 from odradek.broker.randomness import Randomness
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 SESSION_TTL = 2.0
 """Seconds after which a silent broker is given up. Embedded stores need it only for form."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import asyncio
 
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import KV, Put, still
 from odradek.broker.metadata.values import ProducerIds, decode_producer_ids, encode
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 BLOCK_SIZE = 1000
 

@@ -22,7 +22,6 @@ from functools import partial
 from typing import Any
 
 from odradek.broker.clock import Clock
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
@@ -36,10 +35,11 @@ from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.opening.log_opening import ZERO_TOPIC_ID
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _RETRY_SECONDS = 1.0
 

@@ -20,11 +20,11 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from odradek.broker.clock import Clock
-from odradek.broker.event_log import EventLogger
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import KafkaError
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _SLICE = 0.01
 """Seconds that steps may hold the loop at a time."""

@@ -33,11 +33,11 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.broker.event_log import EventLogger
 from odradek.broker.request.context import CloseConnection, ConnectionContext
 from odradek.broker.server.flow_control import Outbox
 from odradek.broker.server.routes import Answered, Answers, Pending
 from odradek.broker.server.transport import Transport
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.time_slices import ClientHasGone
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.framing import FrameReader
@@ -45,7 +45,7 @@ from odradek.protocol.framing import FrameReader
 if TYPE_CHECKING:
     from odradek.broker.server.connections import Connections
 
-_LOG: Final = EventLogger(__name__)
+_LOG: Final = StructuredLogger(__name__)
 
 TURN_BYTES: Final = 1024 * 1024
 TURN_REQUESTS: Final = 32

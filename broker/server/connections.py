@@ -20,7 +20,6 @@ from typing import Final
 from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.rules import connection_overrides
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import ConnectionContext
 from odradek.broker.server.connection import Connection
@@ -28,10 +27,11 @@ from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
 from odradek.broker.server.routes import Pending, Result
 from odradek.broker.server.transport import Transport
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.framing import ReceiveArena
 from odradek.protocol.receive_memory import ReceiveMemory
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 
 NO_LIMIT: Final = 0x7FFF_FFFF  # of max.connections: Java's Integer.MAX_VALUE

@@ -29,11 +29,11 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Final, cast
 
 from odradek.broker.clock import Clock
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
 from odradek.broker.request.context import CloseConnection, ConnectionContext, RequestContext
 from odradek.broker.server.flow_control import FileSlice, release_all
 from odradek.broker.server.routes import API_VERSIONS, PRODUCE, Answers, Handler, Pending, Result, Route
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.time_slices import ClientHasGone, Steps, TimeSlices, is_steps
 from odradek.protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
@@ -42,8 +42,8 @@ from odradek.protocol.header import LONGEST_REPEATED_HEADER, RepeatedHeader, enc
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from odradek.protocol.schema import Message
 
-_LOG: Final = EventLogger(__name__)
-_REQUEST_LOG: Final = EventLogger("odradek.broker.request")
+_LOG: Final = StructuredLogger(__name__)
+_REQUEST_LOG: Final = StructuredLogger("odradek.broker.request")
 _pack_size_into: Final = SIZE_PREFIX.pack_into
 _CLOSING: Final = (RemoteProtocolError, CloseConnection, ClientHasGone)
 _EXPECTED: Final = (KafkaError, *_CLOSING)

@@ -24,12 +24,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple, cast
 
-from odradek.broker.event_log import EventLogger
 from odradek.broker.request.context import Address
 from odradek.broker.server.http_host import is_local_host, is_loopback
 from odradek.broker.server.http_sockets import HttpSockets
+from odradek.broker.structured_logging import StructuredLogger
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _MAX_HEAD_BYTES = 8 * 1024
 MAX_CONNECTIONS = 64

@@ -12,9 +12,9 @@ import errno
 import socket
 from collections.abc import Callable
 
-from odradek.broker.event_log import EventLogger
+from odradek.broker.structured_logging import StructuredLogger
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _ACCEPTS_A_TURN = 32
 _BACKLOG = 100

@@ -20,13 +20,13 @@ from typing import Any
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.endpoints import Endpoint
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import Address, ConnectionContext
 from odradek.broker.server.connections import Connections
 from odradek.broker.server.transport import PlaintextTransport
+from odradek.broker.structured_logging import StructuredLogger
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 _ACCEPTS_A_TURN = 32
 _BACK_OFF_SECONDS = 0.5

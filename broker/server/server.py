@@ -14,7 +14,6 @@ from typing import Any
 
 from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import Address
 from odradek.broker.server.connections import NO_LIMIT, Connections
@@ -22,9 +21,10 @@ from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
 from odradek.broker.server.listener import Listener
 from odradek.broker.server.routes import Handler
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.time_slices import TimeSlices
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 TICK_SECONDS = 5.0
 _RUSAGE_THREAD: int = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # elsewhere than on Linux: the process

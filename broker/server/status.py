@@ -15,10 +15,10 @@ from http import HTTPStatus
 
 from prometheus_client.registry import Collector
 
-from odradek.broker.event_log import address_text
 from odradek.broker.request.context import Address
 from odradek.broker.server.exposition import exposition
 from odradek.broker.server.http import HttpServer, Request, Response
+from odradek.broker.structured_logging import address_text
 
 
 def status_server(

@@ -14,10 +14,10 @@ from collections.abc import Collection
 import msgspec
 import re2
 
-from odradek.broker.event_log import EventLogger
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 MAX_PATTERN_BYTES = 4096
 MAX_UNICODE_CLASSES = 10

@@ -14,15 +14,15 @@ from typing import NamedTuple
 from odradek.broker.coordinator.offsets.committed_offsets import NO_PRODUCER
 from odradek.broker.coordinator.partition_state import PartitionState
 from odradek.broker.coordinator.records import MalformedRecordError, decode_record
-from odradek.broker.event_log import EventLogger
 from odradek.broker.storage.log import Log
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.records.batch_header import LOG_OVERHEAD, BatchHeader, read_batch_header
 from odradek.protocol.records.control_records import ControlRecordType, control_record_type
 from odradek.protocol.records.message_set import iter_messages, magic_of
 from odradek.protocol.records.record_iterator import Record, iter_records
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _V2 = 2
 

@@ -36,10 +36,10 @@ from odradek.broker.coordinator.offsets.events import OffsetEvent, Situation
 from odradek.broker.coordinator.partition_state import PartitionState
 from odradek.broker.coordinator.runtime.internal_topic import CoordinatorLog
 from odradek.broker.coordinator.runtime.timers import GroupTimers
-from odradek.broker.event_log import EventLogger
+from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-_LOG = EventLogger("odradek.broker.coordinator.classic_group.group")
+_LOG = StructuredLogger("odradek.broker.coordinator.classic_group.group")
 
 TIMER_RETRY_MS = 500
 """After which a timer expires again whose records could not be written, as in Kafka."""

@@ -17,7 +17,6 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from odradek.broker.event_log import EventLogger
 from odradek.broker.metadata.store.history import History, HistoryWatch
 from odradek.broker.metadata.store.store import (
     KV,
@@ -35,8 +34,9 @@ from odradek.broker.metadata.store.store import (
     Watch,
     prefix_end,
 )
+from odradek.broker.structured_logging import StructuredLogger
 
-_LOG = EventLogger(__name__)
+_LOG = StructuredLogger(__name__)
 
 
 class _Lease(NamedTuple):

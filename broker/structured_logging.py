@@ -28,7 +28,7 @@ from typing import Any, Literal, TextIO
 Style = Literal["human", "json"]
 
 
-class Event:
+class LogEvent:
     """A log message: an event's name and its fields. As text, it is `event key=value …`."""
 
     __slots__ = ("fields", "name")
@@ -41,7 +41,7 @@ class Event:
         return " ".join([self.name, *(f"{key}={_text(value)}" for key, value in self.fields.items())])
 
 
-class EventLogger:
+class StructuredLogger:
     """Logs events under the name of a logger, with fields that belong to all of them (`bind`).
 
     A hot path asks `enabled_for` before it builds the fields.
@@ -54,9 +54,9 @@ class EventLogger:
         self._bound = dict(bound or {})
         self.enabled_for: Callable[[int], bool] = self._logger.isEnabledFor
 
-    def bind(self, **fields: Any) -> EventLogger:
+    def bind(self, **fields: Any) -> StructuredLogger:
         """Return a logger that adds `fields` to every event."""
-        return EventLogger(self._logger.name, {**self._bound, **fields})
+        return StructuredLogger(self._logger.name, {**self._bound, **fields})
 
     def debug(self, event: str, **fields: Any) -> None:
         self._log(logging.DEBUG, event, fields)
@@ -76,7 +76,7 @@ class EventLogger:
 
     def _log(self, level: int, event: str, fields: Mapping[str, Any], error: BaseException | None = None) -> None:
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, Event(event, {**self._bound, **fields}), exc_info=error, stacklevel=3)
+            self._logger.log(level, LogEvent(event, {**self._bound, **fields}), exc_info=error, stacklevel=3)
 
 
 class HumanFormatter(logging.Formatter):
@@ -93,7 +93,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line; an event's own fields never hide `time`, `level`, `logger` and `event`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        event = record.msg if isinstance(record.msg, Event) else Event(record.getMessage(), {})
+        event = record.msg if isinstance(record.msg, LogEvent) else LogEvent(record.getMessage(), {})
         time = f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03d}{self.formatTime(record, '%z')}"
         line: dict[str, Any] = {
             **{key: address_text(value) if _is_address(value) else value for key, value in event.fields.items()},

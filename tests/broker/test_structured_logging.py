@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.broker import event_log
-from odradek.broker.event_log import EventLogger
+from odradek.broker import structured_logging
+from odradek.broker.structured_logging import StructuredLogger
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def restored_logging() -> Iterator[None]:
     root.setLevel(level)
 
 
-def logged(style: event_log.Style, level: str = "info") -> io.StringIO:
+def logged(style: structured_logging.Style, level: str = "info") -> io.StringIO:
     stream = io.StringIO()
-    event_log.configure(level, style, stream)
+    structured_logging.configure(level, style, stream)
     return stream
 
 
@@ -31,7 +31,7 @@ def logged(style: event_log.Style, level: str = "info") -> io.StringIO:
 class TestConfigured:
     def test_a_human_line_has_time_level_logger_event_and_fields(self) -> None:
         stream = logged("human")
-        EventLogger("odradek.broker.server").warning(
+        StructuredLogger("odradek.broker.server").warning(
             "connection closed", peer=("::1", 9092), reason="frame size is -1", n=3
         )
         date, time, rest = stream.getvalue().split(" ", 2)
@@ -41,7 +41,9 @@ class TestConfigured:
 
     def test_a_json_line_has_the_same_as_an_object(self) -> None:
         stream = logged("json")
-        EventLogger("odradek.broker.server").warning("connection closed", peer=("h", 1), reason="frame size is -1", n=3)
+        StructuredLogger("odradek.broker.server").warning(
+            "connection closed", peer=("h", 1), reason="frame size is -1", n=3
+        )
         line = json.loads(stream.getvalue())
         assert line.pop("time")
         assert line == {
@@ -54,9 +56,9 @@ class TestConfigured:
         }
 
     @pytest.mark.parametrize("style", ["human", "json"])
-    def test_what_a_peer_sent_cannot_break_the_line(self, style: event_log.Style) -> None:
+    def test_what_a_peer_sent_cannot_break_the_line(self, style: structured_logging.Style) -> None:
         stream = logged(style)
-        EventLogger("x").info("request", client_id='evil\nINFO all is well "level"=1\x1b[2J\u2028')
+        StructuredLogger("x").info("request", client_id='evil\nINFO all is well "level"=1\x1b[2J\u2028')
         assert stream.getvalue().count("\n") == 1
         assert stream.getvalue().rstrip("\n").isprintable()
 
@@ -65,10 +67,10 @@ class TestConfigured:
             _ = 1 // 0
         except ZeroDivisionError as error:
             stream = logged("json")
-            EventLogger("x").exception("request failed", error, api="Fetch")
+            StructuredLogger("x").exception("request failed", error, api="Fetch")
             assert "by zero" in json.loads(stream.getvalue())["traceback"]
             stream = logged("human")
-            EventLogger("x").exception("request failed", error, api="Fetch")
+            StructuredLogger("x").exception("request failed", error, api="Fetch")
         first, second, *_, last = stream.getvalue().splitlines()
         assert first.endswith("request failed api=Fetch")
         assert second == "Traceback (most recent call last):"
@@ -81,19 +83,19 @@ class TestConfigured:
 
     def test_below_the_level_nothing_is_written(self) -> None:
         stream = logged("human", "warning")
-        log = EventLogger("x")
+        log = StructuredLogger("x")
         log.info("nothing")
         assert not log.enabled_for(logging.INFO)
         assert stream.getvalue() == ""
 
 
 def test_bound_fields_come_with_every_event(caplog: pytest.LogCaptureFixture) -> None:
-    log = EventLogger("x").bind(node_id=1)
+    log = StructuredLogger("x").bind(node_id=1)
     log.bind(topic="t").warning("event", offset=5)
     log.warning("other")
     assert [record.getMessage() for record in caplog.records] == ["event node_id=1 topic=t offset=5", "other node_id=1"]
 
 
 def test_an_event_is_attributed_to_the_line_that_logged_it(caplog: pytest.LogCaptureFixture) -> None:
-    EventLogger("x").warning("event")
-    assert caplog.records[0].filename == "test_event_log.py"
+    StructuredLogger("x").warning("event")
+    assert caplog.records[0].filename == "test_structured_logging.py"
