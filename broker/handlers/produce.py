@@ -11,7 +11,7 @@ Each partition succeeds or fails for itself. Up to version 12 a topic goes by na
 UNKNOWN_TOPIC_ID. Topics are not created here; that is done by Metadata. A batch is checked and written by
 `storage.log`; error messages and the records to blame (KIP-467) go out from version 8, and from version 10 (KIP-951)
 NOT_LEADER_OR_FOLLOWER carries the leader that we know of and its address. Only an administrative client may write to
-internal topics: INVALID_TOPIC_EXCEPTION.
+internal topics: INVALID_TOPIC_EXCEPTION. A zstd batch before version 7 (KIP-110) is UNSUPPORTED_COMPRESSION_TYPE.
 
 A transactional batch without a transactional id in the request is TRANSACTIONAL_ID_AUTHORIZATION_FAILED. With one it
 is NOT_ENOUGH_REPLICAS, as from an Apache Kafka that cannot reach the transaction coordinator (there is none here yet):
@@ -38,7 +38,8 @@ from odradek.broker.request.services import Services
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.refusals import InvalidRecordsError
 from odradek.broker.time_slices import Steps
-from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError
+from odradek.protocol.compression.codecs import Codec
+from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError, RemoteProtocolError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -50,11 +51,13 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from odradek.protocol.records.batch_header import TRANSACTIONAL_BIT
+from odradek.protocol.records.batch_header import CODEC_BITS, TRANSACTIONAL_BIT, read_batch_header
 
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_LEADERS: Final = 10
+_FIRST_VERSION_WITH_ZSTD: Final = 7
+_ZSTD: Final = int(Codec.ZSTD)
 _LONG: Final = 500
 """Partitions of a request that is executed in slices when it has more; a real one has a batch for each."""
 _ATTRIBUTES: Final = 22
@@ -160,14 +163,15 @@ class _Produce:
             return row
         if (
             not records
+            or (version < _FIRST_VERSION_WITH_ZSTD and _is_zstd(records))
             or (partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID)
             or (len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & TRANSACTIONAL_BIT)
         ):
-            self._fail(topic, row, self._unfit(partition, records))
+            self._fail(topic, row, self._unfit(partition, records, version))
             return row
         leader_epoch = partition.leader_epoch
         try:
-            append = partition.append_as_leader(records, self._acks, self._now_ms, version)
+            append = partition.append_as_leader(records, self._acks, self._now_ms)
         except Exception as error:  # noqa: BLE001 - a defect may fail this partition, but not the others
             self._refused(topic, row, partition, len(records), error)
         else:
@@ -177,12 +181,17 @@ class _Produce:
                 self.appending.append(_Appending(topic, row, partition, leader_epoch, len(records), append))
         return row
 
-    def _unfit(self, partition: Partition, records: memoryview | None) -> KafkaError:
+    def _unfit(self, partition: Partition, records: memoryview | None, version: int) -> KafkaError:
         """Why these records may not be appended, as far as that is known without reading the batch."""
         if partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID:
             return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
         if not records:
             return KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch for each partition")
+        if version < _FIRST_VERSION_WITH_ZSTD and _is_zstd(records):
+            return KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                f"Produce requests with version {version} are not allowed to use ZStandard compression",
+            )
         if self._request.transactional_id is None:
             return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there is no transactional id")
         return KafkaError(
@@ -317,3 +326,12 @@ class DelayedProduce(DelayedOperation[ProduceResponse]):
             for pending in self._unacknowledged:
                 pending.row.error_code = ErrorCode.REQUEST_TIMED_OUT
         return self._work.response
+
+
+def _is_zstd(records: memoryview) -> bool:
+    """Whether `records` start with a whole batch that is compressed with zstd; the log refuses what is not whole."""
+    try:
+        header = read_batch_header(records)
+    except RemoteProtocolError:
+        return False
+    return header.attributes & CODEC_BITS == _ZSTD and header.size <= len(records)

@@ -72,7 +72,7 @@ class LogAppender:
         self._idle: list[asyncio.Future[None]] = []
 
     def append_as_leader(
-        self, records: memoryview, leader_epoch: int, now_ms: int, api_version: int
+        self, records: memoryview, leader_epoch: int, now_ms: int
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
         """Append one batch; see `Log.append_as_leader`. Returns a future if it did not end at once.
 
@@ -83,15 +83,13 @@ class LogAppender:
             or len(records) >= LARGE_APPEND_BYTES
             or (self._producers.is_crowded and self._log.may_roll(records, LARGE_APPEND_BYTES))
         ):
-            return self._append_on_thread(records, leader_epoch, now_ms, api_version)
+            return self._append_on_thread(records, leader_epoch, now_ms)
         if self._log.decodes_records and not self._threads.may_decode_on_loop(_records_count(records)):
-            return self._append_on_thread(records, leader_epoch, now_ms, api_version)
+            return self._append_on_thread(records, leader_epoch, now_ms)
         try:
-            info = self._log.append_as_leader(
-                records, leader_epoch, now_ms, api_version=api_version, max_decompressed=LARGE_APPEND_BYTES
-            )
+            info = self._log.append_as_leader(records, leader_epoch, now_ms, max_decompressed=LARGE_APPEND_BYTES)
         except DecompressionLimitError:
-            return self._append_on_thread(records, leader_epoch, now_ms, api_version)
+            return self._append_on_thread(records, leader_epoch, now_ms)
         if self._unflushed or (self.flush_messages != NO_LIMIT and self._flush_due()):
             return self._flush_first(info, self._threads.create_future())
         self._on_appended(info)
@@ -126,12 +124,10 @@ class LogAppender:
             self._idle.append(idle)
             await idle
 
-    def _append_on_thread(
-        self, records: memoryview, leader_epoch: int, now_ms: int, api_version: int
-    ) -> asyncio.Future[AppendInfo]:
+    def _append_on_thread(self, records: memoryview, leader_epoch: int, now_ms: int) -> asyncio.Future[AppendInfo]:
         answer: asyncio.Future[AppendInfo] = self._threads.create_future()
         self._submit(
-            partial(self._log.append_as_leader, records, leader_epoch, now_ms, api_version=api_version),
+            partial(self._log.append_as_leader, records, leader_epoch, now_ms),
             partial(self._appended_on_thread, answer),
         )
         return answer

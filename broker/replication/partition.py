@@ -152,7 +152,7 @@ class Partition:
             raise KafkaError(code, f"broker {replica_id} has no replica of {self.topic}-{self.index}")
 
     def append_as_leader(
-        self, records: memoryview, required_acks: int, now_ms: int, api_version: int
+        self, records: memoryview, required_acks: int, now_ms: int
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
         """Append one batch in place (see `Log.append_as_leader`); a future if that did not end at once.
 
@@ -162,7 +162,7 @@ class Partition:
             self.check_leader()
         if required_acks == ACKS_ALL and not self._enough_in_sync():
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"in sync: {sorted(self.isr)}")
-        return self._appender.append_as_leader(records, self.leader_epoch, now_ms, api_version)
+        return self._appender.append_as_leader(records, self.leader_epoch, now_ms)
 
     def acknowledgement(self, next_offset: int, leader_epoch: int) -> ErrorCode | None:
         """What to tell a producer with acks=-1 whose records end before `next_offset`; None: wait.

@@ -118,7 +118,6 @@ class Log(LogReader):
         leader_epoch: int,
         now_ms: int,
         *,
-        api_version: int = 13,
         from_client: bool = True,
         max_decompressed: int | None = None,
     ) -> AppendInfo:
@@ -135,9 +134,7 @@ class Log(LogReader):
             self._failure.check()
         if not self._tail_is_checked:
             self._check_tail()
-        data, header, records_converted = self._validator.validate(
-            records, now_ms, api_version, from_client, max_decompressed
-        )
+        data, header, records_converted = self._validator.validate(records, now_ms, from_client, max_decompressed)
         marker = None
         if header.producer_id >= 0:
             judged = self._producers.judge(data, header, from_client)

@@ -355,7 +355,7 @@ async def test_a_read_committed_fetch_is_not_woken_by_an_open_transaction(broker
     await parked(broker)
 
     opening = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
-    partition.append_as_leader(memoryview(bytearray(opening)), 1, NOW, 13)
+    partition.append_as_leader(memoryview(bytearray(opening)), 1, NOW)
     await asyncio.sleep(0)
     assert len(broker.services.fetch_purgatory) == 1
     ending = memoryview(bytearray(marker(5, 0, commit=True)))

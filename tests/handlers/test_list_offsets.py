@@ -152,7 +152,7 @@ async def test_read_committed_ends_at_the_last_stable_offset(broker: Broker, wir
     await produce(wire, "t", batch(b"a"))
     partition = broker.services.partitions.get("t", 0)
     open_transaction = batch(b"b", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
-    partition.append_as_leader(memoryview(bytearray(open_transaction)), 1, NOW, 13)
+    partition.append_as_leader(memoryview(bytearray(open_transaction)), 1, NOW)
 
     assert (await look_up(wire, LATEST)).offset == 2
     assert (await look_up(wire, LATEST, isolation_level=1)).offset == 1

@@ -133,6 +133,15 @@ async def test_zstd_needs_version_7(wire: Wire) -> None:
     assert (await produce(wire, "t", records, version=7)).error_code == ErrorCode.NONE
 
 
+async def test_zstd_is_refused_for_version_6_only_in_one_whole_batch(wire: Wire) -> None:
+    await create(wire, "t")
+    records = bytes(batch(b"a", codec=Codec.ZSTD))
+
+    assert (await produce(wire, "t", records[:-1], version=6)).error_code == ErrorCode.INVALID_RECORD
+    assert (await produce(wire, "t", records * 2, version=6)).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert (await produce(wire, "t", records * 2, version=7)).error_code == ErrorCode.INVALID_RECORD
+
+
 async def test_the_broker_sets_the_time_if_the_topic_says_so(wire: Wire) -> None:
     await create(wire, "t", message_timestamp_type="LogAppendTime")
 

@@ -35,7 +35,7 @@ class Appending:
         self.log.advance_high_watermark(info.last_offset + 1)
 
     def append(self, *values: bytes) -> AppendInfo | asyncio.Future[AppendInfo]:
-        return self.appender.append_as_leader(batch(*values), 0, NOW, 13)
+        return self.appender.append_as_leader(batch(*values), 0, NOW)
 
 
 async def test_a_small_append_ends_at_once(log_dir: LogDir, threads: DiskThreads) -> None:
@@ -88,7 +88,7 @@ async def test_a_small_append_that_expands_to_a_large_one_ends_later(
     records = batch(LARGE, codec=codec)
     assert len(records) < LARGE_APPEND_BYTES
 
-    future = appending.appender.append_as_leader(records, 0, NOW, 13)
+    future = appending.appender.append_as_leader(records, 0, NOW)
 
     assert isinstance(future, asyncio.Future)
     assert appending.told == []
@@ -101,7 +101,7 @@ async def test_a_small_append_that_expands_to_a_large_one_ends_at_once_if_nothin
     log_dir: LogDir, threads: DiskThreads
 ) -> None:
     appending = Appending(log_dir, threads)
-    assert isinstance(appending.appender.append_as_leader(batch(LARGE, codec=Codec.ZSTD), 0, NOW, 13), AppendInfo)
+    assert isinstance(appending.appender.append_as_leader(batch(LARGE, codec=Codec.ZSTD), 0, NOW), AppendInfo)
 
 
 @pytest.mark.parametrize("codec", Codec)
@@ -109,12 +109,12 @@ async def test_a_small_append_that_expands_a_little_ends_at_once(
     log_dir: LogDir, threads: DiskThreads, codec: Codec
 ) -> None:
     appending = Appending(log_dir, threads, **COMPACTED)
-    assert isinstance(appending.appender.append_as_leader(batch(LARGE[:-100], codec=codec), 0, NOW, 13), AppendInfo)
+    assert isinstance(appending.appender.append_as_leader(batch(LARGE[:-100], codec=codec), 0, NOW), AppendInfo)
 
 
 async def test_a_small_append_that_expands_too_far_fails_later(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads, **COMPACTED)
-    future = appending.appender.append_as_leader(batch(bytes(128 << 20), codec=Codec.ZSTD), 0, NOW, 13)
+    future = appending.appender.append_as_leader(batch(bytes(128 << 20), codec=Codec.ZSTD), 0, NOW)
     assert isinstance(future, asyncio.Future)
     with pytest.raises(KafkaError) as caught:
         await future
@@ -130,7 +130,7 @@ async def test_small_appends_that_are_decoded_end_later_when_those_of_one_turn_h
     values = [b""] * (DECODED_IN_A_TURN // 2)
 
     def append(appender: LogAppender) -> AppendInfo | asyncio.Future[AppendInfo]:
-        return appender.append_as_leader(batch(*values, codec=Codec.ZSTD), 0, NOW, 13)
+        return appender.append_as_leader(batch(*values, codec=Codec.ZSTD), 0, NOW)
 
     first, second, third = map(append, appenders)
     assert isinstance(first, AppendInfo)
@@ -173,11 +173,11 @@ async def test_a_log_of_many_producers_is_rolled_on_a_thread(
 
     def append(timestamp: int) -> AppendInfo | asyncio.Future[AppendInfo]:
         data = batch(b"v" * 300, timestamp=timestamp, producer_id=1 << 20, producer_epoch=0, base_sequence=0)
-        return appending.appender.append_as_leader(data, 0, NOW, 13)
+        return appending.appender.append_as_leader(data, 0, NOW)
 
     assert isinstance(append(NOW), AppendInfo)
     assert isinstance(appending.append(b"v" * 300), AppendInfo)
-    rolled = appending.appender.append_as_leader(batch(b"v" * 300, timestamp=NOW + later + 1), 0, NOW, 13)
+    rolled = appending.appender.append_as_leader(batch(b"v" * 300, timestamp=NOW + later + 1), 0, NOW)
     assert isinstance(rolled, asyncio.Future)
     await rolled
 
@@ -193,7 +193,7 @@ async def test_appends_go_on_while_many_producers_are_written_down(log_dir: LogD
 
     def append(producer_id: int) -> AppendInfo | asyncio.Future[AppendInfo]:
         data = batch(b"v" * 300, producer_id=producer_id, producer_epoch=0, base_sequence=0)
-        return appending.appender.append_as_leader(data, 0, NOW, 13)
+        return appending.appender.append_as_leader(data, 0, NOW)
 
     appended = [append(producer_id) for producer_id in producers]
     assert all(isinstance(each, asyncio.Future) for each in appended)

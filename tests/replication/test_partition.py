@@ -38,7 +38,7 @@ def partition(log_dir: LogDir, threads: DiskThreads, advances: list[int] | None 
 
 
 def produce(replica: Partition, *values: bytes, acks: int = 1) -> AppendInfo | asyncio.Future[AppendInfo]:
-    return replica.append_as_leader(batch(*values), acks, NOW, 13)
+    return replica.append_as_leader(batch(*values), acks, NOW)
 
 
 def fetch(
@@ -277,7 +277,7 @@ async def test_appends_come_between_while_many_producers_are_forgotten(replica: 
     forgetting = asyncio.create_task(replica.forget_expired_producers())
     await asyncio.sleep(0)
     assert replica.is_busy
-    appended = replica.append_as_leader(data, 1, NOW, 13)
+    appended = replica.append_as_leader(data, 1, NOW)
     assert isinstance(appended, asyncio.Future)
     await appended
     assert not forgetting.done()
@@ -289,7 +289,7 @@ async def test_appends_come_between_while_many_producers_are_forgotten(replica: 
 
 async def test_producers_of_a_busy_partition_are_forgotten_in_order_with_its_appends(replica: Partition) -> None:
     crowd(replica.log, 2, timestamp=0)
-    large = replica.append_as_leader(batch(bytes(100_000)), 1, NOW, 13)
+    large = replica.append_as_leader(batch(bytes(100_000)), 1, NOW)
     assert isinstance(large, asyncio.Future)
 
     await replica.forget_expired_producers()

@@ -127,7 +127,7 @@ async def test_a_partition_that_moved_to_another_broker_is_gone_too(partitions: 
 
 async def test_a_topic_made_again_under_its_name_has_another_log(partitions: Partitions, log_dir: LogDir) -> None:
     await applied(partitions, image(topic()))
-    partitions.get("t", 0).append_as_leader(batch(b"old"), 1, NOW, 13)
+    partitions.get("t", 0).append_as_leader(batch(b"old"), 1, NOW)
 
     await applied(partitions, image(topic(topic_id=ANOTHER_ID)))
 
@@ -140,7 +140,7 @@ async def test_a_topic_made_again_under_its_name_has_another_log(partitions: Par
 async def test_the_old_log_is_gone_before_the_new_one_comes(partitions: Partitions) -> None:
     await applied(partitions, image(topic()))
     old = partitions.get("t", 0)
-    appending = old.append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW, 13)
+    appending = old.append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW)
     assert isinstance(appending, asyncio.Future)
 
     partitions.apply(image(topic(topic_id=ANOTHER_ID)))
@@ -154,7 +154,7 @@ async def test_the_old_log_is_gone_before_the_new_one_comes(partitions: Partitio
 
 async def test_images_take_effect_in_order_though_one_must_wait(partitions: Partitions) -> None:
     await applied(partitions, image(topic()))
-    partitions.get("t", 0).append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW, 13)
+    partitions.get("t", 0).append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW)
 
     partitions.apply(image())
     partitions.apply(image(topic(topic_id=ANOTHER_ID), topic("u", bytes([3] * 16))))

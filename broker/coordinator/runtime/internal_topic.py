@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from odradek.broker.replication.partition import Partition
 
 _ACKS_ALL = -1
-_API_VERSION = 13  # of a Produce that could carry these batches
 _INT32 = 1 << 32
 
 
@@ -103,7 +102,7 @@ class CoordinatorLog:
         try:
             batch = memoryview(build_batch(records, now_ms, self._codec))
             partition.check_leader(self.leader_epoch)
-            appended = partition.append_as_leader(batch, _ACKS_ALL, now_ms, _API_VERSION)
+            appended = partition.append_as_leader(batch, _ACKS_ALL, now_ms)
             if not isinstance(appended, AppendInfo):
                 return asyncio.ensure_future(self._wait_for_append(appended))
             if self._acknowledged(appended):

@@ -4,7 +4,6 @@
 |----------------------------------------------------------------------|--------------------------------|
 | no complete batch; magic 0 or 1; more than one batch                 | INVALID_RECORD                 |
 | a length or magic that no format has; a wrong checksum               | CORRUPT_MESSAGE                |
-| zstd in a Produce before version 7 (KIP-110)                         | UNSUPPORTED_COMPRESSION_TYPE   |
 | base offset not 0; offsets and count disagree; no records            | INVALID_RECORD                 |
 | more records than its bytes can hold, decompressed at the most       | INVALID_RECORD                 |
 | a control batch from a client; a producer id without a sequence      | INVALID_RECORD                 |
@@ -40,7 +39,6 @@ from odradek.broker.storage.append.batch_refusals import (
     check_room_for_records,
     not_a_clients,
     not_decompressed,
-    not_one_batch,
     only_batch,
     unreadable_header,
 )
@@ -81,7 +79,6 @@ from odradek.protocol.records.record_validation import (
 )
 
 _ZSTD: Final = int(Codec.ZSTD)  # 0.06 µs less than to look a member up
-_ZSTD_VERSION: Final = 7
 _SHOWN_ERRORS: Final = 3
 _BROKER_TIME: Final = "producers may not say that timestamps are the broker's"
 
@@ -118,7 +115,6 @@ class BatchValidator:
         self,
         records: WritableBatch,
         now_ms: int,
-        api_version: int,
         from_client: bool = True,
         max_decompressed: int | None = None,
     ) -> ValidBatch:
@@ -138,11 +134,6 @@ class BatchValidator:
             records = only_batch(records, size)
         attributes = header.attributes
         codec = attributes & CODEC_BITS
-        if codec == _ZSTD and api_version < _ZSTD_VERSION:
-            raise not_one_batch(
-                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-                f"Produce v{api_version} knows no zstd; it came with v{_ZSTD_VERSION}",
-            )
         if from_client and header.base_offset:
             raise KafkaError(ErrorCode.INVALID_RECORD, f"the base offset must be 0, not {header.base_offset}")
         if size > self._max_batch_bytes:

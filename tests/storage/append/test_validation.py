@@ -160,13 +160,13 @@ CASES: list[tuple[str, bytes, ErrorCode | None, dict[str, Any]]] = [
 def test_the_code_is_kafkas(data: bytes, code: ErrorCode | None, properties: dict[str, Any]) -> None:
     validator = BatchValidator(LogConfig(**properties))
     if code is None:
-        valid, header, _ = validator.validate(bytearray(data), NOW, 13)
+        valid, header, _ = validator.validate(bytearray(data), NOW)
         assert crc_is_valid(valid, 0, header)
         assert header == read_batch_header(valid)
         assert len(valid) == header.size
     else:
         with pytest.raises(KafkaError) as caught:
-            validator.validate(bytearray(data), NOW, 13)
+            validator.validate(bytearray(data), NOW)
         assert caught.value.code is code
         assert caught.value.detail
 
@@ -175,7 +175,7 @@ def test_the_code_is_kafkas(data: bytes, code: ErrorCode | None, properties: dic
 @pytest.mark.parametrize("properties", [{}, DEEP, COMPACTED, NOT_OLD])
 def test_a_good_batch_is_left_as_it_is(data: bytes, properties: dict[str, Any]) -> None:
     buffer = bytearray(data)
-    assert BatchValidator(LogConfig(**properties)).validate(buffer, NOW, 13)[0] is buffer
+    assert BatchValidator(LogConfig(**properties)).validate(buffer, NOW)[0] is buffer
     assert buffer == data
 
 
@@ -184,7 +184,7 @@ def test_every_refused_record_is_named() -> None:
     for key, timestamp in [(b"k", NOW), (None, NOW), (b"k", NOW + 10**8), (None, NOW)]:
         builder.append(timestamp, key, b"v")
     with pytest.raises(InvalidRecordsError) as caught:
-        BatchValidator(LogConfig(**COMPACTED)).validate(builder.build(), NOW, 13)
+        BatchValidator(LogConfig(**COMPACTED)).validate(builder.build(), NOW)
     assert [error.batch_index for error in caught.value.record_errors] == [1, 2, 3]
     assert caught.value.code is INVALID_TIMESTAMP
     assert caught.value.keyless_records == 2
@@ -199,7 +199,7 @@ def keyless(count: int, codec: Codec = Codec.NONE) -> bytearray:
 
 def test_of_many_refused_records_the_first_are_named_and_all_are_counted() -> None:
     with pytest.raises(InvalidRecordsError) as caught:
-        BatchValidator(LogConfig(**COMPACTED)).validate(keyless(MOST_BLAMED + 50), NOW, 13)
+        BatchValidator(LogConfig(**COMPACTED)).validate(keyless(MOST_BLAMED + 50), NOW)
     assert [error.batch_index for error in caught.value.record_errors] == list(range(MOST_BLAMED))
     assert caught.value.keyless_records == MOST_BLAMED + 50
 
@@ -208,7 +208,7 @@ def test_of_many_refused_records_the_first_are_named_and_all_are_counted() -> No
 def test_records_that_compress_well_have_room(codec: Codec) -> None:
     data = keyless(10_000, codec)
     assert len(data) < 7 * 10_000
-    assert BatchValidator(LogConfig()).validate(data, NOW, 13)[0] is data
+    assert BatchValidator(LogConfig()).validate(data, NOW)[0] is data
 
 
 def bomb(size: int) -> bytearray:
@@ -221,7 +221,7 @@ def bomb(size: int) -> bytearray:
 @pytest.mark.parametrize("properties", [COMPACTED, DEEP, {"compression_type": "gzip"}])
 def test_records_that_expand_to_more_than_any_reader_takes_are_too_large(properties: dict[str, Any]) -> None:
     with pytest.raises(KafkaError) as caught:
-        BatchValidator(LogConfig(**properties)).validate(bomb(128 << 20), NOW, 13)
+        BatchValidator(LogConfig(**properties)).validate(bomb(128 << 20), NOW)
     assert caught.value.code is MESSAGE_TOO_LARGE
 
 
@@ -231,24 +231,15 @@ def test_a_caller_may_set_a_lower_limit_and_try_again_without_it(properties: dic
     before = bytes(data)
     validator = BatchValidator(LogConfig(**properties))
     with pytest.raises(DecompressionLimitError):
-        validator.validate(data, NOW, 13, max_decompressed=64 * 1024)
+        validator.validate(data, NOW, max_decompressed=64 * 1024)
     assert data == before
-    assert validator.validate(data, NOW, 13)[1].records_count == 1
-
-
-def test_zstd_needs_produce_7() -> None:
-    data = bytes(batch(b"v", codec=Codec.ZSTD))
-    validator = BatchValidator(LogConfig())
-    with pytest.raises(KafkaError) as caught:
-        validator.validate(bytearray(data), NOW, 6)
-    assert caught.value.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    assert validator.validate(bytearray(data), NOW, 7)[0] == data
+    assert validator.validate(data, NOW)[1].records_count == 1
 
 
 def test_coordinators_may_write_control_batches_and_need_no_sequences() -> None:
     validator = BatchValidator(LogConfig(**COMPACTED, compression_type="gzip"))
     data = poked(is_control=True, producer_id=5, producer_epoch=0)
-    valid, _, _ = validator.validate(bytearray(data), NOW, 13, from_client=False)
+    valid, _, _ = validator.validate(bytearray(data), NOW, from_client=False)
     assert valid == data  # control batches are never compressed
 
 
@@ -257,7 +248,7 @@ def test_coordinators_may_write_control_batches_and_need_no_sequences() -> None:
 def test_batches_get_the_topics_codec(source: Codec, target: str) -> None:
     fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 9, "is_transactional": True}
     data = bytes(batch(b"a" * 50, None, b"c" * 50, codec=source, **fields))
-    valid, header, _ = BatchValidator(LogConfig(compression_type=target)).validate(bytearray(data), NOW, 13)
+    valid, header, _ = BatchValidator(LogConfig(compression_type=target)).validate(bytearray(data), NOW)
     wanted = Codec.NONE if target == "uncompressed" else Codec[target.upper()]
     assert header.codec is wanted
     if source is wanted:
@@ -273,7 +264,7 @@ def test_batches_get_the_topics_codec(source: Codec, target: str) -> None:
 def test_a_batch_that_grows_too_large_by_its_new_codec_is_refused() -> None:
     data = bytearray(batch(b"a" * 5000, codec=Codec.GZIP))
     with pytest.raises(KafkaError) as caught:
-        BatchValidator(LogConfig(compression_type="uncompressed", **SMALL)).validate(data, NOW, 13)
+        BatchValidator(LogConfig(compression_type="uncompressed", **SMALL)).validate(data, NOW)
     assert caught.value.code is MESSAGE_TOO_LARGE
 
 
@@ -290,18 +281,18 @@ def test_the_broker_stamps_its_time(properties: dict[str, Any]) -> None:
 @pytest.mark.parametrize("properties", [{}, DEEP])
 def test_a_brokers_time_that_a_producer_claims_becomes_the_producers(properties: dict[str, Any]) -> None:
     data = poked((">h", 21, 8), values=(b"a", b"b"))
-    valid, header, _ = BatchValidator(LogConfig(**properties)).validate(bytearray(data), NOW, 13)
+    valid, header, _ = BatchValidator(LogConfig(**properties)).validate(bytearray(data), NOW)
     assert header.timestamp_type is TimestampType.CREATE_TIME
     assert crc_is_valid(valid, 0, header)
 
 
 def test_a_largest_timestamp_that_is_smaller_than_the_first_is_corrected() -> None:
     data = bytearray(poked((">q", 35, NOW - 77), timestamp=NOW))
-    valid, header, _ = BatchValidator(LogConfig()).validate(data, NOW, 13)
+    valid, header, _ = BatchValidator(LogConfig()).validate(data, NOW)
     assert header.max_timestamp == NOW
     assert crc_is_valid(valid, 0, header)
 
 
 def test_a_wrong_largest_timestamp_is_corrected_where_records_are_seen() -> None:
     data = bytearray(poked((">q", 35, NOW - 77)))
-    assert BatchValidator(LogConfig(**DEEP)).validate(data, NOW, 13)[1].max_timestamp == NOW
+    assert BatchValidator(LogConfig(**DEEP)).validate(data, NOW)[1].max_timestamp == NOW
