@@ -77,7 +77,7 @@ contracts: $(VENV)/.everything ## Who may import whom
 
 docs: $(VENV)/.everything ## Regenerate docs/ and config/ from the tables in the code
 	$(BIN)/python -m broker.config
-	$(BIN)/python -m broker.handlers
+	$(BIN)/python -m broker.apis
 	$(BIN)/python -m broker.metrics
 
 crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer, and check its log (CYCLES=1000)

@@ -37,7 +37,7 @@ from confluent_kafka import Consumer, Producer
 
 from benchmarks.side_by_side import load, usage
 from benchmarks.side_by_side.contest import KAFKA_OPTIONS
-from odradek.broker.build import is_compiled
+from odradek.broker.build_info import is_compiled
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.peers import apache, java, odradek
 from tests.peers.server import Server

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import uvloop
 
+from odradek.broker.apis.table import Handler
 from odradek.broker.clock import SystemClock
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.handlers.table import Handler
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.server.server import Server
 from odradek.protocol import header

@@ -21,7 +21,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from odradek.broker import build
+from odradek.broker import build_info
 from odradek.broker.broker import READ_ONLY, Broker
 from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.descriptor_budget import raise_limit
@@ -99,7 +99,7 @@ async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
 
 
 def _version() -> str:
-    return f"{build.version()} ({'compiled' if build.is_compiled() else 'plain Python'})"
+    return f"{build_info.version()} ({'compiled' if build_info.is_compiled() else 'plain Python'})"
 
 
 def _first_line(path: str | None, config: BrokerConfig) -> dict[str, str | int]:

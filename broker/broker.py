@@ -23,14 +23,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from odradek.broker.apis.read_only import ReadOnlyTable
+from odradek.broker.apis.table import HandlerTable
 from odradek.broker.clock import Clock, SystemClock, boot_id
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.topic_config import log_config
 from odradek.broker.coordinator.group_coordinator import Groups
 from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.descriptor_budget import current_budget
-from odradek.broker.handlers.read_only import ReadOnlyTable
-from odradek.broker.handlers.table import HandlerTable
+from odradek.broker.log_dir_startup import make_log_dirs, open_log_dirs
 from odradek.broker.maintenance.upkeep import Upkeep
 from odradek.broker.metadata.adoption import adopt_if_due
 from odradek.broker.metadata.image import MetadataImage, TopicImage
@@ -41,20 +42,19 @@ from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore, copy_st
 from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
-from odradek.broker.opening import make_log_dirs, open_log_dirs
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.randomness import Randomness, SystemRandomness
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
-from odradek.broker.time_slices import TimeSlices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse

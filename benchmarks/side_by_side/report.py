@@ -23,7 +23,7 @@ from benchmarks.side_by_side.results import (
     reaches,
     series,
 )
-from odradek.broker.build import is_compiled
+from odradek.broker.build_info import is_compiled
 from odradek.protocol.plural import pluralize
 from tests.peers.java import KAFKA_VERSION
 

@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `property`, `types`, `bounds` | one row of a table: name, type, default, bound, topic-level name, dynamic or not |
+| `java_properties` | Java's `.properties` files |
 | `endpoints`, `errors` | the addresses in `listeners`; what goes wrong when a configuration is loaded |
 | `ignored_properties` | Kafka's properties that have no effect here, with reasons |
 | `broker_config`, `rules` | `BrokerConfig.load`: a file and overrides → checked, typed values |

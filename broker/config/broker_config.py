@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from odradek.broker.config.errors import ConfigError
 from odradek.broker.config.ignored_properties import IGNORED_PROPERTIES, reason_ignored, reasons_by_name
+from odradek.broker.config.java_properties import MalformedPropertiesError, decode, parse
 from odradek.broker.config.property import NOT_YET, Property, Table, attribute_name
 from odradek.broker.config.rules import broken_rules, security_protocols
 from odradek.broker.config.tables.consumer_groups import ConsumerGroupProperties
@@ -32,7 +33,6 @@ from odradek.broker.config.tables.network import NetworkProperties
 from odradek.broker.config.tables.observability import ObservabilityProperties
 from odradek.broker.config.tables.topics import TopicProperties
 from odradek.broker.config.types import InvalidValueError, parse_list
-from odradek.broker.properties import MalformedPropertiesError, decode, parse
 
 _NODE_ID = ("node.id", "broker.id")
 

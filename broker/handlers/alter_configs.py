@@ -8,8 +8,8 @@ for topics and logs that are in use, and without a restart. The versions differ 
 
 from __future__ import annotations
 
-from odradek.broker.handlers.config_resources import alter_each
 from odradek.broker.metadata.config_changes import Change
+from odradek.broker.request.config_resources import alter_each
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode

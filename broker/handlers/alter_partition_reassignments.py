@@ -19,7 +19,7 @@ from odradek.broker.metadata.placement import check_replicas
 from odradek.broker.metadata.topics import find_partition
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import Steps
 from odradek.broker.storage.log_dir import LogDir
-from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from odradek.broker.handlers.table import ROWS
+from odradek.broker.apis.table import ROWS
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -8,11 +8,11 @@ rules yet, so the authorized operations, where asked for, are all operations on 
 from __future__ import annotations
 
 from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
-from odradek.broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS
-from odradek.broker.handlers.group_requests import check_group_id
+from odradek.broker.request.authorized_operations import ALL_GROUP_OPERATIONS
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

@@ -14,7 +14,6 @@ from typing import cast
 from odradek.broker.coordinator.consumer_group.checks import check_request
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
 from odradek.broker.coordinator.group_type import Ticket
-from odradek.broker.handlers.group_requests import client_host
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
@@ -33,7 +32,7 @@ def handle(
         request=request,
         new_member_id="" if request.member_id else _new_member_id(services),
         client_id=context.client_id or "",
-        client_host=client_host(context),
+        client_host=context.client_host,
     )
     answer = services.groups.submit(request.group_id, event)
     return cast("ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]", answer)

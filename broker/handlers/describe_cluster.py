@@ -8,9 +8,9 @@ rules yet, so the authorized operations, where asked for, are all operations on 
 
 from __future__ import annotations
 
-from odradek.broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_ASKED
-from odradek.broker.handlers.endpoints import broker_endpoints
+from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_ASKED
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.endpoints import broker_endpoints
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_cluster import (

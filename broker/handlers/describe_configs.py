@@ -29,14 +29,14 @@ from odradek.broker.config.describe import (
 from odradek.broker.config.describe_order import BROKER_PROPERTIES, GROUP_PROPERTIES, TOPIC_PROPERTIES, in_kafkas_order
 from odradek.broker.config.group_config import describe as describe_group
 from odradek.broker.config.topic_config import describe
-from odradek.broker.handlers.broker_loggers import describe_loggers
-from odradek.broker.handlers.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.topic_names import check_name
 from odradek.broker.metadata.topics import find_topic
+from odradek.broker.request.broker_loggers import describe_loggers
+from odradek.broker.request.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.members import Member
 from odradek.broker.coordinator.classic_group.state import State
-from odradek.broker.handlers.authorized_operations import ALL_GROUP_OPERATIONS, NOT_ASKED
+from odradek.broker.request.authorized_operations import ALL_GROUP_OPERATIONS, NOT_ASKED
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,

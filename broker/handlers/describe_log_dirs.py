@@ -14,8 +14,8 @@ from collections.abc import Iterable
 
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import TimeSlice
 from odradek.broker.storage.log_dir import LogDir
-from odradek.broker.time_slices import TimeSlice
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.broker.handlers.authorized_operations import ALL_TOPIC_OPERATIONS
 from odradek.broker.handlers.metadata import why_missing
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.request.authorized_operations import ALL_TOPIC_OPERATIONS
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,

@@ -10,7 +10,7 @@ from collections import Counter
 
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,

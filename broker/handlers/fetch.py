@@ -23,15 +23,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Hashable, Sequence
 from typing import Final
 
-from odradek.broker.handlers.defects import as_row_error
-from odradek.broker.handlers.endpoints import current_leader
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.fetch_session import Fetch, Row, WantedPartition
 from odradek.broker.replication.partition import FetchedRecords, Partition
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.endpoints import current_leader
+from odradek.broker.request.row_errors import as_row_error
 from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import Steps
 from odradek.broker.storage.log_slice import LogSlice
-from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,

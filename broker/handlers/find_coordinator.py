@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from odradek.broker.handlers.endpoints import broker_endpoint
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.endpoints import broker_endpoint
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 

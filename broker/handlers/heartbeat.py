@@ -11,8 +11,8 @@ from typing import cast
 
 from odradek.broker.coordinator.classic_group.events import Heartbeat
 from odradek.broker.coordinator.group_type import Ticket
-from odradek.broker.handlers.group_requests import check_group_id
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

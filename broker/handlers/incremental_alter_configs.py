@@ -11,8 +11,8 @@ UNKNOWN_SERVER_ERROR for all but brokers, because the request fails where nobody
 
 from __future__ import annotations
 
-from odradek.broker.handlers.config_resources import alter_each
 from odradek.broker.metadata.config_changes import Change, Operation
+from odradek.broker.request.config_resources import alter_each
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError

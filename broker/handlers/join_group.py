@@ -15,8 +15,8 @@ from typing import cast
 
 from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.group_type import Ticket
-from odradek.broker.handlers.group_requests import check_group_id, client_host
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -88,7 +88,7 @@ def _join(services: Services, context: RequestContext, request: JoinGroupRequest
         new_member_id=f"{named}-{services.groups.new_uuid()}",
         group_instance_id=request.group_instance_id,
         client_id=client_id,
-        client_host=client_host(context),
+        client_host=context.client_host,
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=request.session_timeout_ms if timeout < 0 else timeout,
         protocol_type=request.protocol_type,

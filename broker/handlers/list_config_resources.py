@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.broker.handlers.config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from odradek.broker.request.config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_config_resources import (
     ConfigResource,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 

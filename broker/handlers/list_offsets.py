@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from odradek.broker.replication.offset_lookup import FIRST_VERSIONS, FoundOffset, find_offset, find_offset_on_thread
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import Steps
 from odradek.broker.storage.index.timestamp_lookup import DecodingBudget
-from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,

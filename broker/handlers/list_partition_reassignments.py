@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from odradek.broker.metadata.image import MetadataImage, TopicImage
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

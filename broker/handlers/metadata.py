@@ -25,16 +25,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from odradek.broker.handlers.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED
-from odradek.broker.handlers.endpoints import broker_endpoints
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.placement import MAX_PARTITIONS
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
 from odradek.broker.metadata.topics import create_topic
+from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.endpoints import broker_endpoints
 from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import Steps
 from odradek.broker.structured_logging import StructuredLogger
-from odradek.broker.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
     MetadataRequest,

@@ -20,7 +20,7 @@ from odradek.broker.coordinator.offsets.events import Commit
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -14,7 +14,7 @@ from odradek.broker.coordinator.group_type import Ticket
 from odradek.broker.coordinator.offsets.events import DeleteOffsets
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import TimeSlice
+from odradek.broker.request.time_slices import TimeSlice
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from odradek.broker.coordinator.runtime.shard import Shard
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -27,17 +27,17 @@ import asyncio
 from collections.abc import Awaitable, Hashable
 from typing import Final, NamedTuple
 
-from odradek.broker.handlers.defects import as_row_error
-from odradek.broker.handlers.endpoints import current_leader
-from odradek.broker.handlers.refused_batches import count_refused
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.broker.replication.refused_batches import count_refused
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.endpoints import current_leader
+from odradek.broker.request.row_errors import as_row_error
 from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import Steps
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.refusals import InvalidRecordsError
-from odradek.broker.time_slices import Steps
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError, RemoteProtocolError
 from odradek.protocol.messages.produce import (

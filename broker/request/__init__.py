@@ -1,7 +1,15 @@
-"""What a handler gets with a request: its context, and the services of the broker.
+"""The things that every handler works with: the request's context, the broker's services, and shared parts of answers.
+
+Both `server` and `handlers` import this package; it imports neither.
 
 | module | what |
 |---|---|
-| `context` | what a handler is told about the connection and the request that it answers |
-| `services` | what handlers may use: the parts of one broker, typed, and nothing else |
+| `context` | the connection and the header of the request |
+| `services` | the parts of the broker that handlers may use |
+| `time_slices` | long requests executed a few milliseconds at a time |
+| `endpoints` | the addresses of brokers and leaders, for the client that asks |
+| `authorized_operations` | the operations that a client may perform (KIP-430) |
+| `group_ids` | the check of group ids |
+| `config_resources`, `broker_loggers` | the resources whose properties can be described and altered |
+| `row_errors` | the error of one partition's row after a defect of the broker |
 """

@@ -55,6 +55,11 @@ class RequestContext(msgspec.Struct, eq=False):
         return self.connection.peer_address
 
     @property
+    def client_host(self) -> str:
+        """The client's address as Kafka stores and shows it: as Java prints an address without a name."""
+        return f"/{self.peer_address[0]}"
+
+    @property
     def client_software_name(self) -> str:
         return self.connection.client_software_name
 

@@ -13,7 +13,7 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
-from odradek.broker.time_slices import TimeSlices
+from odradek.broker.request.time_slices import TimeSlices
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
 

@@ -34,11 +34,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.request.context import CloseConnection, ConnectionContext
+from odradek.broker.request.time_slices import ClientHasGone
 from odradek.broker.server.flow_control import Outbox
 from odradek.broker.server.routes import Answered, Answers, Pending
 from odradek.broker.server.transport import Transport
 from odradek.broker.structured_logging import StructuredLogger
-from odradek.broker.time_slices import ClientHasGone
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.framing import FrameReader
 

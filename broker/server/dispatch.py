@@ -31,10 +31,10 @@ from typing import Any, Final, cast
 from odradek.broker.clock import Clock
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
 from odradek.broker.request.context import CloseConnection, ConnectionContext, RequestContext
+from odradek.broker.request.time_slices import ClientHasGone, Steps, TimeSlices, is_steps
 from odradek.broker.server.flow_control import FileSlice, release_all
 from odradek.broker.server.routes import API_VERSIONS, PRODUCE, Answers, Handler, Pending, Result, Route
 from odradek.broker.structured_logging import StructuredLogger
-from odradek.broker.time_slices import ClientHasGone, Steps, TimeSlices, is_steps
 from odradek.protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
 from odradek.protocol.framing import SIZE_PREFIX

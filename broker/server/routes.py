@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.time_slices import Steps
 from odradek.broker.server.flow_control import FileSlice
-from odradek.broker.time_slices import Steps
 from odradek.protocol.api import Api
 from odradek.protocol.codec import (
     DecoderInSteps,

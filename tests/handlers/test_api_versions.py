@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.handlers.table import ROWS, HandlerTable
+from odradek.broker.apis.table import ROWS, HandlerTable
 from odradek.protocol.api import by_key
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

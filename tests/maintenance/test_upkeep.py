@@ -141,7 +141,7 @@ async def test_a_checkpoint_that_is_being_written_ends_before_the_chores_have_st
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = SlowCheckpoints()
-    monkeypatch.setattr("odradek.broker.opening.OsFiles", lambda: files)
+    monkeypatch.setattr("odradek.broker.log_dir_startup.OsFiles", lambda: files)
     properties = {"log.dirs": str(tmp_path), "log.flush.offset.checkpoint.interval.ms": "1"}
     async with Broker({"log.dirs": str(tmp_path)}) as broker:
         tasks = BackgroundTasks(lambda name, error: None)

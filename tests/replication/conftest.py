@@ -8,7 +8,10 @@ import pytest
 
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.storage.log_dir import LogDir
+from tests.handlers.conftest import apache_port, broker, wire
 from tests.storage.logs import open_log_dir
+
+__all__ = ["apache_port", "broker", "log_dir", "threads", "wire"]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from odradek.broker.handlers.table import Handler
+from odradek.broker.apis.table import Handler
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import RequestContext
 from odradek.broker.server.connections import Connections

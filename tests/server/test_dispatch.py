@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.broker.apis.table import ROWS, Handler
 from odradek.broker.clock import SystemClock
-from odradek.broker.handlers.table import ROWS, Handler
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import ConnectionContext
 from odradek.broker.server.dispatch import Dispatcher

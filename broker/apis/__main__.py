@@ -1,10 +1,10 @@
-"""Write the page that is made from the tables of APIs: `python -m broker.handlers` in the project's directory."""
+"""Write the page that is made from the tables of APIs: `python -m broker.apis` in the project's directory."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from odradek.broker.handlers.docs import PAGE, apis_page
+from odradek.broker.apis.docs import PAGE, apis_page
 
 
 def main() -> None:

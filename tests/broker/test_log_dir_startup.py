@@ -7,8 +7,8 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
+from odradek.broker.log_dir_startup import make_log_dirs, open_log_dirs
 from odradek.broker.metrics.counts.metrics import Metrics
-from odradek.broker.opening import make_log_dirs, open_log_dirs
 from odradek.broker.randomness import SeededRandomness
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.testing.clock import ManualClock

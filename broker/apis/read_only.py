@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from odradek.broker.handlers.table import Handler, HandlerTable
+from odradek.broker.apis.table import Handler, HandlerTable
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -1,14 +1,14 @@
 """`docs/apis.md`, made from the tables: what is served, in which versions, and why the rest is not.
 
-`python -m broker.handlers` writes it, and a test fails when it is not what the tables say.
+`python -m broker.apis` writes it, and a test fails when it is not what the tables say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odradek.broker.handlers.not_served import NOT_SERVED
-from odradek.broker.handlers.table import ROWS
+from odradek.broker.apis.not_served import NOT_SERVED
+from odradek.broker.apis.table import ROWS
 from odradek.protocol.api import NAMES, by_key, by_name
 
 PAGE = "docs/apis.md"
@@ -19,7 +19,7 @@ _UNSTABLE = {"InitProducerId": 6}
 _HEAD = """\
 # APIs
 
-<!-- Made from the tables in broker/handlers by `make docs`; change those, not this. -->
+<!-- Made from the tables in broker/apis by `make docs`; change those, not this. -->
 
 What Odradek serves of the Kafka protocol. Each API is described in the module of its name in `broker/handlers`, its
 messages in `protocol/messages`.

@@ -1,20 +1,32 @@
 """The loggers of this broker as a resource with properties: a logger's name is the key, its level the value (KIP-412).
 
-The resource's name is this broker's id; anything else is INVALID_REQUEST. A level can be set, and deleted, which leaves
-the logger to those above it; `root` keeps one. INVALID_CONFIG for a logger or a level that does not exist. Nothing is
-stored: a restart forgets it.
+| Kafka's level | level in `logging` |
+|---|---|
+| TRACE | 5, below DEBUG; the broker logs nothing there |
+| DEBUG, INFO, ERROR | the same |
+| WARN, FATAL | WARNING, CRITICAL |
+
+The resource's name is this broker's id; any other name is INVALID_REQUEST. A level can be set or deleted. A logger
+without a level of its own has the level of the nearest logger above it, in the end that of `root`, whose level cannot
+be deleted. A logger or level that does not exist is INVALID_CONFIG.
+
+Nothing is stored: after a restart the levels are those of the configuration. Loggers belong to the process, so brokers
+in one process share them.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from odradek.broker.config.describe import ConfigRow, ConfigSource
 from odradek.broker.config.types import TypeCode
-from odradek.broker.log_levels import LEVELS, ROOT, exists, levels, set_level, unset_level
 from odradek.broker.metadata.config_changes import Change, Operation
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
+
+_LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
+_ROOT = "root"
 
 
 def describe_loggers(services: Services, name: str) -> list[ConfigRow]:
@@ -32,7 +44,7 @@ def describe_loggers(services: Services, name: str) -> list[ConfigRow]:
             type=TypeCode.UNKNOWN,
             documentation="",
         )
-        for logger, level in levels().items()
+        for logger, level in _levels().items()
     ]
 
 
@@ -45,9 +57,9 @@ def alter_loggers(services: Services, name: str, changes: Sequence[Change], *, v
         return
     for change in changes:
         if change.value is None or change.operation is Operation.DELETE:
-            unset_level(change.name)
+            _logger(change.name).setLevel(logging.NOTSET)
         else:
-            set_level(change.name, change.value)
+            _logger(change.name).setLevel(_LEVELS[change.value])
 
 
 def check_node(services: Services, name: str) -> int:
@@ -65,11 +77,31 @@ def check_node(services: Services, name: str) -> int:
 def _check(change: Change) -> None:
     if change.operation in (Operation.APPEND, Operation.SUBTRACT):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{change.name}: the level of a logger is no list")
-    if not exists(change.name):
+    if not _exists(change.name):
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {change.name}")
-    if change.operation is Operation.SET and change.value not in LEVELS:
+    if change.operation is Operation.SET and change.value not in _LEVELS:
         raise KafkaError(
-            ErrorCode.INVALID_CONFIG, f"{change.name} = {change.value!r}: expected one of {', '.join(LEVELS)}"
+            ErrorCode.INVALID_CONFIG, f"{change.name} = {change.value!r}: expected one of {', '.join(_LEVELS)}"
         )
-    if change.operation is Operation.DELETE and change.name == ROOT:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{ROOT} cannot be left to a logger above it")
+    if change.operation is Operation.DELETE and change.name == _ROOT:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{_ROOT} cannot be left to a logger above it")
+
+
+def _levels() -> dict[str, str]:
+    """Kafka's name of the effective level of each logger."""
+    named = logging.root.manager.loggerDict.items()
+    loggers = {name: logger for name, logger in named if isinstance(logger, logging.Logger)}
+    return {name: _level_of(logger) for name, logger in [(_ROOT, logging.root), *sorted(loggers.items())]}
+
+
+def _exists(name: str) -> bool:
+    return name == _ROOT or isinstance(logging.root.manager.loggerDict.get(name), logging.Logger)
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.root if name == _ROOT else logging.getLogger(name)
+
+
+def _level_of(logger: logging.Logger) -> str:
+    effective = logger.getEffectiveLevel()
+    return next((name for name, number in _LEVELS.items() if effective <= number), "FATAL")

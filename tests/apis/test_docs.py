@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import pytest
 
-from odradek.broker.handlers.docs import PAGE, apis_page, kafka_versions
-from odradek.broker.handlers.not_served import NOT_SERVED
-from odradek.broker.handlers.table import ROWS
+from odradek.broker.apis.docs import PAGE, apis_page, kafka_versions
+from odradek.broker.apis.not_served import NOT_SERVED
+from odradek.broker.apis.table import ROWS
 from odradek.protocol.api import NAMES, by_key
 
 ROOT = Path(__file__).parents[2]

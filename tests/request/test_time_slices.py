@@ -5,8 +5,8 @@ from collections.abc import Generator
 
 import pytest
 
+from odradek.broker.request.time_slices import SLICE_SECONDS, ClientHasGone, TimeSlices
 from odradek.broker.testing.clock import ManualClock
-from odradek.broker.time_slices import SLICE_SECONDS, ClientHasGone, TimeSlices
 
 
 class Peer:

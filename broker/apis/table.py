@@ -5,7 +5,7 @@ two functions:
 
 - `handle(services, context, request)` returns the response; or None, if the client must not get one; or an awaitable
   of either, if something has to be waited for; or steps that return any of these (a generator, see
-  `odradek.broker.time_slices`), if the request or the answer may be a long list. It raises KafkaError if the request as
+  `broker.request.time_slices`), if the request or the answer may be a long list. It raises KafkaError if the request as
   a whole fails.
 - `error_response(request, code, message)` is the response that says so.
 
@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.broker.time_slices import Steps
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.api import Api, by_key
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message

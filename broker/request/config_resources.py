@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from odradek.broker.handlers.broker_loggers import alter_loggers, check_node
 from odradek.broker.metadata.config_changes import Change, Operation
 from odradek.broker.metadata.configs import alter_broker_configs, alter_group_configs, alter_topic_configs
+from odradek.broker.request.broker_loggers import alter_loggers, check_node
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
