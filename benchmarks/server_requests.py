@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from odradek.broker.apis.table import Handler
+from odradek.broker.apis.table import ROWS
 from odradek.broker.clock import SystemClock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.request.handler import Handler
 from odradek.broker.server.server import Server
 from odradek.protocol import header
 from odradek.protocol.api import by_name
@@ -116,7 +117,7 @@ async def serve(mode: str) -> None:
     name = "fetch" if mode == "fetch" else "produce"
     api = by_name(name)
     handle: Any = {"produce": produce, "parked": parked, "fetch": fetch}[mode]
-    handler = Handler(api, api.min_version, api.max_version, handle, lambda *_: api.response())
+    handler = Handler(api, ROWS[api.key], handle, lambda *_: api.response())
     config = BrokerConfig.load(None, {"listeners": "PLAINTEXT://127.0.0.1:0"})
     with tempfile.TemporaryFile() as file:
         file.write(os.urandom(FILE_BYTES))

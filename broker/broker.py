@@ -23,7 +23,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from odradek.broker.apis.read_only import ReadOnlyTable
 from odradek.broker.apis.table import HandlerTable
 from odradek.broker.clock import Clock, SystemClock, boot_id
 from odradek.broker.config import BrokerConfig
@@ -86,7 +85,7 @@ class Broker:
     share nothing.
 
     With `read_only` it serves a log directory as it is, changes no byte of it and takes no lock: see `read_only_files`
-    and `handlers.read_only`. Its metadata are a copy, or made of the topics that are found.
+    and `HandlerTable`. Its metadata are a copy, or made of the topics that are found.
     """
 
     def __init__(
@@ -213,6 +212,7 @@ class Broker:
             self.log_dirs, partitions, threads, self._clock, lambda: metadata.image.dynamic_configs(config.node_id)
         )
         groups = self._group_coordinator(metadata, partitions, threads, tasks, purgatories.groups)
+        handlers = HandlerTable(read_only=self._read_only)
         self.services = Services(
             config=config,
             clock=self._clock,
@@ -230,10 +230,10 @@ class Broker:
             produce_purgatory=purgatories.produce,
             metrics=self.metrics,
             time_slices=TimeSlices(self._clock),
+            advertised_versions=handlers.advertised_versions,
         )
         self.group_lag = GroupLag(groups, partitions, threads, self._clock, config.metrics_partition_limit)
         self._gauges.attach(self.services, self.log_dirs, self.upkeep.compaction.cleaner, self.group_lag)
-        handlers = ReadOnlyTable() if self._read_only else HandlerTable()
         self._server = Server(
             config,
             handlers,

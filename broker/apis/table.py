@@ -1,112 +1,99 @@
-"""Which APIs this broker serves, in which versions, and where their handlers are: one row an API.
+"""The APIs that this broker serves: one row for each, and the loading of their handlers.
 
-A handler module `odradek.broker.handlers.<name>` is named as the API's module in `odradek.protocol.messages` and has
-two functions:
+A new API is a row here, a module in `odradek.broker.handlers` and a test. Both modules, that of the handler and that of
+the messages in `odradek.protocol.messages`, have the name of the API. The handler's module has two functions:
 
-- `handle(services, context, request)` returns the response; or None, if the client must not get one; or an awaitable
-  of either, if something has to be waited for; or steps that return any of these (a generator, see
-  `broker.request.time_slices`), if the request or the answer may be a long list. It raises KafkaError if the request as
-  a whole fails.
-- `error_response(request, code, message)` is the response that says so.
+- `handle(services, context, request)` returns the response, or None if the client must not get one. It may return an
+  awaitable of either, if it has to wait; or a generator that returns any of these (`request.time_slices`), if the
+  request or the answer may be a long list. It raises KafkaError if the request as a whole fails.
+- `error_response(request, code, message)` returns the response that reports an error of the whole request.
 
-Modules are imported by the first request for them, so that a broker is ready before it has read what it may never need.
-What the table lacks is not served: the connection that asks for it is closed, as Apache Kafka does.
+A handler's module is imported by the first request for it, so that a broker starts before it has imported what it may
+never need. An API without a row is not served: the connection that requests it is closed, as by Apache Kafka.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NoReturn
 
-from odradek.broker.request.time_slices import Steps
-from odradek.protocol.api import Api, by_key
-from odradek.protocol.errors import ErrorCode
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.handler import ApiRow, Handler
+from odradek.broker.request.services import Services
+from odradek.protocol.api import by_key
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.schema import Message
 
-if TYPE_CHECKING:
-    from odradek.broker.request.context import RequestContext
-    from odradek.broker.request.services import Services
-
-Answer = Message | None | Awaitable[Message | None] | Steps[Message | None | Awaitable[Message | None]]
-
-
-class Row(NamedTuple):
-    """The versions of one API that are served, both inclusive, and the module that serves them."""
-
-    module: str
-    min_version: int
-    max_version: int
-
-
-ROWS: dict[int, Row] = {
-    0: Row("produce", 3, 13),
-    1: Row("fetch", 4, 18),
-    2: Row("list_offsets", 1, 11),
-    3: Row("metadata", 0, 13),
-    8: Row("offset_commit", 2, 10),
-    9: Row("offset_fetch", 1, 10),
-    10: Row("find_coordinator", 0, 6),
-    11: Row("join_group", 0, 9),
-    12: Row("heartbeat", 0, 4),
-    13: Row("leave_group", 0, 5),
-    14: Row("sync_group", 0, 5),
-    15: Row("describe_groups", 0, 6),
-    16: Row("list_groups", 0, 5),
-    17: Row("sasl_handshake", 0, 1),
-    18: Row("api_versions", 0, 4),
-    19: Row("create_topics", 2, 7),
-    20: Row("delete_topics", 1, 6),
-    21: Row("delete_records", 0, 2),
-    22: Row("init_producer_id", 0, 5),
-    23: Row("offset_for_leader_epoch", 2, 4),
-    29: Row("describe_acls", 1, 3),
-    30: Row("create_acls", 1, 3),
-    31: Row("delete_acls", 1, 3),
-    32: Row("describe_configs", 1, 4),
-    33: Row("alter_configs", 0, 2),
-    34: Row("alter_replica_log_dirs", 1, 2),
-    35: Row("describe_log_dirs", 1, 5),
-    36: Row("sasl_authenticate", 0, 2),
-    37: Row("create_partitions", 0, 3),
-    38: Row("create_delegation_token", 1, 3),
-    39: Row("renew_delegation_token", 1, 2),
-    40: Row("expire_delegation_token", 1, 2),
-    41: Row("describe_delegation_token", 1, 3),
-    42: Row("delete_groups", 0, 2),
-    43: Row("elect_leaders", 0, 2),
-    44: Row("incremental_alter_configs", 0, 1),
-    45: Row("alter_partition_reassignments", 0, 1),
-    46: Row("list_partition_reassignments", 0, 0),
-    47: Row("offset_delete", 0, 0),
-    48: Row("describe_client_quotas", 0, 1),
-    50: Row("describe_user_scram_credentials", 0, 0),
-    60: Row("describe_cluster", 0, 2),
-    61: Row("describe_producers", 0, 0),
-    64: Row("unregister_broker", 0, 0),
-    68: Row("consumer_group_heartbeat", 0, 1),
-    69: Row("consumer_group_describe", 0, 1),
-    74: Row("list_config_resources", 0, 1),
-    75: Row("describe_topic_partitions", 0, 0),
+ROWS: dict[int, ApiRow] = {
+    0: ApiRow("produce", 3, 13, carries_records=True, advertised_from=0),
+    1: ApiRow("fetch", 4, 18, only_reads=True, waits_for_others=True, sends_file_slices=True),
+    2: ApiRow("list_offsets", 1, 11, only_reads=True),
+    3: ApiRow("metadata", 0, 13, only_reads=True),
+    8: ApiRow("offset_commit", 2, 10),
+    9: ApiRow("offset_fetch", 1, 10, only_reads=True),
+    10: ApiRow("find_coordinator", 0, 6, only_reads=True),
+    11: ApiRow("join_group", 0, 9, waits_for_others=True),
+    12: ApiRow("heartbeat", 0, 4),
+    13: ApiRow("leave_group", 0, 5),
+    14: ApiRow("sync_group", 0, 5, waits_for_others=True),
+    15: ApiRow("describe_groups", 0, 6, only_reads=True),
+    16: ApiRow("list_groups", 0, 5, only_reads=True),
+    17: ApiRow("sasl_handshake", 0, 1, only_reads=True),
+    18: ApiRow("api_versions", 0, 4, only_reads=True),
+    19: ApiRow("create_topics", 2, 7),
+    20: ApiRow("delete_topics", 1, 6),
+    21: ApiRow("delete_records", 0, 2),
+    22: ApiRow("init_producer_id", 0, 5, only_reads=True),
+    23: ApiRow("offset_for_leader_epoch", 2, 4, only_reads=True),
+    29: ApiRow("describe_acls", 1, 3, only_reads=True),
+    30: ApiRow("create_acls", 1, 3),
+    31: ApiRow("delete_acls", 1, 3),
+    32: ApiRow("describe_configs", 1, 4, only_reads=True),
+    33: ApiRow("alter_configs", 0, 2),
+    34: ApiRow("alter_replica_log_dirs", 1, 2),
+    35: ApiRow("describe_log_dirs", 1, 5, only_reads=True),
+    36: ApiRow("sasl_authenticate", 0, 2, only_reads=True),
+    37: ApiRow("create_partitions", 0, 3),
+    38: ApiRow("create_delegation_token", 1, 3),
+    39: ApiRow("renew_delegation_token", 1, 2),
+    40: ApiRow("expire_delegation_token", 1, 2),
+    41: ApiRow("describe_delegation_token", 1, 3, only_reads=True),
+    42: ApiRow("delete_groups", 0, 2),
+    43: ApiRow("elect_leaders", 0, 2),
+    44: ApiRow("incremental_alter_configs", 0, 1),
+    45: ApiRow("alter_partition_reassignments", 0, 1),
+    46: ApiRow("list_partition_reassignments", 0, 0, only_reads=True),
+    47: ApiRow("offset_delete", 0, 0),
+    48: ApiRow("describe_client_quotas", 0, 1, only_reads=True),
+    50: ApiRow("describe_user_scram_credentials", 0, 0, only_reads=True),
+    60: ApiRow("describe_cluster", 0, 2, only_reads=True),
+    61: ApiRow("describe_producers", 0, 0, only_reads=True),
+    64: ApiRow("unregister_broker", 0, 0),
+    68: ApiRow("consumer_group_heartbeat", 0, 1),
+    69: ApiRow("consumer_group_describe", 0, 1, only_reads=True),
+    74: ApiRow("list_config_resources", 0, 1, only_reads=True),
+    75: ApiRow("describe_topic_partitions", 0, 0, only_reads=True),
 }
-"""The last versions are those of Apache Kafka 4.3.1 (InitProducerId 6 is marked unstable there and not offered)."""
+"""The rows by API key. The last versions are those of Apache Kafka 4.3.1.
 
-
-class Handler(NamedTuple):
-    """What dispatch needs to serve an API; versions are inclusive."""
-
-    api: Api
-    min_version: int
-    max_version: int
-    handle: Callable[[Services, RequestContext, Any], Answer]
-    error_response: Callable[[Any, ErrorCode, str], Message]
+Kafka marks InitProducerId 6 as unstable, so it is not served. InitProducerId changes only the copy of the metadata that
+a read-only broker works on, and some clients would retry after a refusal, so it counts as only reading. Produce is
+advertised from version 0, as by Apache Kafka, although neither serves versions 0 to 2: librdkafka takes a range without
+version 0 for a broker that cannot store compressed batches, and then silently sends gzip, snappy and lz4 uncompressed.
+"""
 
 
 class HandlerTable(Mapping[int, Handler]):
-    """The rows as handlers, by API key; a handler's module is imported when it is looked up for the first time."""
+    """The handlers by API key, each loaded by its first look-up.
 
-    def __init__(self, rows: Mapping[int, Row] = ROWS) -> None:
+    With `read_only`, a request that may change something is refused with POLICY_VIOLATION, because clients do not retry
+    that code and show the message that comes with it. A new row changes something until it has `only_reads`.
+    """
+
+    def __init__(self, rows: Mapping[int, ApiRow] = ROWS, *, read_only: bool = False) -> None:
         self._rows = rows
+        self._read_only = read_only
         self._handlers: dict[int, Handler] = {}
 
     def __getitem__(self, key: int) -> Handler:
@@ -119,9 +106,21 @@ class HandlerTable(Mapping[int, Handler]):
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def advertised_versions(self) -> dict[int, tuple[int, int]]:
+        """The first and last version (inclusive) of each API, for the answer to ApiVersions."""
+        return {
+            key: (row.min_version if row.advertised_from is None else row.advertised_from, row.max_version)
+            for key, row in self._rows.items()
+        }
+
     def _load(self, key: int) -> Handler:
         row = self._rows[key]
         module = import_module(f"odradek.broker.handlers.{row.module}")
-        handler = Handler(by_key(key), row.min_version, row.max_version, module.handle, module.error_response)
-        self._handlers[key] = handler
+        handle = _refuse if self._read_only and not row.only_reads else module.handle
+        handler = self._handlers[key] = Handler(by_key(key), row, handle, module.error_response)
         return handler
+
+
+def _refuse(services: Services, context: RequestContext, request: Message) -> NoReturn:
+    raise KafkaError(ErrorCode.POLICY_VIOLATION, "this broker only reads its log directory (--read-only)")

@@ -1,24 +1,20 @@
 """ApiVersions (18), versions 0–4: what this broker serves (KIP-35, KIP-511).
 
-Every client asks this first on every connection. Exactly the rows of `handlers.table` are told, with one exception:
-Produce is told from version 0, as Apache Kafka does although neither serves 0 to 2 (they close the connection).
-librdkafka takes a range without 0 for a broker that cannot store compressed batches, and then sends gzip, snappy and
-lz4 uncompressed without a word.
+Every client sends it first on every connection. The answer has the rows of `apis.table`.
 
-From version 3 on the client names itself; a name or version that is not letters, digits, dashes and dots is
-INVALID_REQUEST (KIP-511). A version that we do not know is answered by dispatch in version 0 with
-UNSUPPORTED_VERSION, and the client asks again.
+From version 3 on the client names its software; a name or version that is not letters, digits, dashes and dots is
+INVALID_REQUEST (KIP-511). `server.dispatch` answers an unknown version in version 0 with UNSUPPORTED_VERSION, and the
+client repeats the request in a version that is served.
 
-Of Kafka's features one is told (KIP-584): `group.version` 1, groups of the consumer protocol, supported from version 4
-on, before which a minimum of 0 is not told, and finalized. Without `transaction.version` clients use the first
-transaction protocol, which is the one that is served.
+One of Kafka's features is advertised (KIP-584): `group.version` 1, groups of the consumer protocol. It is finalized in
+every version, and among the supported features from version 4 on, because earlier versions do not carry a minimum of 0.
+Without `transaction.version` clients use the first transaction protocol.
 """
 
 from __future__ import annotations
 
 import re
 
-from odradek.broker.apis.table import ROWS
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -30,9 +26,6 @@ from odradek.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-_PRODUCE = 0
-_API_VERSIONS = 18
-_TOLD_FROM = {_PRODUCE: 0}
 _GROUP_VERSION = "group.version"
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -43,7 +36,7 @@ def handle(services: Services, context: RequestContext, request: ApiVersionsRequ
             if _SOFTWARE.fullmatch(value) is None:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "the client software name or version is not well-formed")
     return ApiVersionsResponse(
-        api_keys=_served(),
+        api_keys=[ApiVersion(key, *versions) for key, versions in services.advertised_versions.items()],
         supported_features=[SupportedFeatureKey(_GROUP_VERSION, 0, 1)] if context.api_version >= 4 else [],
         finalized_features_epoch=services.metadata.image.revision,
         finalized_features=[FinalizedFeatureKey(_GROUP_VERSION, 1, 1)],
@@ -51,10 +44,4 @@ def handle(services: Services, context: RequestContext, request: ApiVersionsRequ
 
 
 def error_response(request: ApiVersionsRequest, code: ErrorCode, message: str) -> ApiVersionsResponse:
-    """An unsupported version is told the range of this API, so that the client can ask again."""
-    keys = [ApiVersion(_API_VERSIONS, *ROWS[_API_VERSIONS][1:])] if code is ErrorCode.UNSUPPORTED_VERSION else []
-    return ApiVersionsResponse(error_code=code, api_keys=keys)
-
-
-def _served() -> list[ApiVersion]:
-    return [ApiVersion(key, _TOLD_FROM.get(key, row.min_version), row.max_version) for key, row in ROWS.items()]
+    return ApiVersionsResponse(error_code=code)

@@ -5,6 +5,7 @@ Both `server` and `handlers` import this package; it imports neither.
 | module | what |
 |---|---|
 | `context` | the connection and the header of the request |
+| `handler` | a handler, and the row that describes its API |
 | `services` | the parts of the broker that handlers may use |
 | `time_slices` | long requests executed a few milliseconds at a time |
 | `endpoints` | the addresses of brokers and leaders, for the client that asks |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from odradek.broker.clock import Clock
@@ -33,3 +34,5 @@ class Services:
     produce_purgatory: Purgatory[ProduceResponse]
     metrics: Metrics
     time_slices: TimeSlices
+    advertised_versions: Mapping[int, tuple[int, int]]
+    """The versions of each served API, by API key, as ApiVersions reports them (inclusive)."""

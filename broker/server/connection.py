@@ -216,7 +216,7 @@ class Connection:
         self._read(on=False)
         if self._pending is not None:
             self.context.has_gone = True
-        if self._pending is not None and self._pending.route.is_long_poll:
+        if self._pending is not None and self._pending.route.waits_for_others:
             self.close("the client has gone")
         else:
             self._turn()
@@ -350,7 +350,7 @@ class Connection:
         pending = self._pending
         if pending is None:
             return self._scheduled
-        if pending.route.is_long_poll:
+        if pending.route.waits_for_others:
             return self._reader.buffered > WAITING_LIMIT
         return self._reader.has_frame() or self._reader.buffered > AHEAD_LIMIT
 

@@ -22,10 +22,11 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.rules import connection_overrides
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import ConnectionContext
+from odradek.broker.request.handler import Result
 from odradek.broker.server.connection import Connection
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
-from odradek.broker.server.routes import Pending, Result
+from odradek.broker.server.routes import Pending
 from odradek.broker.server.transport import Transport
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.framing import ReceiveArena
@@ -193,7 +194,7 @@ class Connections:
         future = pending.future
         self._abandoned.add(future)
         future.add_done_callback(self._abandoned.discard)
-        if pending.route.is_long_poll:
+        if pending.route.waits_for_others:
             future.cancel()
 
     def close_idle(self) -> None:

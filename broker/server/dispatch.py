@@ -31,9 +31,10 @@ from typing import Any, Final, cast
 from odradek.broker.clock import Clock
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
 from odradek.broker.request.context import CloseConnection, ConnectionContext, RequestContext
+from odradek.broker.request.handler import Handler, Result
 from odradek.broker.request.time_slices import ClientHasGone, Steps, TimeSlices, is_steps
 from odradek.broker.server.flow_control import FileSlice, release_all
-from odradek.broker.server.routes import API_VERSIONS, PRODUCE, Answers, Handler, Pending, Result, Route
+from odradek.broker.server.routes import API_VERSIONS, Answers, Pending, Route
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
@@ -111,7 +112,7 @@ class Dispatcher:
         try:
             result = route.handle(self._services, context, request)
             if type(result) is not route.response and is_steps(result):
-                result = self._begin(result, context)
+                result = self._begin(route, result, context)
         except Exception as error:  # noqa: BLE001 - the one place that turns exceptions into responses
             result = self._error_response(route, metrics, context, request, error)
         answers.now = handled = self._monotonic()
@@ -124,14 +125,16 @@ class Dispatcher:
         self._metrics.requests_in_flight += 1
         if isinstance(result, asyncio.Future):
             return Pending(route, metrics, context, request, result, started, handled)
-        in_slices = api_key != PRODUCE  # its answer is short, and one to many partitions is made in steps
+        in_slices = not route.carries_records  # then the answer is short, or made in steps
         future: asyncio.Future[Result] = asyncio.ensure_future(result)
         return Pending(route, metrics, context, request, future, started, handled, in_slices)
 
     def check_size(self, api_key: int, size: int) -> None:
         """Raise RemoteProtocolError if a frame of `size` bytes is too large for a request of this API."""
-        if api_key != PRODUCE and size > self._max_bytes_without_records:
-            handler = self._handlers.get(api_key)
+        if size <= self._max_bytes_without_records:
+            return
+        handler = self._handlers.get(api_key)
+        if handler is None or not handler.row.carries_records:
             name = f"API key {api_key}" if handler is None else handler.api.name
             raise RemoteProtocolError(
                 f"{name} of {size} bytes is over {MAX_BYTES_PROPERTY}={self._max_bytes_without_records}"
@@ -185,16 +188,16 @@ class Dispatcher:
         else:
             _release_slices(pending.route, pending.future.result())
 
-    def _begin(self, steps: Steps[Result], context: RequestContext) -> Any:
+    def _begin(self, route: Route, steps: Steps[Result], context: RequestContext) -> Any:
         """Return the answer if the steps end within a slice, else a coroutine of it."""
         try:
             self._time_slices.advance(steps)
         except StopIteration as end:
             return end.value
-        return self._finish_handler(steps, context)
+        return self._finish_handler(route, steps, context)
 
-    async def _finish_handler(self, steps: Steps[Any], context: RequestContext) -> Result:
-        result = await self._time_slices.finish(steps, _peer(context))
+    async def _finish_handler(self, route: Route, steps: Steps[Any], context: RequestContext) -> Result:
+        result = await self._time_slices.finish(steps, _peer(route, context))
         return await result if isinstance(result, Awaitable) else cast("Result", result)
 
     def _begin_large(
@@ -215,7 +218,7 @@ class Dispatcher:
 
     async def _decode_and_handle(self, pending: Pending, decoding: Steps[tuple[Any, int]]) -> Result:
         route, context = pending.route, pending.context
-        version, peer = context.api_version, _peer(context)
+        version, peer = context.api_version, _peer(route, context)
         try:
             request = (await self._time_slices.finish(decoding, peer))[0]
         except DECODING_ERRORS as error:
@@ -329,13 +332,14 @@ class Dispatcher:
         handler = self._handlers.get(api_key)
         if handler is None:
             raise RemoteProtocolError(f"API key {api_key} is not served")
-        if handler.min_version <= version <= handler.max_version:
+        row = handler.row
+        if row.min_version <= version <= row.max_version:
             route = self._routes[api_key, version] = Route(handler, version, self._metrics)
             return route
         if api_key == API_VERSIONS:
             return None
         raise RemoteProtocolError(
-            f"{handler.api.name} version {version} is not served, only {handler.min_version} to {handler.max_version}"
+            f"{handler.api.name} version {version} is not served, only {row.min_version} to {row.max_version}"
         )
 
     def _answer_unknown_api_versions(self, correlation_id: int, answers: Answers) -> None:
@@ -343,7 +347,7 @@ class Dispatcher:
         metrics = self._metrics.api(handler.api.name)
         metrics.versions[_UNKNOWN_VERSION] += 1
         metrics.errors[ErrorCode.UNSUPPORTED_VERSION] += 1
-        served = ApiVersion(API_VERSIONS, handler.min_version, handler.max_version)
+        served = ApiVersion(API_VERSIONS, handler.row.min_version, handler.row.max_version)
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[served])
         body = encode_response(API_VERSIONS, 0, correlation_id, response)
         answers.out += SIZE_PREFIX.pack(len(body))
@@ -351,9 +355,9 @@ class Dispatcher:
         answers.answered.append((metrics, answers.received_at, answers.now, answers.now, answers.now))
 
 
-def _peer(context: RequestContext) -> ConnectionContext | None:
+def _peer(route: Route, context: RequestContext) -> ConnectionContext | None:
     """Whose going away ends a long request: nobody's, if it may write records, whose client may send them and go."""
-    return None if context.api_key == PRODUCE else context.connection
+    return None if route.carries_records else context.connection
 
 
 def _malformed(route: Route, version: int, error: Exception) -> RemoteProtocolError:
@@ -376,7 +380,7 @@ def _release_slices(route: Route, response: Result) -> None:
     """Release the file slices of a response that nobody will send."""
     splices: list[tuple[int, FileSlice]] = []
     try:
-        if response is not None and route.has_slices:
+        if response is not None and route.sends_file_slices:
             route.encode(response, bytearray(), splices)
     finally:
         release_all(splices)

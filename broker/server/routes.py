@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.handler import Handler
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.server.flow_control import FileSlice
-from odradek.protocol.api import Api
 from odradek.protocol.codec import (
     DecoderInSteps,
     EncoderInSteps,
@@ -20,35 +19,11 @@ from odradek.protocol.codec import (
     encoder_in_steps,
 )
 from odradek.protocol.error_counts import error_counter
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.header import response_start_packer
 from odradek.protocol.schema import Message
 
-PRODUCE: Final = 0
 FETCH: Final = 1
 API_VERSIONS: Final = 18
-# What waits for others to do something, for minutes perhaps: Fetch, JoinGroup, SyncGroup, ShareFetch. It is given up
-# when its client goes. Everything else that has begun ends by itself soon, and is let end: a half-done request helps
-# nobody.
-_LONG_POLLS: Final = frozenset({FETCH, 11, 14, 78})
-
-Result = Message | None
-"""A response; None for a request that gets none."""
-
-
-class Handler(Protocol):
-    """One API as the table of handlers declares it. Versions are inclusive."""
-
-    @property
-    def api(self) -> Api: ...
-    @property
-    def min_version(self) -> int: ...
-    @property
-    def max_version(self) -> int: ...
-    @property
-    def handle(self) -> Callable[[Any, RequestContext, Any], Result | Awaitable[Result] | Steps[Any]]: ...
-    @property
-    def error_response(self) -> Callable[[Any, ErrorCode, str], Result]: ...
 
 
 class Route:
@@ -60,18 +35,18 @@ class Route:
         "_follower_metrics",
         "_metrics",
         "_version",
+        "carries_records",
         "count_errors",
         "decode",
         "encode",
         "error_response",
         "errors",
         "handle",
-        "has_slices",
-        "is_long_poll",
         "pack_response_start",
         "request",
         "response",
-        "views_frame",
+        "sends_file_slices",
+        "waits_for_others",
     )
 
     def __init__(self, handler: Handler, version: int, metrics: Metrics) -> None:
@@ -88,10 +63,9 @@ class Route:
         self.error_response = handler.error_response
         self.count_errors = error_counter(api.response, version)
         self.errors = metrics.api(api.name).errors  # of a Fetch as well: Kafka does not tell them by who fetches
-        self.has_slices = api.key == FETCH  # its records may be file slices, which must be released
-        self.is_long_poll = api.key in _LONG_POLLS
-        # Whether a request refers to the bytes of its frame: records do, everything else is copied.
-        self.views_frame = api.key == PRODUCE
+        self.sends_file_slices = handler.row.sends_file_slices
+        self.waits_for_others = handler.row.waits_for_others
+        self.carries_records = handler.row.carries_records
         self._metrics = metrics.api("FetchConsumer" if api.key == FETCH else api.name)
         self._follower_metrics = metrics.api("FetchFollower") if api.key == FETCH else None
 
@@ -162,7 +136,7 @@ class Pending:
         self.started = started
         self.handled = handled
         self.in_slices = in_slices
-        self.views_frame = request is None or route.views_frame
+        self.views_frame = request is None or route.carries_records
         self.encoded: Encoded | None = None
 
 

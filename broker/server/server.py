@@ -16,12 +16,12 @@ from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import Address
+from odradek.broker.request.handler import Handler
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.connections import NO_LIMIT, Connections
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
 from odradek.broker.server.listener import Listener
-from odradek.broker.server.routes import Handler
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)

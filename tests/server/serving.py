@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from odradek.broker.apis.table import Handler
+from odradek.broker.apis.table import ROWS
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.handler import Handler
 from odradek.broker.server.connections import Connections
 from odradek.broker.server.server import Server
 from odradek.broker.testing.clock import ManualClock
@@ -39,10 +40,9 @@ class Handlers(dict[int, Handler]):
         api = by_name(name)
         self[api.key] = Handler(
             api,
-            api.min_version,
-            api.max_version,
+            ROWS[api.key]._replace(min_version=api.min_version, max_version=api.max_version),
             lambda services, context, request: handle(context, request),
-            error_response or _ERROR_RESPONSES[name],  # type: ignore[arg-type]
+            error_response or _ERROR_RESPONSES[name],
         )
 
 

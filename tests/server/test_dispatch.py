@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.apis.table import ROWS, Handler
+from odradek.broker.apis.table import ROWS
 from odradek.broker.clock import SystemClock
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import ConnectionContext
+from odradek.broker.request.handler import ApiRow, Handler
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.routes import Answers
 from odradek.protocol import header
@@ -27,12 +28,11 @@ WIRE = Path(__file__).parent.parent / "protocol" / "data" / "wire"
 def empty_handler(key: int) -> Handler:
     """Answers with the response whose fields all have their defaults."""
     api = by_key(key)
-    first, last = (ROWS[key].min_version, ROWS[key].max_version) if key in ROWS else (api.min_version, api.max_version)
 
     def respond(*_: Any) -> Any:
         return api.response()
 
-    return Handler(api, first, last, respond, respond)
+    return Handler(api, ROWS.get(key) or ApiRow("", api.min_version, api.max_version), respond, respond)
 
 
 HANDLERS = {key: empty_handler(key) for key in NAMES}
@@ -67,7 +67,7 @@ def test_every_request_that_real_clients_sent_is_served_under_its_correlation_id
     shared = dispatcher()
     served = 0
     for exchange in exchanges():
-        if exchange["api_version"] > HANDLERS[exchange["api_key"]].max_version:
+        if exchange["api_version"] > HANDLERS[exchange["api_key"]].row.max_version:
             continue
         request = bytes.fromhex(exchange["request"])
         frame = answer(request, shared)
@@ -80,7 +80,7 @@ def test_every_request_that_real_clients_sent_is_served_under_its_correlation_id
 def test_what_one_connection_repeats_is_answered_as_the_first_time() -> None:
     shared, context = dispatcher(), connection()
     for exchange in exchanges():
-        if exchange["api_version"] > HANDLERS[exchange["api_key"]].max_version:
+        if exchange["api_version"] > HANDLERS[exchange["api_key"]].row.max_version:
             continue
         request = bytearray.fromhex(exchange["request"])
         answers = [Answers(0.0), Answers(0.0)]
