@@ -1,39 +1,36 @@
-"""The listening sockets of an HTTP server: one for each address that its host name has.
+"""The listening sockets of an HTTP server: one for each address of its host name.
 
-asyncio's own server logs a traceback for each attempt to accept a connection while no descriptor is left, a hundred a
-second, and uvloop's closes what it cannot accept. Here, as in `listener`, clients wait in the backlog, accepting pauses
-for a second, and one line says so.
+While no descriptor is left, asyncio's own server logs a traceback for each attempt to accept a connection, a hundred a
+second, and uvloop's server closes the connections that it cannot accept. Here, as in `listener`, accepting pauses, one
+log line reports it, and clients wait in the backlog.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import socket
 from collections.abc import Callable
 
+from odradek.broker.server.accepting import ACCEPTS_A_TURN, BACK_OFF_SECONDS, accept_next
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
-_ACCEPTS_A_TURN = 32
 _BACKLOG = 100
-_BACK_OFF_SECONDS = 1.0
-_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class HttpSockets:
-    """Accepts connections and gives each to `accepted`, from `start` to `close`."""
+    """Accepts connections from `start` to `close`, and calls `accepted` with each."""
 
     def __init__(self, accepted: Callable[[socket.socket], None]) -> None:
         self._accepted = accepted
         self._loop = asyncio.get_running_loop()
         self._listening: list[socket.socket] = []
         self._paused: asyncio.TimerHandle | None = None
-        self._told_of_pause = False
+        self._pause_is_logged = False
 
     async def start(self, host: str, port: int) -> list[tuple[str, int]]:
-        """Listen, and return the addresses. With port 0, it is any free one at each. Raises OSError."""
+        """Listen, and return the addresses. Port 0 takes any free port at each address. Raises OSError."""
         infos = await self._loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
             for family, _, _, _, address in dict.fromkeys(infos):
@@ -52,7 +49,7 @@ class HttpSockets:
         return [listening.getsockname()[:2] for listening in self._listening]
 
     def close(self) -> None:
-        """Accept no more. Harmless when that is done."""
+        """Stop accepting. May be called again."""
         if self._paused is not None:
             self._paused.cancel()
             self._paused = None
@@ -67,19 +64,18 @@ class HttpSockets:
             self._loop.add_reader(listening, self._acceptable, listening)
 
     def _acceptable(self, listening: socket.socket) -> None:
-        for _ in range(_ACCEPTS_A_TURN):
+        for _ in range(ACCEPTS_A_TURN):
             try:
-                connected, _ = listening.accept()
-            except BlockingIOError:
-                return
+                waiting = accept_next(listening)
             except OSError as error:
-                if error.errno in _EXHAUSTED:
-                    self._pause(error)
-                    return
-                continue  # of the one connection
-            if self._told_of_pause:
-                self._told_of_pause = False
-                _LOG.info("accepting goes on", listener="metrics.port")
+                self._pause(error)
+                return
+            if waiting is None:
+                return
+            if self._pause_is_logged:
+                self._pause_is_logged = False
+                _LOG.info("accepting resumed", listener="metrics.port")
+            connected, _ = waiting
             connected.setblocking(False)
             self._accepted(connected)
 
@@ -87,7 +83,7 @@ class HttpSockets:
         for listening in self._listening:
             self._loop.remove_reader(listening)
         if self._paused is None:
-            self._paused = self._loop.call_later(_BACK_OFF_SECONDS, self._accept_on_all)
-        if not self._told_of_pause:
-            self._told_of_pause = True
+            self._paused = self._loop.call_later(BACK_OFF_SECONDS, self._accept_on_all)
+        if not self._pause_is_logged:
+            self._pause_is_logged = True
             _LOG.warning("accepting paused", listener="metrics.port", reason=error)

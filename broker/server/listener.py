@@ -1,20 +1,21 @@
-"""One listening socket: accepts connections of its listener name, while there is room for them.
+"""A listener of the broker: one listening socket, which accepts connections while there is room for them.
 
-| trouble | what happens |
+| trouble | reaction |
 |---|---|
-| as many as may be are open (`Connections`) | accepting pauses until one is closed; clients wait in the backlog |
-| no descriptors are left (EMFILE and the like) | accepting pauses for a moment, or until one is closed |
-| one address has too many | its new connection is closed at once |
-| the client went before it was accepted | nothing |
+| the limit of connections is reached (`Connections`) | accepting pauses until one closes; clients wait in the backlog |
+| no descriptors are left (EMFILE and the like) | accepting pauses for half a second, or until one closes |
+| one address has too many connections | its new connection is closed at once |
+| the client left before it was accepted | none |
 
-One line is logged when accepting pauses, and one when it has gone on for a second: at the limit it pauses with every
-connection that takes the place of another, and while there are no descriptors with every attempt.
+A TLS listener differs in the transport that it wraps an accepted socket in: see `_open` and `transport`.
+
+One line is logged when accepting pauses, and one when it has continued for a second. At the limit, accepting pauses
+again after each connection that replaces another, and without descriptors after each attempt; these are not logged.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import socket
 from typing import Any
 
@@ -22,16 +23,14 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import Address, ConnectionContext
+from odradek.broker.server.accepting import ACCEPTS_A_TURN, BACK_OFF_SECONDS, accept_next
 from odradek.broker.server.connections import Connections
 from odradek.broker.server.transport import PlaintextTransport
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
-_ACCEPTS_A_TURN = 32
-_BACK_OFF_SECONDS = 0.5
 _SETTLING_SECONDS = 1.0
-_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Listener:
@@ -46,13 +45,13 @@ class Listener:
         self._socket: socket.socket | None = None
         self._bound: Address = (endpoint.host, endpoint.port)
         self._accepting = False
-        self._told_of_pause = False
+        self._pause_is_logged = False
         self._settling: asyncio.TimerHandle | None = None
         self._back_off: asyncio.TimerHandle | None = None
 
     @property
     def address(self) -> Address:
-        """The address that is or was listened on, with the port that was found if any was asked for."""
+        """The address of the listening socket; if the port is 0 in `listeners`, with the one that the system chose."""
         return self._bound
 
     @property
@@ -64,7 +63,7 @@ class Listener:
         return self._socket is not None
 
     async def bind(self) -> None:
-        """Take the address; clients are refused until `start`. Raises OSError, which names the endpoint."""
+        """Bind the address; connections are refused until `start`. Raises OSError, which names the endpoint."""
         self._socket = await _bound_socket(self._endpoint, self._connections.config)
         host, port = self._socket.getsockname()[:2]
         self._bound = host, port
@@ -74,13 +73,13 @@ class Listener:
         assert self._socket is not None
         try:
             self._socket.listen(self._connections.config.socket_listen_backlog_size)
-        except OSError as error:  # somebody bound the same address, and listened before us
+        except OSError as error:  # another process bound the same address, and listened first
             raise _cannot_listen(self._endpoint, error) from error
         self._connections.on_room.append(self._resume)
         self._accept(on=True)
 
     def stop(self) -> None:
-        """Accept no more; connections stay."""
+        """Stop accepting; open connections stay."""
         if self._socket is None:
             return
         self._accept(on=False)
@@ -94,20 +93,18 @@ class Listener:
 
     def _acceptable(self) -> None:
         assert self._socket is not None
-        for _ in range(_ACCEPTS_A_TURN):
+        for _ in range(ACCEPTS_A_TURN):
             if self._connections.is_full:
                 self._pause_while_full()
                 return
             try:
-                accepted, peer = self._socket.accept()
-            except BlockingIOError:
-                return
+                waiting = accept_next(self._socket)
             except OSError as error:
-                if error.errno in _EXHAUSTED:
-                    self._pause(error)
-                    return
-                continue  # ECONNABORTED and others of the one connection
-            self._open(accepted, peer)
+                self._pause(error)
+                return
+            if waiting is None:
+                return
+            self._open(*waiting)
 
     def _open(self, accepted: socket.socket, peer: Any) -> None:
         peer_address = _address(peer)
@@ -118,9 +115,9 @@ class Listener:
             return
         try:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a parked client that vanished is noticed
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects that a waiting client vanished
             local_address = _address(accepted.getsockname())
-        except OSError:  # it has gone already
+        except OSError:  # the client has disconnected already
             accepted.close()
             return
         context = ConnectionContext(self.name, local_address, peer_address)
@@ -128,25 +125,25 @@ class Listener:
 
     def _pause_while_full(self) -> None:
         self._accept(on=False)
-        self._tell_of_pause(self._connections.limited_by)
+        self._log_pause(self._connections.limited_by)
 
     def _pause(self, error: OSError) -> None:
         self._accept(on=False)
-        self._tell_of_pause(error)
-        self._back_off = self._loop.call_later(_BACK_OFF_SECONDS, self._resume)
+        self._log_pause(error)
+        self._back_off = self._loop.call_later(BACK_OFF_SECONDS, self._resume)
 
-    def _tell_of_pause(self, reason: object) -> None:
+    def _log_pause(self, reason: object) -> None:
         if self._settling is not None:
             self._settling.cancel()
             self._settling = None
-        if not self._told_of_pause:
-            self._told_of_pause = True
+        if not self._pause_is_logged:
+            self._pause_is_logged = True
             _LOG.warning("accepting paused", listener=self.name, reason=reason, connections=len(self._connections))
 
-    def _tell_of_going_on(self) -> None:
+    def _log_resumption(self) -> None:
         self._settling = None
-        self._told_of_pause = False
-        _LOG.info("accepting goes on", listener=self.name, connections=len(self._connections))
+        self._pause_is_logged = False
+        _LOG.info("accepting resumed", listener=self.name, connections=len(self._connections))
 
     def _resume(self) -> None:
         if self._socket is None or self._accepting or self._connections.is_full:
@@ -154,8 +151,8 @@ class Listener:
         if self._back_off is not None:
             self._back_off.cancel()
             self._back_off = None
-        if self._told_of_pause:
-            self._settling = self._loop.call_later(_SETTLING_SECONDS, self._tell_of_going_on)
+        if self._pause_is_logged:
+            self._settling = self._loop.call_later(_SETTLING_SECONDS, self._log_resumption)
         self._accept(on=True)
 
     def _accept(self, *, on: bool) -> None:
@@ -193,7 +190,7 @@ def _cannot_listen(endpoint: Endpoint, error: OSError) -> OSError:
 
 
 async def _resolve(endpoint: Endpoint) -> tuple[int, Any]:
-    """The address of the endpoint; of a name that has several the first IPv4 one, as in Java."""
+    """Resolve the endpoint; for a name with several addresses, to the first IPv4 one, as Java does."""
     if not endpoint.host:
         dual_stack = socket.has_dualstack_ipv6()
         return (socket.AF_INET6, ("::", endpoint.port)) if dual_stack else (socket.AF_INET, ("", endpoint.port))
@@ -208,6 +205,6 @@ async def _resolve(endpoint: Endpoint) -> tuple[int, Any]:
 
 
 def _address(of: Any) -> Address:
-    """Host and port of a socket's address; an IPv4 client of an IPv6 socket keeps its IPv4 address."""
+    """Return host and port of a socket's address; an IPv4 client of an IPv6 socket keeps its IPv4 address."""
     host, port = of[:2]
     return host.removeprefix("::ffff:"), port

@@ -94,7 +94,7 @@ def test_more_idle_connections_than_descriptors_harm_nobody_who_is_served(with_f
         produce(2_000)
         assert page(server, "/healthz") == b"ok\n"
         assert b"kafka_server" in page(server, "/metrics")
-    wait_for(server, "accepting goes on")
+    wait_for(server, "accepting resumed")
     Confluent().produce(server.bootstrap, "t", [Outgoing(None, b"after")])
     assert (failed, server.printed().count("accepting paused")) == ([], 1)
     assert server.stop() == 0

@@ -155,13 +155,13 @@ async def test_garbage_is_refused_and_closed(connect: Connect, garbage: bytes, s
 
 
 async def test_a_client_that_sends_no_request_is_closed(connect: Connect) -> None:
-    connected = await connect(HttpServer(PAGES, patience_seconds=0.05))
+    connected = await connect(HttpServer(PAGES, timeout_seconds=0.05))
     await send(connected, b"GET /hello HT")
     assert await is_closed(connected)
 
 
 async def test_a_client_that_does_not_read_its_answer_is_closed(connect: Connect) -> None:
-    server = HttpServer(PAGES, patience_seconds=0.05)
+    server = HttpServer(PAGES, timeout_seconds=0.05)
     connected = await connect(server)
     await send(connected, b"GET /large HTTP/1.1\r\n\r\n")
     async with asyncio.timeout(20):
@@ -231,7 +231,7 @@ async def test_of_pipelined_requests_no_answer_is_made_while_another_is_unsent(c
 
 
 async def test_requests_of_a_client_that_does_not_read_do_not_give_it_more_time(connect: Connect) -> None:
-    server = HttpServer({"/page": Counting()}, patience_seconds=0.2)
+    server = HttpServer({"/page": Counting()}, timeout_seconds=0.2)
     connected = await connect(server)
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + 10
@@ -296,7 +296,7 @@ async def test_without_descriptors_clients_wait_and_two_lines_say_so(
         return [record.getMessage().partition(" listener")[0] for record in caplog.records if record.name != "asyncio"]
 
     caplog.set_level("INFO")
-    monkeypatch.setattr(http_sockets, "_BACK_OFF_SECONDS", 0.01)
+    monkeypatch.setattr(http_sockets, "BACK_OFF_SECONDS", 0.01)
     waiting = socket.socket()
     waiting.setblocking(False)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -319,5 +319,5 @@ async def test_without_descriptors_clients_wait_and_two_lines_say_so(
     await send(waiting, b"GET /hello HTTP/1.1\r\n\r\n")
     assert (await receive(waiting))[0] == HTTPStatus.OK
     waiting.close()
-    assert lines() == ["accepting paused", "accepting goes on"]
+    assert lines() == ["accepting paused", "accepting resumed"]
     assert not [record for record in caplog.records if record.levelname == "ERROR"]

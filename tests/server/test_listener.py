@@ -67,7 +67,7 @@ async def test_one_line_is_logged_when_accepting_pauses_and_one_when_it_goes_on(
     await serving.until(lambda: serving.metrics.listener("PLAINTEXT").created == 8)
     assert lines() == ["accepting paused"]
     clients[6].close()
-    await serving.until(lambda: lines() == ["accepting paused", "accepting goes on"])
+    await serving.until(lambda: lines() == ["accepting paused", "accepting resumed"])
 
 
 async def test_one_address_may_have_so_many_connections_and_no_more(serve: Serve) -> None:
