@@ -1,14 +1,14 @@
-"""The three kinds of threads that keep slow disk work off the event loop.
+"""The threads that keep slow disk work off the event loop, of three kinds.
 
 | threads | work | order |
 |---|---|---|
-| writers (2) | appends of 64 KiB and more, and what must follow them in a partition | first in, first out, in each |
-| search (2) | offsets by time where that means to decode more than 64 KiB | first in, first out |
+| writers (2) | appends of 64 KiB and more, and work that must follow them | first in, first out, in each thread |
+| search (2) | offsets by time, if more than 64 KiB must be decoded | first in, first out |
 | disk (up to 16) | fsync, checkpoints, opening and deleting directories | none |
 
-Appends to one partition must keep their order, so those that wait at the same time all go to one writer. Syncs of
-several partitions run side by side. Threads start when there is work for the first time. Results come back to the loop;
-who does not wait for them any more (the client has gone) does not take work back that has begun.
+Appends to one partition must keep their order, so all that wait at the same time go to the same writer. Syncs of
+several partitions run side by side. A thread starts with its first work. Results return to the event loop. Cancelling
+the wait for a result (the client has disconnected) does not cancel work that has started.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from odradek.broker.replication.writer_thread import WriterThread
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# They wait for the disk, and a journaling file system syncs those that wait together at once. With flush.messages=1 and
-# 16 partitions, 16 threads acknowledge a fifth more than 4 do where an fsync takes 0.2 ms, and twice as much where it
-# takes 5 (`benchmarks.durability`).
+# These threads wait for the disk, and a journaling file system syncs all waiting files at once. With flush.messages=1
+# and 16 partitions, 16 threads acknowledge a fifth more than 4 if an fsync takes 0.2 ms, and twice as much if it takes
+# 5 ms (`benchmarks.durability`).
 DISK_THREADS = 16
 
-# The first write of a page of memory is dear, and takes a core of its own: batches of 900 KB over four connections go
-# a third faster with two writers than with one on two cores, those of 256 KiB as fast; with three as with two.
+# The first write to a page of memory is expensive and occupies a core. On two cores, batches of 900 KB over four
+# connections are a third faster with two writers than with one, batches of 256 KiB equally fast; a third adds nothing.
 WRITER_THREADS = 2
 
-# As few, because each of them and of the writers may hold the records of a batch that is decompressed, up to
-# `max_decompressed_size` bytes and, while pieces of it are joined, twice that: this bounds them for all connections.
+# Few, because each search thread and each writer may hold the decompressed records of a batch: up to
+# `max_decompressed_size` bytes, and twice that while pieces are joined. Their number bounds this for all connections.
 SEARCH_THREADS = 2
 
 DECODED_IN_A_TURN = 10_000
-"""Records that appends may make the loop decode in one turn, half a microsecond each."""
-_BATCH_IN_RECORDS = 200  # what decompressing a batch of 64 KiB costs, in records
+"""The most records that appends decode on the event loop in one turn, at half a microsecond each."""
+_BATCH_IN_RECORDS = 200  # the cost of decompressing a batch of 64 KiB, as a number of records
 
 _WAITING = attrgetter("waiting")
 
 
 class DiskThreads:
-    """The threads of one broker. `close` waits for everything that was handed over."""
+    """The threads of one broker. `close` waits for all submitted work."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -55,11 +55,11 @@ class DiskThreads:
         self._search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="search")
 
     def create_future(self) -> asyncio.Future[T]:
-        """Make a future of the loop that the threads report to."""
+        """Create a future of the event loop that the threads report to."""
         return self._loop.create_future()
 
     def may_decode_on_loop(self, records_count: int) -> bool:
-        """Whether the loop may decode a batch of so many records in this turn, besides those it was let before."""
+        """Whether the event loop may decode a batch of so many records in this turn, in addition to earlier ones."""
         left = self._decodable - records_count - _BATCH_IN_RECORDS
         if left < 0:
             return False
@@ -72,19 +72,19 @@ class DiskThreads:
         self._decodable = DECODED_IN_A_TURN
 
     def least_busy_writer(self) -> WriterThread:
-        """The writer with the least to do. Who has given it something for a log gives it all that must follow."""
+        """Return the writer with the shortest queue. Keep submitting a log's work to it until its queue is empty."""
         return min(self._writers, key=_WAITING)
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Run other disk work on some thread."""
+        """Run other disk work, in no particular order."""
         return asyncio.wrap_future(self._disk.submit(function, *args, **kwargs), loop=self._loop)
 
     def search(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Run a search in a log that may decode large batches."""
+        """Run a search in a log, which may decode large batches."""
         return asyncio.wrap_future(self._search.submit(function, *args, **kwargs), loop=self._loop)
 
     async def run_to_end(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `run`; whoever is cancelled while he waits goes on when the work has ended, and not before."""
+        """Run disk work and wait for it. On cancellation, waits for the work to finish, then re-raises."""
         running = self.run(function, *args, **kwargs)
         try:
             return await asyncio.shield(running)
@@ -94,7 +94,7 @@ class DiskThreads:
 
     async def close(self) -> None:
         """Wait until all work is done and the threads have ended."""
-        # A writer waits for the disk threads; so the loop never does.
+        # A writer thread waits for the other threads to end, so that the event loop does not.
         await self._writers[0].run(self._search.shutdown)
         await self._writers[0].run(self._disk.shutdown)
         for writer in self._writers:

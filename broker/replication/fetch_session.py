@@ -1,8 +1,8 @@
-"""One incremental fetch session (KIP-227), and what a Fetch request asks for with or without one.
+"""One incremental fetch session (KIP-227), and the partitions that a Fetch request wants, with or without a session.
 
-A consumer or follower of many partitions names them all once (a full fetch, session epoch 0) and gets a session id;
-from then on its requests carry only what changed, and the responses only partitions with something to say. Both ends
-count epochs, so that a lost or repeated request is noticed.
+A consumer or follower of many partitions names all of them once (a full fetch, session epoch 0) and gets a session id.
+After that its requests carry only changes, and the responses only partitions with news. Both sides count epochs to
+detect a lost or repeated request.
 
 | session id, epoch in the request | meaning | here |
 |---|---|---|
@@ -12,13 +12,12 @@ count epochs, so that a lost or repeated request is noticed.
 | n, 0 | close session n, open another | `FullFetch` |
 | n, e > 0 | request number e of session n | `IncrementalFetch` |
 
-In an incremental response a partition appears when it has records, an error, a diverging epoch, a preferred replica,
-or when its high watermark or log start offset is not what the peer was told last. A partition that gave records goes
-to the end of the session's order, so that `max_bytes` starves nobody. A partition is the same one in a session by its
-topic id from version 13 on and by its topic name before; a session cannot change between the two.
+An incremental response has a partition if it has records, an error, a diverging epoch or a preferred replica, or if
+its high watermark or log start offset differs from the last one sent. A partition that returned records moves to the
+end of the session's order, so that `max_bytes` starves no partition. A session identifies partitions by topic id from
+version 13 on and by topic name before; it cannot change between the two.
 
-Pure bookkeeping: no I/O, no clock. Kafka's `FetchSession`, `FullFetchContext` and `IncrementalFetchContext` are the
-model.
+No I/O, no clock. Kafka's `FetchSession`, `FullFetchContext` and `IncrementalFetchContext` are the model.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ PartitionKey = tuple[bytes | str, int]
 
 
 class WantedPartition:
-    """A partition that a fetch asks for; in a session also what the peer was last told of it."""
+    """A partition that a fetch wants; in a session also with the values that were sent last."""
 
     __slots__ = ("high_watermark", "log_start_offset", "request", "topic", "topic_id")
 
@@ -60,27 +59,27 @@ class WantedPartition:
         self.high_watermark = -1
         self.log_start_offset = -1
 
-    def remember(self, row: PartitionData) -> bool:
-        """Note what the peer is told by `row`; return whether there is anything to tell."""
-        tell = False
+    def store_sent(self, row: PartitionData) -> bool:
+        """Store the values of `row`; return whether an incremental response must have it."""
+        is_news = False
         if self.high_watermark != row.high_watermark:
-            tell = True
+            is_news = True
             self.high_watermark = row.high_watermark
         if self.log_start_offset != row.log_start_offset:
-            tell = True
+            is_news = True
             self.log_start_offset = row.log_start_offset
         if row.error_code != NO_ERROR:
-            # So that the partition is told again when the error has gone.
+            # The partition is news again when the error is gone.
             self.high_watermark = -1
             return True
-        return tell or bool(row.records) or row.diverging_epoch.epoch >= 0 or row.preferred_read_replica >= 0
+        return is_news or bool(row.records) or row.diverging_epoch.epoch >= 0 or row.preferred_read_replica >= 0
 
 
 Row = tuple[WantedPartition, PartitionData]
 
 
 class FetchSession:
-    """The partitions of one session in the order of reading. `epoch` is the one that the next request must carry."""
+    """The partitions of one session in the order of reading. The next request must carry `epoch`."""
 
     __slots__ = ("created", "epoch", "last_used", "partitions", "privileged", "session_id", "uses_topic_ids")
 
@@ -105,7 +104,7 @@ class FetchSession:
         return (topic_id if self.uses_topic_ids else topic, index)
 
     def update(self, request: FetchRequest) -> None:
-        """Take in what an incremental request adds, changes and forgets."""
+        """Apply the partitions that an incremental request adds, changes and forgets."""
         partitions = self.partitions
         for topic in request.topics:
             for wanted in topic.partitions:
@@ -119,11 +118,11 @@ class FetchSession:
             for index in forgotten.partitions:
                 partitions.pop(self.key(forgotten.topic, forgotten.topic_id, index), None)
 
-    def tell(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the rows that the peer must be told, and move partitions that gave records to the end."""
+    def news(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows that the response must have, and move partitions that returned records to the end."""
         for row in rows:
             wanted, data = row
-            if wanted.remember(data):
+            if wanted.store_sent(data):
                 if data.records:
                     key = self.key(wanted.topic, wanted.topic_id, wanted.request.partition)
                     if self.partitions.pop(key, None) is not None:
@@ -132,17 +131,17 @@ class FetchSession:
 
 
 class Fetch(ABC):
-    """What one request asks for: `partitions` in the order of reading. `respond` is called once, at the end."""
+    """The partitions that one request wants, in the order of reading. `respond` is called once, at the end."""
 
     partitions: Sequence[WantedPartition]
 
     @abstractmethod
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
-        """Build the response from one row per wanted partition, in the same order."""
+        """Build the response from one row for each wanted partition, in the same order."""
 
 
 class SessionlessFetch(Fetch):
-    """Everything is named in the request and answered; nothing is remembered."""
+    """A request without a session: it names every partition, and the response has every one."""
 
     def __init__(self, request: FetchRequest) -> None:
         self.partitions = wanted_partitions(request)
@@ -152,7 +151,7 @@ class SessionlessFetch(Fetch):
 
 
 class FullFetch(Fetch):
-    """The first request of a session: the session exists once it is answered, if there is room for it."""
+    """The first request of a session. The session exists from the response on, if there is room for it."""
 
     def __init__(
         self, request: FetchRequest, sessions: FetchSessions, *, privileged: bool, uses_topic_ids: bool
@@ -164,7 +163,7 @@ class FullFetch(Fetch):
 
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
         for wanted, data in rows:
-            wanted.remember(data)
+            wanted.store_sent(data)
         session_id = self._sessions.open(
             self.partitions, privileged=self._privileged, uses_topic_ids=self._uses_topic_ids
         )
@@ -172,7 +171,7 @@ class FullFetch(Fetch):
 
 
 class IncrementalFetch(Fetch):
-    """A later request of a session, already counted: `session.epoch` is one ahead of the request's."""
+    """A later request of a session, already counted: `session.epoch` is the next epoch after the request's."""
 
     def __init__(self, session: FetchSession) -> None:
         self._session = session
@@ -182,20 +181,20 @@ class IncrementalFetch(Fetch):
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
         session = self._session
         if session.epoch != self._epoch:
-            # Another request of this session came while this one was parked: the peer must start again.
+            # Another request of this session came while this one was parked: the peer must open a new session.
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
-        return FetchResponse(session_id=session.session_id, responses=group_by_topic(session.tell(rows)))
+        return FetchResponse(session_id=session.session_id, responses=group_by_topic(session.news(rows)))
 
 
 def next_epoch(epoch: int) -> int:
-    """The session epoch after `epoch`: it wraps to 1, since 0 opens a session; -1 stays -1."""
+    """The session epoch after `epoch`: the largest wraps to 1, because 0 opens a session; -1 stays -1."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == _LAST_EPOCH else epoch + 1
 
 
 def wanted_partitions(request: FetchRequest) -> list[WantedPartition]:
-    """The partitions that the request itself names, in its order."""
+    """The partitions that the request names, in its order."""
     wanted = []
     for topic in request.topics:  # a comprehension would be a call: 0.2 µs of every Fetch
         for partition in topic.partitions:
@@ -204,7 +203,7 @@ def wanted_partitions(request: FetchRequest) -> list[WantedPartition]:
 
 
 def group_by_topic(rows: Iterable[Row]) -> list[FetchableTopicResponse]:
-    """Rows as topics: neighbours of the same topic share an entry, so the order of reading survives."""
+    """Group rows by topic. Only adjacent rows of a topic share an entry, which keeps the order of reading."""
     topics: list[FetchableTopicResponse] = []
     last: FetchableTopicResponse | None = None
     for wanted, data in rows:

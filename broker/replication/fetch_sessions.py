@@ -1,14 +1,18 @@
-"""The cache of incremental fetch sessions (KIP-227): a bounded number, with Kafka's rules for who must go.
+"""The cache of incremental fetch sessions (KIP-227), bounded, with Kafka's rules of eviction.
 
-When every slot is taken, or sessions have as many partitions as they may, a new one may take the place of 1. the one
-that was used least recently, if that was more than two minutes ago; else 2. the least valuable session older than two
-minutes (followers look at younger consumer sessions too): consumers' before followers', small before large, if it is
-not more valuable than the newcomer.
+If every slot or every partition of the cache is taken, a new session may replace another one:
 
-Otherwise there is no session: the client gets id 0 and goes on with full requests. Kafka's `FetchSessionCache` is the
-model. Differs from Kafka: one cache instead of eight shards, because one event loop needs no lock striping. Differs
-from Kafka: the partitions of all sessions together are bounded too, because a slot may hold any number of them; a
-session that would grow over the bound ends with FETCH_SESSION_ID_NOT_FOUND, after which clients open another.
+1. the least recently used session, if its last use was more than two minutes ago; else
+2. the least valuable session that is older than two minutes (a follower may replace younger consumer sessions, too), if
+   it is less valuable than the new one. Consumers' sessions are worth less than followers', small less than large ones.
+
+Otherwise no session is created: the client gets id 0 and continues with full requests. Kafka's `FetchSessionCache` is
+the model.
+
+Differs from Kafka: there is one cache instead of eight shards, because one event loop needs no lock striping.
+
+Differs from Kafka: the partitions of all sessions together are bounded, too, because a slot may hold any number of
+them. A session that would grow over the bound ends with FETCH_SESSION_ID_NOT_FOUND, and its client opens another.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 13
 class FetchSessions:
     """The sessions of one broker, `partitions_count` partitions in all.
 
-    `slots` is max.incremental.fetch.session.cache.slots; 0 turns sessions off. `max_partitions` is
+    `slots` is max.incremental.fetch.session.cache.slots; 0 disables sessions. `max_partitions` is
     max.incremental.fetch.session.cache.partitions.
     """
 
@@ -58,10 +62,10 @@ class FetchSessions:
         return len(self._sessions)
 
     def begin(self, request: FetchRequest, version: int, *, from_follower: bool) -> Fetch:
-        """Find out what a request asks for and count it in its session.
+        """Determine the partitions that a request wants, and count the request in its session.
 
         Raises KafkaError FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR: the
-        whole request is answered with it, and the client opens a new session.
+        whole request fails with it, and the client opens a new session.
         """
         epoch = request.session_epoch
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
@@ -93,7 +97,7 @@ class FetchSessions:
         return IncrementalFetch(session)
 
     def open(self, partitions: Sequence[WantedPartition], *, privileged: bool, uses_topic_ids: bool) -> int:
-        """Keep a new session and return its id, or INVALID_SESSION_ID when there is no room for it."""
+        """Store a new session and return its id, or INVALID_SESSION_ID if there is no room for it."""
         now = self._clock.monotonic()
         if len(partitions) > self._max_partitions:
             return INVALID_SESSION_ID

@@ -1,22 +1,25 @@
-"""The order of appends to one log, wherever they run, and what must happen before an append counts.
+"""The order of the appends to one log, on the event loop or on a thread, and the flush before an append counts.
 
 ```
 append ─┬─ small, nothing queued ──► on the loop ────────┬─ no flush due ──────────────► on_appended(info) ──► info
         └─ ≥ 64 KiB, or behind one ► on a writer thread ──┴─ flush due ──► disk thread ──┘
            or may roll a log of many producers
 ```
-A small batch whose records the topic makes the log decode, and that expand to more than 64 KiB, is large: decompression
-on the loop stops there, and begins again on a writer thread. So are further small batches of that kind when those of
-one turn of the loop have many records, because a single request may have a thousand partitions.
+A small append is a write to the page cache of a few microseconds and runs at once. A large one would delay every other
+client, so a writer thread executes it, and later appends to the same log queue behind it whatever their size. Three
+kinds of small batches are treated as large:
 
-Small appends are a page-cache write of microseconds and run at once; a big one would hold up every other client, so
-it goes to a writer thread, and later appends to the same log queue behind it whatever their size. So does one that may
-begin a new segment where there are more than a thousand producers: a roll writes all of them down. Where
-flush.messages asks for it, an append counts (is told to `on_appended`, which moves the high watermark, and is
-acknowledged) only after the fsync; appends that arrive during an fsync share the next one. `on_appended` is called in
-the order of the offsets.
+- Its records must be decoded for the topic's configuration and expand to more than 64 KiB. Decompression on the event
+  loop stops at that size and starts again on a writer thread.
+- Its records must be decoded, and other batches had many records decoded in the same turn of the event loop: a single
+  request may have a thousand partitions.
+- It may start a new segment of a log with more than a thousand producers: a roll writes a snapshot of all of them.
 
-The buffer of records belongs to the appender until the append has ended, even when the caller has stopped waiting.
+If flush.messages demands it, an append counts only after the fsync: then `on_appended` is called, which moves the high
+watermark, and the append is acknowledged. Appends that arrive during an fsync share the next one. `on_appended` is
+called in the order of the offsets.
+
+The buffer of records belongs to the appender until the append has ended, even if the caller has stopped waiting.
 """
 
 from __future__ import annotations
@@ -40,18 +43,18 @@ T = TypeVar("T")
 
 _COUNT: Final = Struct(">i")
 LARGE_APPEND_BYTES: Final = 64 * 1024
-"""Where handing over to a thread starts to cost less than what it saves the other clients.
+"""The size from which a writer thread costs less than it saves the other clients.
 
-Not lower: to wake a thread and to be woken by it costs more than to copy 16 KiB. Four connections of four requests in
-flight, of 16 KiB each, have half the rate if everything from 8 KiB on is handed over, and three quarters if what comes
-in one turn is handed over and written together.
+A lower limit is slower, because waking a thread and being woken by it costs more than copying 16 KiB. Four connections
+with four requests of 16 KiB in flight reach half the rate if appends from 8 KiB on run on a thread, and three quarters
+of it if the appends of one turn run there together.
 """
 
 
 class LogAppender:
-    """The single appender of one log. Used on the loop only; what it starts elsewhere it brings back.
+    """The single appender of one log. Used on the event loop only; the ends of work on threads are handled there, too.
 
-    `flush_messages` is the topic property of that name; whoever changes it in the log's configuration changes it here.
+    `flush_messages` is the topic property of that name; a change of the log's configuration must set it here as well.
     """
 
     __slots__ = (
@@ -74,9 +77,9 @@ class LogAppender:
     def append_as_leader(
         self, records: memoryview, leader_epoch: int, now_ms: int
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
-        """Append one batch; see `Log.append_as_leader`. Returns a future if it did not end at once.
+        """Append one batch; see `Log.append_as_leader`. Returns a future if the append did not end at once.
 
-        Raises KafkaError, from here or from the future.
+        The call or the future raises KafkaError.
         """
         if (
             self._queued
@@ -96,7 +99,7 @@ class LogAppender:
         return info
 
     def run_between_appends(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Run on a writer thread what must not run beside an append: later appends queue behind it.
+        """Run a function on a writer thread, between appends: later appends queue behind it.
 
         It runs to its end even if the caller stops waiting.
         """
@@ -105,20 +108,20 @@ class LogAppender:
         return answer
 
     def flush_if_due(self) -> asyncio.Future[None] | None:
-        """Begin to flush what flush.ms and rolled segments ask for by now, unless a flush is under way.
+        """Start a flush if flush.ms or a rolled segment demands one and none is running.
 
-        Returns the flush, if one began; the caller sees to what becomes of it.
+        Returns the future of the flush, if one was started; the caller handles its outcome.
         """
         target = None if self._flushing else self._log.flush_target()
         return None if target is None else self._flush([], target)
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is queued or being flushed."""
+        """Whether an append is queued or a flush is running."""
         return self._queued > 0 or self._flushing
 
     async def drained(self) -> None:
-        """Wait until it is not busy; the caller sees to it that nothing new comes."""
+        """Wait until it is not busy; the caller ensures that no new append comes."""
         if self.is_busy:
             idle: asyncio.Future[None] = self._threads.create_future()
             self._idle.append(idle)
@@ -133,7 +136,7 @@ class LogAppender:
         return answer
 
     def _submit(self, work: Callable[[], Any], on_end: OnEnd) -> None:
-        if not self._queued:  # else the writer stays, and with it the order
+        if not self._queued:  # else keep the writer, which keeps the order
             self._writer = self._threads.least_busy_writer()
         self._queued += 1
         self._writer.submit(work, on_end)
@@ -148,12 +151,12 @@ class LogAppender:
                 return
             self._on_appended(info)
         end_future(answer, info, error)
-        self._note_idle()
+        self._wake_if_idle()
 
     def _ran_between_appends(self, answer: asyncio.Future[T], result: T, error: BaseException | None) -> None:
         self._queued -= 1
         end_future(answer, result, error)
-        self._note_idle()
+        self._wake_if_idle()
 
     def _flush_due(self) -> bool:
         if self.flush_messages == NO_LIMIT:
@@ -189,9 +192,9 @@ class LogAppender:
             end_future(answer, info, error)
         if self._unflushed:
             self._flush_waiting()
-        self._note_idle()
+        self._wake_if_idle()
 
-    def _note_idle(self) -> None:
+    def _wake_if_idle(self) -> None:
         if not self.is_busy:
             idle, self._idle = self._idle, []
             for waiter in idle:
@@ -200,7 +203,7 @@ class LogAppender:
 
 
 def _records_count(records: memoryview) -> int:
-    """The number of records that the header of a batch claims, before anything of it was checked."""
+    """The number of records in the header of a batch, which is not validated yet."""
     if len(records) < BATCH_HEADER_SIZE:
         return 0
     count: int = _COUNT.unpack_from(records, BATCH_HEADER_SIZE - _COUNT.size)[0]

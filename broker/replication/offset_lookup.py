@@ -1,16 +1,16 @@
-"""Offsets by what they mean: the special timestamps of ListOffsets, and the first record not older than a time.
+"""The offset for a timestamp: the special timestamps of ListOffsets, or the first record not older than a time.
 
 | timestamp | since version | offset | timestamp and leader epoch with it |
 |---|---|---|---|
-| -1 latest | 1 | the end of what the isolation level may read | -1, the leader's |
+| -1 latest | 1 | the end of the records that the isolation level may read | -1, the leader's |
 | -2 earliest | 1 | log start offset | -1, that of the first record |
 | -3 max timestamp (KIP-734) | 7 | the record with the largest timestamp | that record's |
-| -4 earliest local (KIP-405) | 8 | as earliest: there is no tiered storage | -1, that of the first record |
-| -5 latest tiered (KIP-1005) | 9 | -1: nothing is tiered | -1, -1 |
-| -6 earliest pending upload (KIP-1023) | 11 | -1: nothing will be | -1, -1 |
+| -4 earliest local (KIP-405) | 8 | as earliest, without tiered storage | -1, that of the first record |
+| -5 latest tiered (KIP-1005) | 9 | -1, without tiered storage | -1, -1 |
+| -6 earliest pending upload (KIP-1023) | 11 | -1, without tiered storage | -1, -1 |
 | ≥ 0 | 1 | the first record with this timestamp or a later one | that record's |
 
-A record at or beyond what may be read is not told: -1, -1, -1 then, as for an empty log. Kafka's
+If the found record is not readable yet, the answer is -1, -1, -1, as for an empty log. Kafka's
 `UnifiedLog.fetchOffsetByTimestamp`.
 """
 
@@ -38,11 +38,11 @@ FIRST_VERSIONS = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-"""The version of ListOffsets that brought each special timestamp."""
+"""The first version of ListOffsets with each special timestamp."""
 
 
 class FoundOffset(NamedTuple):
-    """Each -1 where there is none."""
+    """A found offset; each field is -1 if there is none."""
 
     timestamp: int
     offset: int
@@ -60,10 +60,10 @@ def find_offset(
     current_leader_epoch: int = NO_EPOCH,
     budget: DecodingBudget | None = None,
 ) -> FoundOffset:
-    """Look up what `timestamp` means in a partition led here.
+    """Look up the offset for `timestamp` in a partition that this broker leads.
 
     Raises KafkaError as `Partition.check_leader` and `LogReader.offset_for_timestamp` do, and DecompressionLimitError
-    if that would decode more than `budget`: `find_offset_on_thread` then.
+    if more than `budget` would have to be decoded; the caller then uses `find_offset_on_thread`.
     """
     partition.check_leader(current_leader_epoch)
     end = partition.readable_end_offset(read_committed=read_committed)
@@ -79,7 +79,7 @@ def find_offset(
 
 
 async def find_offset_on_thread(partition: Partition, timestamp: int, *, read_committed: bool) -> FoundOffset:
-    """Look up a time for which `find_offset` would decode too much. Raises KafkaError as it does."""
+    """Look up a timestamp for which `find_offset` would decode too much. Raises KafkaError as it does."""
     partition.check_leader()
     end = partition.readable_end_offset(read_committed=read_committed)
     return _readable(await partition.search(_find_record, partition.log, timestamp, None), end)
@@ -97,6 +97,6 @@ def _readable(found: RecordPosition | None, end: int) -> FoundOffset:
 
 def _epoch_of(partition: Partition, offset: int) -> int:
     if offset == partition.log.log_end_offset:
-        # An epoch is known to the log from its first batch on; the next batch would be of this one.
+        # The log stores an epoch with its first batch. The next batch would be of the leader's epoch.
         return partition.leader_epoch
     return partition.log.epoch_for_offset(offset)

@@ -1,4 +1,4 @@
-"""One partition on this broker: who leads it, what of its log everybody has, and the checks before reading and writing.
+"""One partition on this broker: its leader, its high watermark, and the checks before reads and writes.
 
 ```
 log start offset      last stable offset      high watermark      log end offset
@@ -7,11 +7,11 @@ log start offset      last stable offset      high watermark      log end offset
 
 Between calls:
 - `leader_epoch` and `isr` are those of the newest image applied.
-- `high_watermark` never falls while this broker leads. It is the smallest log end offset among the in-sync replicas,
-  where this broker's own counts what is appended *and*, if flush.messages asks for it, synced. A lone replica's follows
-  at once.
+- `high_watermark` never falls while this broker leads. It is the smallest log end offset among the in-sync replicas.
+  This broker's own offset counts appended records, and if flush.messages demands it, only synced ones. With a single
+  replica the high watermark follows each append at once.
 
-Used on the event loop only. Records go through the `LogAppender`, which keeps their order; readers get slices of the
+Used on the event loop only. Appends go through the `LogAppender`, which keeps their order; readers get slices of the
 file. Kafka's `Partition` is the model.
 """
 
@@ -40,11 +40,11 @@ NO_EPOCH: Final = -1
 ACKS_ALL: Final = -1
 UP_TO_HIGH_WATERMARK: Final = -1
 
-_FORGOTTEN_AT_ONCE: Final = 5000  # producers, which takes a millisecond
+_REMOVED_AT_ONCE: Final = 5000  # producers; this takes a millisecond
 
 
 class FetchedRecords:
-    """What a read found; nothing if the fetcher's log has left ours, at `diverging_epoch` (epoch, end offset)."""
+    """The result of a read; without records if the fetcher's log diverged, at `diverging_epoch` (epoch, end offset)."""
 
     __slots__ = ("diverging_epoch", "high_watermark", "last_stable_offset", "log_start_offset", "records")
 
@@ -64,7 +64,7 @@ class FetchedRecords:
 
 
 class Partition:
-    """A replica of one partition. `on_advance` is called when the high watermark has moved: there is more to read."""
+    """A replica of one partition. `on_advance` is called when the high watermark has moved."""
 
     def __init__(
         self,
@@ -105,17 +105,17 @@ class Partition:
         return self.leader == self._node_id
 
     def configure(self, config: LogConfig) -> None:
-        """Give the log new properties, for what comes next."""
+        """Set new properties of the log, effective from the next operation on."""
         self.log.configure(config)
         self._appender.flush_messages = config.flush_messages
 
     def apply(self, image: PartitionImage) -> bool:
-        """Take over what the image says; return whether who leads, or in which epoch, has changed."""
+        """Apply the state in the image; return whether the leader or its epoch has changed."""
         if image.leader_epoch < self.leader_epoch or image.partition_epoch < self._partition_epoch:
             return False
         changed = (image.leader, image.leader_epoch) != (self.leader, self.leader_epoch)
         if changed:
-            # What followers had in another epoch says nothing about this one.
+            # End offsets that followers reported in another epoch do not hold in this one.
             self._end_offsets = {n: end for n, end in self._end_offsets.items() if n == self._node_id}
         self.leader = image.leader
         self.leader_epoch = image.leader_epoch
@@ -127,7 +127,7 @@ class Partition:
         return changed
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Make sure that this broker leads, in the epoch that the client knows (negative: it does not know any).
+        """Check that this broker leads, and in the epoch of the request (negative: the client knows none).
 
         Raises KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR.
         """
@@ -141,22 +141,22 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is led by {self.leader}")
 
     def check_follower(self, replica_id: int, current_leader_epoch: int) -> None:
-        """Make sure that the broker that fetches holds a replica of this partition.
+        """Check that the broker that fetches holds a replica of this partition.
 
-        Raises KafkaError UNKNOWN_LEADER_EPOCH, or NOT_LEADER_OR_FOLLOWER if it knows no epoch: our image may be the
-        older one.
+        Raises KafkaError UNKNOWN_LEADER_EPOCH, or NOT_LEADER_OR_FOLLOWER if the request has no epoch: this broker's
+        image may be the older one.
         """
         if replica_id not in self.replicas:
-            known = current_leader_epoch >= 0
-            code = ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            has_epoch = current_leader_epoch >= 0
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise KafkaError(code, f"broker {replica_id} has no replica of {self.topic}-{self.index}")
 
     def append_as_leader(
         self, records: memoryview, required_acks: int, now_ms: int
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
-        """Append one batch in place (see `Log.append_as_leader`); a future if that did not end at once.
+        """Append one batch in place (see `Log.append_as_leader`). Returns a future if the append did not end at once.
 
-        `required_acks` is checked before the append only: see `acknowledgement` for after it. Raises KafkaError.
+        Checks `required_acks` before the append; `acknowledgement` checks it afterwards. Raises KafkaError.
         """
         if self.leader != self._node_id or self.offline:
             self.check_leader()
@@ -165,9 +165,9 @@ class Partition:
         return self._appender.append_as_leader(records, self.leader_epoch, now_ms)
 
     def acknowledgement(self, next_offset: int, leader_epoch: int) -> ErrorCode | None:
-        """What to tell a producer with acks=-1 whose records end before `next_offset`; None: wait.
+        """The error code for a producer with acks=-1 whose records end before `next_offset`; None if it must wait.
 
-        `leader_epoch` is the one they were appended in.
+        `leader_epoch` is the epoch in which they were appended.
         """
         if self.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -190,7 +190,7 @@ class Partition:
         current_leader_epoch: int = NO_EPOCH,
         last_fetched_epoch: int = NO_EPOCH,
     ) -> FetchedRecords:
-        """Read from the batch that holds `fetch_offset` on, up to what consumers may see.
+        """Read from the batch that contains `fetch_offset`, up to the end that consumers may read.
 
         Raises KafkaError OFFSET_OUT_OF_RANGE and those of `check_leader`. The caller owns the slice and releases it.
         """
@@ -214,29 +214,29 @@ class Partition:
         return FetchedRecords(log.read(fetch_offset, max_bytes, end, minimum_one_batch), high_watermark, stable, start)
 
     def end_offset_for_epoch(self, leader_epoch: int, current_leader_epoch: int = NO_EPOCH) -> tuple[int, int]:
-        """The largest epoch not above `leader_epoch` and the offset after its last record; (-1, -1) if we know of none.
+        """The largest epoch not above `leader_epoch` and the offset after its last record; (-1, -1) if there is none.
 
         Raises KafkaError as `check_leader` does.
         """
         self.check_leader(current_leader_epoch)
         if leader_epoch == self.leader_epoch:
-            # The log learns of an epoch with its first batch; until then the epoch is empty and ends where it starts.
+            # The log stores an epoch with its first batch. Until then the epoch is empty and ends where it starts.
             return leader_epoch, self.log.log_end_offset
         return self.log.end_offset_for_epoch(leader_epoch)
 
     def search(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Run a search in the log on a thread that does nothing else."""
+        """Run a search in the log on a search thread."""
         return self._threads.search(function, *args, **kwargs)
 
     def roll(self) -> asyncio.Future[None]:
-        """Begin a new segment of the log, in order with appends; the future raises KafkaError."""
+        """Start a new segment of the log, in order with appends; the future raises KafkaError."""
         return self._appender.run_between_appends(self.log.roll)
 
     async def delete_records(self, offset: int) -> int:
-        """Let the log start at `offset`, -1 for the high watermark, and return where it starts now: never lower.
+        """Raise the log start offset to `offset`, -1 for the high watermark, and return the new log start offset.
 
-        Raises KafkaError OFFSET_OUT_OF_RANGE beyond the high watermark, POLICY_VIOLATION where only compaction deletes,
-        and those of `check_leader`.
+        Raises KafkaError OFFSET_OUT_OF_RANGE beyond the high watermark, POLICY_VIOLATION for a topic that is compacted
+        only, and those of `check_leader`.
         """
         self.check_leader()
         if self.log.config.cleanup_policy == {"compact"}:
@@ -252,42 +252,42 @@ class Partition:
         return self.log.log_start_offset
 
     def flush_if_due(self) -> asyncio.Future[None] | None:
-        """Begin to flush what the topic's flush.ms asks for by now; returns the flush, if one began."""
+        """Start a flush if the topic's flush.ms demands one by now; return its future, or None."""
         return self._appender.flush_if_due()
 
     async def forget_expired_producers(self) -> None:
-        """Forget producers that have not written for producer.id.expiration.ms.
+        """Remove producers that have not written for producer.id.expiration.ms.
 
-        A million of them are looked through in half a second: on a writer thread, and appends come between.
+        A search through a million of them takes half a second, so it runs on a writer thread, in parts between appends.
         """
         producers = self.log.producers
         if not producers.is_crowded and not self.is_busy:
             self.log.remove_expired_producers()
             return
-        for part in await self._appender.run_between_appends(producers.ids_in_parts, _FORGOTTEN_AT_ONCE):
+        for part in await self._appender.run_between_appends(producers.ids_in_parts, _REMOVED_AT_ONCE):
             await self._appender.run_between_appends(self.log.remove_expired_producers, part)
 
     def resign(self) -> None:
-        """This replica is about to be removed: nobody may append or read any more."""
+        """Refuse appends and reads from now on: this replica is about to be removed."""
         self.leader = NO_LEADER
 
     @property
     def is_busy(self) -> bool:
-        """Whether an append or a flush is on its way, which `drained` would wait for."""
+        """Whether an append or a flush is running, for which `drained` would wait."""
         return self._appender.is_busy
 
     async def drained(self) -> None:
-        """Wait until it is not busy; the caller sees to it that no new append comes."""
+        """Wait until it is not busy; the caller ensures that no new append comes."""
         await self._appender.drained()
 
     def _divergence(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
         epoch, end_offset = self.end_offset_for_epoch(last_fetched_epoch)
         if epoch < 0 or end_offset < 0 or fetch_offset < self.log.log_start_offset:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {last_fetched_epoch} is not known")
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {last_fetched_epoch} is unknown")
         return (epoch, end_offset) if epoch < last_fetched_epoch or end_offset < fetch_offset else None
 
     def _enough_in_sync(self) -> bool:
-        if len(self.isr) >= len(self.replicas):  # then the property cannot ask for more: no need to look it up
+        if len(self.isr) >= len(self.replicas):  # the property cannot demand more, so it is not looked up
             return True
         return len(self.isr) >= effective_min_insync(self.log.config.min_insync_replicas, len(self.replicas))
 

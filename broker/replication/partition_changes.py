@@ -1,15 +1,15 @@
-"""What is done to partitions when the metadata image changes: in order, and without holding the event loop for long.
+"""The changes that a new metadata image makes to partitions: applied in order, without blocking the event loop.
 
 ```
-run ─► [step, step, …] [step, …]     groups, each begun when the one before it has ended
+run ─► [change, change, …] [change, …]     groups; each starts when the group before it is done
           │
           ├─ needs no disk: done when it is called
-          └─ returns a coroutine: waited for, with up to 31 others of its group
+          └─ returns a coroutine: awaited, together with up to 31 others of its group
 ```
 
-The steps of one group concern different partitions, so those that need the disk use it on threads, side by side. Steps
-that need no disk, as at the start of a broker that has its logs already, are done before `run` returns; or, if there
-are many, in slices between which other work of the loop gets its turn. Used on the event loop only, by `partitions`.
+The changes of one group concern different partitions, so those that need the disk run side by side on threads. Changes
+that need no disk, as at the start of a broker whose logs exist, are done before `run` returns. If there are many, they
+run in slices, and other work of the event loop runs between the slices. `partitions` is the only user.
 """
 
 from __future__ import annotations
@@ -26,53 +26,53 @@ from odradek.protocol.errors import KafkaError
 
 _LOG = StructuredLogger(__name__)
 
-_SLICE = 0.01
-"""Seconds that steps may hold the loop at a time."""
+_SLICE_SECONDS = 0.01
+"""The longest time for which changes block the event loop."""
 _CONCURRENT = 32
-"""Steps that may wait for the disk at a time."""
+"""The most changes that use the disk at the same time."""
 
-Step = Callable[[], Coroutine[Any, Any, None] | None]
+Change = Callable[[], Coroutine[Any, Any, None] | None]
 
 
-class PartitionSteps:
-    """The steps that are to be done yet. What a step raises, other than a disk's failure, ends the broker."""
+class PartitionChanges:
+    """The queue of changes. An exception of a change ends the broker, unless it is a KafkaError of a failed disk."""
 
     def __init__(self, tasks: BackgroundTasks, clock: Clock) -> None:
         self._tasks = tasks
         self._clock = clock
-        self._steps: deque[tuple[int, Step]] = deque()  # each with the number of its group
+        self._changes: deque[tuple[int, Change]] = deque()  # each with the number of its group
         self._groups = 0
         self._task: asyncio.Task[None] | None = None
         self._settling: list[asyncio.Future[None]] = []
 
-    def run(self, *groups: Iterable[Step]) -> None:
-        """Do the steps of these groups after all that were given before: now, or as soon as may be."""
+    def run(self, *groups: Iterable[Change]) -> None:
+        """Apply the changes of these groups after all earlier ones: at once if possible, else later."""
         for group in groups:
             self._groups += 1
-            self._steps.extend([(self._groups, step) for step in group])
+            self._changes.extend([(self._groups, change) for change in group])
         if self._task is None:
             self._run()
 
     async def settled(self) -> None:
-        """Wait until all steps so far are done. Raises what keeps one of them from it."""
+        """Wait until all changes so far are done. Raises the exception of the change that failed."""
         if self._task is not None:
             settling: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._settling.append(settling)
             await settling
 
     def _run(self) -> None:
-        """Run steps until they are done, take too long, or must be waited for; then go on later."""
-        stop_at = self._clock.monotonic() + _SLICE
+        """Apply changes until all are done, the slice is over, or some must be awaited; start a task for the rest."""
+        stop_at = self._clock.monotonic() + _SLICE_SECONDS
         waiting: list[Coroutine[Any, Any, None]] = []
-        group = self._steps[0][0] if self._steps else 0
-        while self._steps and len(waiting) < _CONCURRENT and self._clock.monotonic() < stop_at:
-            if waiting and self._steps[0][0] != group:
+        group = self._changes[0][0] if self._changes else 0
+        while self._changes and len(waiting) < _CONCURRENT and self._clock.monotonic() < stop_at:
+            if waiting and self._changes[0][0] != group:
                 break
-            group, step = self._steps.popleft()
-            must_wait = step()
+            group, change = self._changes.popleft()
+            must_wait = change()
             if must_wait is not None:
                 waiting.append(must_wait)
-        if waiting or self._steps:
+        if waiting or self._changes:
             self._task = self._tasks.start("partition changes", self._run_later(waiting))
             return
         self._settle()
@@ -99,10 +99,10 @@ class PartitionSteps:
 
 
 def _check(results: Iterable[BaseException | None]) -> None:
-    """Log what the disk refused, and raise anything else."""
+    """Log the errors of failed disks, and raise any other exception."""
     for result in results:
         if isinstance(result, KafkaError):
-            # The disk failed under it, which takes its partitions offline; the others must not be held up.
+            # A failed disk takes its own partitions offline; the other partitions must not be held up.
             _LOG.error("partition not changed", error=str(result))
         elif result is not None:
             raise result

@@ -1,15 +1,16 @@
-"""The partitions of this broker: found by topic name or id, made and ended as the metadata image changes.
+"""The registry of the partitions on this broker, by topic name and id, kept in line with the metadata image.
 
 ```
-image change ─► steps ─┬─ topic gone, or no replica here any more: refuse everybody, wait for appends, delete the log
-                       ├─ replica here for the first time: find or create its log, lead or follow
-                       ├─ another leader, epoch, in-sync set: tell the partition
-                       └─ other configs: give its log a new LogConfig
+new image ─► changes ─┬─ topic or replica removed: refuse requests, wait for appends, delete the log
+                      ├─ replica new on this broker: find or create its log, lead or follow
+                      ├─ another leader, epoch or in-sync set: apply it to the partition
+                      └─ other configs: set a new LogConfig
 ```
 
-The deletions of one image are a group of steps, its other changes the next; `steps` does a group when the one before it
-has ended. So when a topic is deleted and created again under the same name, its old log is gone before the new one is
-made. A log that cannot be made for now, for want of descriptors or memory, is tried again every second.
+The deletions of an image are one group of changes, its other changes the next; `partition_changes` starts a group when
+the one before it is done. So if a topic is deleted and created again under the same name, its old log is deleted before
+the new one is created. If a log cannot be created because descriptors or memory are exhausted, the creation is retried
+every second.
 
 Used on the event loop only. The part of Kafka's `ReplicaManager` that applies metadata is the model.
 """
@@ -27,7 +28,7 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.steps import PartitionSteps, Step
+from odradek.broker.replication.partition_changes import Change, PartitionChanges
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.storage.disk.files import Volume
 from odradek.broker.storage.log import Log
@@ -45,7 +46,7 @@ _RETRY_SECONDS = 1.0
 
 
 class Partitions:
-    """The registry. `log_config_of` says what holds for the logs of a topic, by what an image sets."""
+    """The registry. `log_config_of` returns the LogConfig of a topic in an image."""
 
     def __init__(
         self,
@@ -68,9 +69,9 @@ class Partitions:
         self._image = MetadataImage()
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
-        self._steps = PartitionSteps(tasks, clock)
+        self._changing = PartitionChanges(tasks, clock)
         self._tasks = tasks
-        self.on_late_creation: list[Callable[[], None]] = []  # called when a partition was made after its image
+        self.on_late_creation: list[Callable[[], None]] = []  # called when a retried creation succeeded
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_id.values():
@@ -81,18 +82,18 @@ class Partitions:
 
     @property
     def log_dirs(self) -> Sequence[LogDir]:
-        """The log directories that the partitions' logs are in."""
+        """The log directories with the partitions' logs."""
         return self._log_dirs.directories
 
     async def volume_of(self, log_dir: LogDir) -> Volume:
-        """The file system that a log directory is on. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        """The file system of a log directory. Raises KafkaError KAFKA_STORAGE_ERROR."""
         return await self._threads.run(log_dir.volume)
 
     def get(self, topic: str, index: int) -> Partition:
         """The partition of a topic by name.
 
-        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER (KAFKA_STORAGE_ERROR) if it exists,
-        but not here.
+        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION; NOT_LEADER_OR_FOLLOWER if it exists on other brokers only;
+        KAFKA_STORAGE_ERROR if its log directory has failed.
         """
         found = self.find(topic, index)
         if isinstance(found, KafkaError):
@@ -107,15 +108,15 @@ class Partitions:
         return found
 
     def find(self, topic: str, index: int) -> Partition | KafkaError:
-        """As `get`, but returns the error, which a request for many partitions has many of, and raises nothing."""
+        """As `get`, but return the error: a request for many partitions may have many of them, and raising is slow."""
         partitions = self._by_name.get(topic)
         partition = None if partitions is None else partitions.get(index)
         if partition is not None:
             return partition
-        return self._why_not_here(self._image.topics.get(topic), f"{topic}-{index}", index)
+        return self._error_of_absent(self._image.topics.get(topic), f"{topic}-{index}", index)
 
     def find_by_id(self, topic_id: bytes, index: int) -> Partition | KafkaError:
-        """As `get_by_id`, but returns the error and raises nothing."""
+        """As `get_by_id`, but return the error."""
         partitions = self._by_id.get(topic_id)
         partition = None if partitions is None else partitions.get(index)
         if partition is not None:
@@ -123,24 +124,24 @@ class Partitions:
         topic = self._image.topics_by_id.get(topic_id)
         if topic is None:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {topic_id.hex()}")
-        return self._why_not_here(topic, f"{topic.name}-{index}", index)
+        return self._error_of_absent(topic, f"{topic.name}-{index}", index)
 
     def led(self, topic: str, index: int) -> Partition | None:
-        """The partition of a topic by name if this broker leads it, and its disk works; else None."""
+        """The partition of a topic by name if this broker leads it and its disk works; else None."""
         partition = self._by_name.get(topic, {}).get(index)
         return partition if partition is not None and partition.is_leader and not partition.offline else None
 
     def apply(self, image: MetadataImage) -> None:
-        """Bring the partitions in line with a newer image: now, or as soon as may be; see `settled`."""
+        """Apply a newer image, at once if possible, else later; see `settled`."""
         before, self._image = self._image, image
-        self._steps.run(self._deletions(before, image), self._changes(before, image))
+        self._changing.run(self._deletions(before, image), self._changes(before, image))
 
     async def settled(self) -> None:
-        """Wait until all images applied so far have taken effect. Raises what keeps one of them from it."""
-        await self._steps.settled()
+        """Wait until all images so far have taken effect. Raises the exception of the change that failed."""
+        await self._changing.settled()
 
     async def settled_within(self, timeout_ms: int) -> bool:
-        """Whether all images applied so far take effect before the timeout. Raises as `settled` does."""
+        """Whether all images so far take effect before the timeout. Raises as `settled` does."""
         try:
             async with asyncio.timeout(max(0, timeout_ms) / 1000):
                 await self.settled()
@@ -149,25 +150,25 @@ class Partitions:
         return True
 
     def warn_of_strays(self) -> None:
-        """Warn of logs that no topic owns, once all images are applied: they are left alone and serve nobody."""
+        """Log a warning if logs have no topic; they are neither served nor deleted. Call it when settled."""
         logs = tuple(self._log_dirs.logs)  # a copy, because threads add logs
         strays = [f"{topic}-{index}" for topic, index in logs if index not in self._by_name.get(topic, ())]
         if strays:
             _LOG.warning("logs without a topic", count=len(strays), first=strays[0])
 
     def log_dir_failed(self, log_dir: LogDir) -> None:
-        """From now on refuse what concerns the logs in a directory that has failed: KAFKA_STORAGE_ERROR."""
+        """Refuse requests for the logs in a failed directory from now on, with KAFKA_STORAGE_ERROR."""
         for partition in self:
             if self._log_dirs.directory_of(partition.topic, partition.index) is log_dir:
                 partition.offline = True
                 self._release(partition)
 
     async def drained(self) -> None:
-        """Wait until no append is on its way to any log; for the end, when no request comes any more."""
+        """Wait until all appends have ended; for the stop of the broker, when no more requests come."""
         for partition in tuple(self):
             await partition.drained()
 
-    def _why_not_here(self, topic: TopicImage | None, name: str, index: int) -> KafkaError:
+    def _error_of_absent(self, topic: TopicImage | None, name: str, index: int) -> KafkaError:
         partition = None if topic is None else topic.partition(index)
         if partition is None:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
@@ -175,7 +176,7 @@ class Partitions:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is in a log directory that has failed")
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is led by {partition.leader}")
 
-    def _deletions(self, before: MetadataImage, after: MetadataImage) -> Iterator[Step]:
+    def _deletions(self, before: MetadataImage, after: MetadataImage) -> Iterator[Change]:
         for topic_id, old in before.topics_by_id.items():
             new = after.topics_by_id.get(topic_id)
             if new is old:
@@ -185,7 +186,7 @@ class Partitions:
                 if self._node_id in image.replicas and not stays:
                     yield partial(self._delete, old, index)
 
-    def _changes(self, before: MetadataImage, after: MetadataImage) -> Iterator[Step]:
+    def _changes(self, before: MetadataImage, after: MetadataImage) -> Iterator[Change]:
         for topic_id, new in after.topics_by_id.items():
             old = before.topics_by_id.get(topic_id)
             if old is not None and (old.configs != new.configs or before.broker_configs != after.broker_configs):
@@ -207,7 +208,7 @@ class Partitions:
             return None
         log = self._log_dirs.logs.get((topic.name, index))
         if log is None and is_first and self._log_dirs.offline:
-            return None  # it may be in a directory that failed; `get` says so
+            return None  # it may be in a failed directory; `get` then raises KAFKA_STORAGE_ERROR
         if log is None or log.topic_id != topic.topic_id:
             return self._create(topic, index, image)
         self._add(topic, index, image, log)
@@ -216,7 +217,7 @@ class Partitions:
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
         existing = self._log_dirs.logs.get((topic.name, index))
         if existing is not None and existing.topic_id != ZERO_TOPIC_ID:
-            # Deleted, perhaps while this broker was down, and created again under the same name.
+            # The topic was deleted, perhaps while this broker was down, and created again under the same name.
             _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
             await self._threads.run(self._log_dirs.delete_log, topic.name, index)
         config = self._log_config_of(self._image, topic)
@@ -229,7 +230,7 @@ class Partitions:
 
     async def _create_later(self, topic_id: bytes, index: int) -> None:
         await asyncio.sleep(_RETRY_SECONDS)
-        self._steps.run([partial(self._create_again, topic_id, index)])
+        self._changing.run([partial(self._create_again, topic_id, index)])
 
     def _create_again(self, topic_id: bytes, index: int) -> Coroutine[Any, Any, None] | None:
         topic = self._image.topics_by_id.get(topic_id)
@@ -237,12 +238,12 @@ class Partitions:
         if topic is None or image is None or self._node_id not in image.replicas:
             return None
         creating = self._update(topic, index, image, is_first=False)
-        return None if creating is None else self._tell_when_created(creating)
+        return None if creating is None else self._create_and_notify(creating)
 
-    async def _tell_when_created(self, creating: Coroutine[Any, Any, None]) -> None:
+    async def _create_and_notify(self, creating: Coroutine[Any, Any, None]) -> None:
         await creating
-        for tell in self.on_late_creation:
-            tell()
+        for notify in self.on_late_creation:
+            notify()
 
     def _add(self, topic: TopicImage, index: int, image: PartitionImage, log: Log) -> None:
         partition = Partition(
@@ -286,7 +287,7 @@ class Partitions:
 
     def _touch(self, partition: Partition) -> None:
         for purgatory in self._purgatories:
-            if partition in purgatory.watched:  # asked here: three calls for nothing are 0.3 µs of every append
+            if partition in purgatory.watched:  # tested here: three useless calls are 0.3 µs of every append
                 purgatory.touch(partition)
 
     def _release(self, partition: Partition) -> None:

@@ -1,22 +1,22 @@
-"""What a batch counts as that a partition's log refused: which series of Kafka's BrokerTopicMetrics move.
+"""The metrics of a batch that the log refused: the series of Kafka's BrokerTopicMetrics that it increments.
 
-| refused because of | moves |
+| refused because of | increments |
 |---|---|
-| not exactly one whole batch of magic 2; zstd before Produce knew it | nothing: Kafka looks before it asks a log |
-| its size, also after compressing it anew | bytes_rejected, by all that the client sent |
+| not exactly one whole batch of magic 2 | nothing: Kafka checks this before the append |
+| its size, before or after recompression | bytes_rejected, by all bytes that the client sent |
 | its checksum | invalid_crc_records |
 | its offsets or number of records, a control batch, no sequence | failed, invalid_offset_or_sequence_records |
 | records without a key in a compacted topic | failed, no_key_compacted_topic_records by each of them |
-| a partition led by others, a failed disk, more bytes than a segment | |
+| a partition with another leader, a failed disk, more bytes than a segment | |
 | anything else: sequences, epochs, timestamps, in-sync replicas | failed |
 
-Each but the first also is a produce request to the topic.
+All but the first also count as a produce request to the topic.
 
-A produce request that failed is, in Kafka, one that failed unexpectedly: errors that clients are meant to run into do
-not count. Invalid magic numbers are counted in Kafka for batches of several formats in one request, which no version of
-Produce that is served may carry: that series stays 0, there and here.
+In Kafka a failed produce request is one that failed unexpectedly: errors that clients must expect do not count. Kafka's
+series of invalid magic numbers counts batches of several formats in one request, which no served version of Produce may
+carry, so that series stays 0 in Kafka and here.
 
-Source: Kafka's ReplicaManager.appendToLocalLog, UnifiedLog and LogValidator; tried out against Kafka 4.3.1.
+Source: Kafka's ReplicaManager.appendToLocalLog, UnifiedLog and LogValidator; verified with Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EXPECTED = frozenset(
 
 
 def count_refused(metrics: Metrics, topic: TopicMetrics, error: KafkaError, size_bytes: int) -> None:
-    """Count a batch of `size_bytes` that was refused with `error`, and the Produce request to its partition."""
+    """Count a batch of `size_bytes` that was refused with `error`, and the produce request to its partition."""
     cause = error.cause if isinstance(error, RefusedBatchError) else None
     if cause is Cause.NOT_ONE_BATCH:
         return
