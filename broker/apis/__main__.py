@@ -1,4 +1,4 @@
-"""Write the page that is made from the tables of APIs: `python -m broker.apis` in the project's directory."""
+"""`python -m broker.apis`, run in the project's directory: write `docs/apis.md` from the tables of APIs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`docs/apis.md`, made from the tables: what is served, in which versions, and why the rest is not.
+"""The generator of `docs/apis.md`: served APIs with their versions, and the reasons why the others are not served.
 
-`python -m broker.apis` writes it, and a test fails when it is not what the tables say.
+`python -m broker.apis` writes the page; a test fails if the page and the tables differ.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from odradek.protocol.api import NAMES, by_key, by_name
 PAGE = "docs/apis.md"
 
 _UNSTABLE = {"InitProducerId": 6}
-"""Versions from which on Apache Kafka 4.3.1 knows an API, but offers it only to those who ask for what is unstable."""
+"""The first versions that Apache Kafka 4.3.1 marks as unstable, and serves only if the user enables such versions."""
 
 _HEAD = """\
 # APIs
 
-<!-- Made from the tables in broker/apis by `make docs`; change those, not this. -->
+<!-- Generated from the tables in broker/apis by `make docs`; change those, not this. -->
 
-What Odradek serves of the Kafka protocol. Each API is described in the module of its name in `broker/handlers`, its
-messages in `protocol/messages`.
+The part of the Kafka protocol that Odradek serves. The module of an API's name in `broker/handlers` describes it, and
+the module in `protocol/messages` its messages.
 
 ## Served
 
@@ -33,10 +33,9 @@ messages in `protocol/messages`.
 _NOT_SERVED = """
 ## Not served
 
-These are not in the answer to ApiVersions, so clients know; a connection that asks for one all the same is closed, as
-by Kafka.
+These are not in the answer to ApiVersions. A connection that requests one nevertheless is closed, as by Kafka.
 
-| key | API | versions of Apache Kafka 4.3.1 | why not |
+| key | API | versions of Apache Kafka 4.3.1 | reason |
 |---|---|---|---|
 """
 

@@ -1,6 +1,6 @@
-"""The APIs of Apache Kafka 4.3.1 that `table` has no row for, each with the reason.
+"""The APIs of Apache Kafka 4.3.1 that are not served, each with the reason.
 
-A client that asks ApiVersions does not find them, and says to its user that the broker does not support them.
+They are missing in the answer to ApiVersions, so a client reports to its user that the broker does not support them.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ _REASONS = {
     "There are no transactions yet.": """
         AddPartitionsToTxn AddOffsetsToTxn EndTxn WriteTxnMarkers TxnOffsetCommit DescribeTransactions
         ListTransactions""",
-    "Nobody is authenticated, no credentials are kept.": "AlterUserScramCredentials",
-    "No quotas are kept to.": "AlterClientQuotas",
-    "Metadata is kept in a store, not in a Raft log.": "DescribeQuorum AddRaftVoter RemoveRaftVoter",
-    "All that this version can do is switched on; there are no levels to change.": "UpdateFeatures",
-    "No metrics are asked of clients; Kafka does not offer it either, without a plug-in that wants them.": """
+    "There is no authentication, so no credentials are stored.": "AlterUserScramCredentials",
+    "There are no quotas.": "AlterClientQuotas",
+    "Metadata is in a store, not in a Raft log.": "DescribeQuorum AddRaftVoter RemoveRaftVoter",
+    "Every feature of this version is enabled; there are no feature levels to change.": "UpdateFeatures",
+    "The broker requests no metrics from clients; Kafka does so only with a plug-in.": """
         GetTelemetrySubscriptions PushTelemetry""",
     "Share groups are not built.": """
         ShareGroupHeartbeat ShareGroupDescribe ShareFetch ShareAcknowledge InitializeShareGroupState

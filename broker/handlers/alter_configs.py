@@ -1,9 +1,10 @@
-"""AlterConfigs (33), versions 0–2: give topics, brokers and groups the properties named, and no others (KIP-133).
+"""AlterConfigs (33), versions 0–2: replace the properties of topics, brokers and groups (KIP-133).
 
-A property that is set and that the request does not name is unset; that surprises many, which is why clients now send
-IncrementalAlterConfigs (KIP-339). Each resource succeeds or fails as a whole and for itself; see `config_resources` for
-which there are and what is refused. With `validate_only` nothing changes. A change holds when the answer goes out, also
-for topics and logs that are in use, and without a restart. The versions differ in encoding and throttling alone.
+A property that was set and that the request does not name is unset. This surprises many users, which is why clients now
+send IncrementalAlterConfigs (KIP-339). Each resource succeeds or fails as a whole, independently of the others;
+`config_resources` lists the resources and the refusals. With `validate_only` nothing changes. A change is in effect
+when the response is sent, without a restart, also for topics and logs in use. The versions differ in encoding and
+throttling only.
 """
 
 from __future__ import annotations

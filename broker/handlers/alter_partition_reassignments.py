@@ -1,16 +1,15 @@
-"""AlterPartitionReassignments (45), versions 0–1: put partitions on other brokers, or call that off (KIP-455).
+"""AlterPartitionReassignments (45), versions 0–1: move partitions to other brokers, or cancel that (KIP-455).
 
-| a partition's replicas | |
+| replicas in the request | answer |
 |---|---|
-| of one that does not exist | UNKNOWN_TOPIC_OR_PARTITION |
-| null: call off what is under way | NO_REASSIGNMENT_IN_PROGRESS, because nothing ever is |
-| none, one twice, or on a broker that does not serve | INVALID_REPLICA_ASSIGNMENT |
-| another number, where version 1 forbids it (KIP-860) | INVALID_REPLICATION_FACTOR |
-| those that it has | nothing to do |
+| of a partition that does not exist | UNKNOWN_TOPIC_OR_PARTITION |
+| null: cancel the reassignment | NO_REASSIGNMENT_IN_PROGRESS |
+| none, one twice, or on a broker that is not alive | INVALID_REPLICA_ASSIGNMENT |
+| another number of them, if version 1 forbids it (KIP-860) | INVALID_REPLICATION_FACTOR |
+| the current ones | NONE |
 | others | INVALID_REPLICA_ASSIGNMENT |
 
-Differs from Kafka in the last line: replicas stay where they were put, because moving them is not built. On a cluster
-of one broker there is nowhere to move them to.
+Differs from Kafka in the last line: replicas cannot be moved yet. A cluster of one broker has no other place for them.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """AlterReplicaLogDirs (34), versions 1–2: move partitions' logs to other log directories (KIP-113).
 
-| the directory | the partition | |
+| directory | partition | answer |
 |---|---|---|
-| none of ours | any | LOG_DIR_NOT_FOUND |
+| not one of this broker's | any | LOG_DIR_NOT_FOUND |
 | has failed | any | KAFKA_STORAGE_ERROR |
-| ours | not here | UNKNOWN_TOPIC_OR_PARTITION; REPLICA_NOT_AVAILABLE where it exists elsewhere |
-| where its log is | here | nothing to do |
-| another of ours | here | KAFKA_STORAGE_ERROR |
+| works | not on this broker | UNKNOWN_TOPIC_OR_PARTITION; REPLICA_NOT_AVAILABLE if it exists on another broker |
+| has the log | on this broker | NONE |
+| works, and does not have the log | on this broker | KAFKA_STORAGE_ERROR |
 
-Differs from Kafka in the last line, which there copies the log while it is in use: that is not built.
+Differs from Kafka in the last line: Kafka copies the log while it is in use, which is not built here.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def _move(services: Services, topic: str, index: int, path: str) -> ErrorCode:
     partition = services.partitions.find(topic, index)
     if isinstance(partition, KafkaError):
         if partition.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            return ErrorCode.REPLICA_NOT_AVAILABLE  # what clients of this request know it by
+            return ErrorCode.REPLICA_NOT_AVAILABLE  # the code that Kafka uses for this in this API
         return partition.code
     return ErrorCode.NONE if (topic, index) in target.logs else ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def _log_dir(services: Services, path: str) -> LogDir | None:
-    """The log directory at `path`, None if there is none of ours."""
+    """This broker's log directory at `path`, or None."""
     for log_dir in services.partitions.log_dirs:
         if str(log_dir.path.absolute()) == path:
             return log_dir

@@ -1,4 +1,4 @@
-"""ApiVersions (18), versions 0–4: what this broker serves (KIP-35, KIP-511).
+"""ApiVersions (18), versions 0–4: the APIs and versions that this broker serves (KIP-35, KIP-511).
 
 Every client sends it first on every connection. The answer has the rows of `apis.table`.
 

@@ -1,8 +1,8 @@
 """ConsumerGroupDescribe (69), versions 0–1: state, members and assignments of groups of the consumer protocol.
 
-A group that does not exist, or is one of the classic protocol, is GROUP_ID_NOT_FOUND: admin clients then ask
-DescribeGroups. An empty group id is INVALID_GROUP_ID (differs from Kafka: with a message). There are no access
-rules yet, so the authorized operations, where asked for, are all operations on a group.
+A group that does not exist, or is of the classic protocol, is GROUP_ID_NOT_FOUND; admin clients then send
+DescribeGroups. An empty group id is INVALID_GROUP_ID (differs from Kafka: with a message). Without access rules, the
+authorized operations are all operations on a group, if the request wants them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""ConsumerGroupHeartbeat (68), versions 0–1: all that a member of a group of the consumer protocol asks (KIP-848).
+"""ConsumerGroupHeartbeat (68), versions 0–1: the one request of members of the consumer protocol (KIP-848).
 
-A request that is not well-formed is INVALID_REQUEST, an assignor that is not offered UNSUPPORTED_ASSIGNOR, whatever the
-group. The rest is said by `odradek.broker.coordinator.consumer_group`. In version 0 a member may leave its id to the
-broker.
+A malformed request is INVALID_REQUEST, an unknown assignor UNSUPPORTED_ASSIGNOR, whatever the state of the group. The
+group handles the rest: `odradek.broker.coordinator.consumer_group`. In version 0 the broker chooses the member id if
+the request has none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CreateDelegationToken (38), versions 1–3: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
 
-That is what Apache Kafka says on a connection that nobody has authenticated, which are all connections here. So do
-Renew-, Expire- and DescribeDelegationToken.
+Apache Kafka returns this code on a connection without authentication, and no connection here has any. The same holds
+for RenewDelegationToken, ExpireDelegationToken and DescribeDelegationToken.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 NO_TIME_MS = -1
 _FIRST_VERSION_WITH_REQUESTERS = 3
 _USER = "User"
-_ANONYMOUS = "ANONYMOUS"  # Kafka's name for whoever is not authenticated
+_ANONYMOUS = "ANONYMOUS"  # Kafka's name of an unauthenticated user
 
 
 def handle(

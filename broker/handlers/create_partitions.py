@@ -1,13 +1,13 @@
-"""CreatePartitions (37), versions 0–3: give topics more partitions (KIP-195), or with `validate_only` say if it works.
+"""CreatePartitions (37), versions 0–3: add partitions to topics (KIP-195), or only validate the request.
 
-A topic says how many partitions it is to have in all; no more than now is INVALID_PARTITIONS. It may name the replicas
-of each new one, as many as the others have, on brokers that serve: else INVALID_REPLICA_ASSIGNMENT. Each topic succeeds
-or fails for itself: UNKNOWN_TOPIC_OR_PARTITION; one that is named twice is INVALID_REQUEST. A topic with which the
-request would create more than 10,000 is POLICY_VIOLATION. Differs from Kafka, where it is UNKNOWN_SERVER_ERROR.
-Versions 1 and 3 only say what the client understands of throttling, which there is not.
+A topic names its new total of partitions; a total that is not larger than the current one is INVALID_PARTITIONS. It may
+name the replicas of each new partition: as many as the others have, on live brokers, else INVALID_REPLICA_ASSIGNMENT.
+Each topic succeeds or fails independently: UNKNOWN_TOPIC_OR_PARTITION; a topic that is named twice is INVALID_REQUEST.
+A topic with which the request would create more than 10,000 partitions is POLICY_VIOLATION. Differs from Kafka, where
+it is UNKNOWN_SERVER_ERROR. Versions 1 and 3 change only what the client supports of throttling, which is not built.
 
-The answer goes out when this broker leads the new partitions that it will lead; if that takes longer than the timeout
-they exist all the same, and REQUEST_TIMED_OUT says that they may not be usable yet.
+The response is sent when this broker leads its new partitions. If that takes longer than the timeout, the partitions
+exist nevertheless, and REQUEST_TIMED_OUT reports that they may not be usable yet.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def error_response(request: CreatePartitionsRequest, code: ErrorCode, message: s
 
 
 def _growth(services: Services, topic: CreatePartitionsTopic) -> int:
-    """How many partitions a topic is to get; 0 or less for what is refused in any case."""
+    """The number of partitions to add to a topic; 0 or less if the topic will be refused."""
     known = services.metadata.image.topics.get(topic.name)
     return 0 if known is None else topic.count - len(known.partitions)
 

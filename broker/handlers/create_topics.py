@@ -1,13 +1,14 @@
-"""CreateTopics (19), versions 2–7: create topics, or with `validate_only` say whether it would work.
+"""CreateTopics (19), versions 2–7: create topics, or only validate the request.
 
-A topic says how many partitions and replicas it wants (-1: the broker's default), or names the replicas of every
-partition; then both numbers must be -1. Each topic succeeds or fails for itself; one that is named twice is
-INVALID_REQUEST. More than 10,000 partitions in all are POLICY_VIOLATION for every topic, whatever else is wrong with
-them. From version 5 on (KIP-525) the response has the numbers and the configs as they came out, from
-version 7 on (KIP-516) the topic's id. The answer goes out when this broker leads the partitions that it will lead, so
-that the client's next request finds them; if that takes longer than the timeout the topic exists all the same, and
-REQUEST_TIMED_OUT says that it may not be usable yet. Topics whose turn has not come when the client goes are not
-created.
+A topic names its numbers of partitions and replicas (-1: the broker's default), or the replicas of every partition;
+then both numbers must be -1. Each topic succeeds or fails independently; a topic that is named twice is
+INVALID_REQUEST. If a request has more than 10,000 partitions in all, every topic is POLICY_VIOLATION, before any other
+error of it. From version 5 on (KIP-525) the response has the resulting numbers and configs, from version 7 on (KIP-516)
+the topic id.
+
+The response is sent when this broker leads its partitions, so that the client's next request finds them. If that takes
+longer than the timeout, the topic exists nevertheless, and REQUEST_TIMED_OUT reports that it may not be usable yet.
+When the client disconnects, the remaining topics are not created.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ def error_response(request: CreateTopicsRequest, code: ErrorCode, message: str) 
 
 
 def _partitions_count(services: Services, request: CreateTopicsRequest, named: Counter[str]) -> int:
-    """How many partitions the request asks for, counted as Kafka's `validateTotalNumberOfPartitions` does."""
+    """The number of partitions in the request, counted as Kafka's `validateTotalNumberOfPartitions` does."""
     count = 0
     for topic in request.topics:
         if named[topic.name] == 1:
-            asked = len(topic.assignments) or topic.num_partitions
-            count += services.config.num_partitions if asked == DEFAULT else max(0, asked)
+            count_in_request = len(topic.assignments) or topic.num_partitions
+            count += services.config.num_partitions if count_in_request == DEFAULT else max(0, count_in_request)
     return count
 
 

@@ -1,7 +1,7 @@
 """DeleteGroups (42), versions 0–2: delete groups without members, with their committed offsets.
 
-Each group succeeds or fails for itself: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. The answer goes out when the deletions are
-in the log.
+Each group succeeds or fails independently: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. The response is sent when the deletions
+are in the log.
 """
 
 from __future__ import annotations

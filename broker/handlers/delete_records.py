@@ -1,18 +1,18 @@
 """DeleteRecords (21), versions 0–2: delete the oldest records of partitions, up to an offset (KIP-107).
 
-The log start offset moves to the offset asked for, -1 for the high watermark; one that the log has already passed
-changes nothing. The answer has the low watermark: the smallest log start offset of all live replicas, which for a lone
-one is its own. Segments that are wholly below it are deleted by the next round of retention.
+The log start offset moves to the offset in the request, -1 for the high watermark; an offset below the current log
+start offset changes nothing. The response has the low watermark: the smallest log start offset of all live replicas,
+with a single replica its own. The next round of retention deletes the segments that are wholly below it.
 
-| a partition | error |
+| partition | error |
 |---|---|
-| that does not exist | UNKNOWN_TOPIC_OR_PARTITION |
-| led by another broker | NOT_LEADER_OR_FOLLOWER |
-| of an internal topic | INVALID_TOPIC_EXCEPTION |
-| whose cleanup.policy is compact alone | POLICY_VIOLATION |
-| whose high watermark is below the offset, or the offset below -1 | OFFSET_OUT_OF_RANGE |
+| does not exist | UNKNOWN_TOPIC_OR_PARTITION |
+| is led by another broker | NOT_LEADER_OR_FOLLOWER |
+| belongs to an internal topic | INVALID_TOPIC_EXCEPTION |
+| has the cleanup.policy compact only | POLICY_VIOLATION |
+| has a high watermark below the offset, or the offset is below -1 | OFFSET_OUT_OF_RANGE |
 
-A partition that is named twice counts once, as it was named last; a topic without partitions is left out of the answer.
+A partition that is named twice counts once, with its last offset; the response omits topics without partitions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from odradek.protocol.messages.delete_records import (
 
 _NO_OFFSET = -1
 _AT_ONCE = 50
-"""Partitions whose records are deleted side by side, since each waits for its writer."""
+"""Partitions whose records are deleted at the same time; each waits for its writer thread."""
 
 
 async def handle(services: Services, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
@@ -58,7 +58,7 @@ def error_response(request: DeleteRecordsRequest, code: ErrorCode, message: str)
 
 
 def _offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
-    """The offsets asked for, by topic and partition."""
+    """The offsets in the request, by topic and partition."""
     offsets: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for partition in topic.partitions:

@@ -1,9 +1,9 @@
 """DeleteTopics (20), versions 1–6: delete topics by name, or from version 6 on (KIP-516) by id.
 
-Each topic succeeds or fails for itself: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; one that is named twice, or by
-name and id, is INVALID_REQUEST, in one row of the answer. If delete.topic.enable is false the whole request is
-TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3). The answer goes out when the partitions are gone from this
-broker, so that the name can be used again at once; the files are removed after file.delete.delay.ms.
+Each topic succeeds or fails independently: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID. A topic that is named twice,
+or by name and id, is INVALID_REQUEST, in one row of the response. If delete.topic.enable is false, the whole request is
+TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3). The response is sent when the partitions are removed from
+this broker, so that the name can be used again at once; the files are deleted after file.delete.delay.ms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from odradek.protocol.schema import ZERO_UUID
 _FIRST_VERSION_WITH_DISABLED = 3
 
 Naming = tuple[str | None, bytes]
-"""A name and an id, as a request has them: None and zero stand for none."""
+"""The name and the id of a topic in a request; None and the zero id stand for none."""
 
 
 async def handle(services: Services, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
@@ -69,7 +69,7 @@ async def _delete(
 
 
 def _problem(naming: Naming, times: int) -> str:
-    """What is wrong with how a topic is named; empty if nothing is."""
+    """The error in the naming of a topic, or an empty string."""
     name, topic_id = naming
     if name is None and topic_id == ZERO_UUID:
         return "Neither topic name nor id were specified."
@@ -79,7 +79,7 @@ def _problem(naming: Naming, times: int) -> str:
 
 
 def _is_named_too(image: MetadataImage, named: Counter[Naming], topic_id: bytes) -> bool:
-    """Whether a topic that is named by its id has its row in the answer under its name."""
+    """Whether a topic that is named by id is also named by name, which has the row in the response."""
     topic = image.topics_by_id.get(topic_id)
     return topic is not None and (topic.name, ZERO_UUID) in named
 

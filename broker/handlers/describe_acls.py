@@ -1,6 +1,6 @@
 """DescribeAcls (29), versions 1–3: SECURITY_DISABLED, as from an Apache Kafka without an authorizer.
 
-Nobody is refused anything here, so there are no access rules to show.
+There are no access rules: every client may do everything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DescribeClientQuotas (48), versions 0–1: there are no quotas, so that every question that makes sense finds none.
+"""DescribeClientQuotas (48), versions 0–1: no quotas, because there are none; an invalid request is refused.
 
-As Kafka checks it: the entity types are `user`, `client-id` and `ip`, each at most once, `ip` without the others
-(INVALID_REQUEST; UNSUPPORTED_VERSION for a type that is unknown). A name is given with match type 0, and with no other.
+The checks are Kafka's: the entity types are `user`, `client-id` and `ip`, each at most once, `ip` without the others
+(INVALID_REQUEST; UNSUPPORTED_VERSION for an unknown type). A name goes with match type 0 and with no other.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""DescribeCluster (60), versions 0–2: the brokers, the controller and the cluster's id (KIP-700).
+"""DescribeCluster (60), versions 0–2: the brokers, the controller and the cluster id (KIP-700).
 
-Version 1 names the kind of endpoint (KIP-919): 1 brokers, 2 controllers; there are no controllers to talk to apart
-from the brokers, so anything but 1 is MISMATCHED_ENDPOINT_TYPE, as from an Apache Kafka broker. Version 2 may ask for
-fenced brokers too: none is known, because a broker without a session is not registered. There are no access
-rules yet, so the authorized operations, where asked for, are all operations on a cluster.
+Version 1 names the kind of endpoint (KIP-919): 1 brokers, 2 controllers. Controllers have no endpoints of their own, so
+kind 2 is MISMATCHED_ENDPOINT_TYPE, as from an Apache Kafka broker. Version 2 may request fenced brokers; there are
+none, because a broker without a session is not registered. Without access rules, the authorized operations are all
+operations on a cluster, if the request wants them.
 """
 
 from __future__ import annotations
 
-from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_ASKED
+from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_REQUESTED
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import broker_endpoints
 from odradek.broker.request.services import Services
@@ -35,7 +35,7 @@ def handle(services: Services, context: RequestContext, request: DescribeCluster
         controller_id=image.controller_id,
         brokers=[DescribeClusterBroker(*endpoint) for endpoint in broker_endpoints(services, context)],
         cluster_authorized_operations=(
-            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     )
 

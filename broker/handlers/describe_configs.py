@@ -1,20 +1,20 @@
-"""DescribeConfigs (32), versions 1–4: the properties of topics, this broker and groups, with sources, documentation.
+"""DescribeConfigs (32), versions 1–4: the properties of topics, this broker and groups, with sources and documentation.
 
 | resource | name | rows |
 |---|---|---|
 | topic (2) | a topic | every topic property; UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION |
-| broker (4) | this broker's id | every broker property; another id is INVALID_REQUEST: ask that broker |
-| broker (4) | empty | what was set for all brokers at run time, and min.insync.replicas |
+| broker (4) | this broker's id | every broker property; another id is INVALID_REQUEST |
+| broker (4) | empty | the properties set for all brokers at run time, and min.insync.replicas |
 | broker logger (8) | this broker's id | the level of every logger (KIP-412) |
-| group (32) | a group id | every group property, whether there is the group or not; an empty one is INVALID_REQUEST |
-| others | | INVALID_REQUEST: there is nothing of the kind here |
+| group (32) | a group id | every group property, even if the group does not exist; an empty id is INVALID_REQUEST |
+| others | | INVALID_REQUEST |
 
-An empty or null list of keys asks for all. Rows stand in Kafka's order, whatever the order of the keys
-(`config.describe_order`). Synonyms (KIP-226) and documentation (KIP-569) only where asked for. Each resource fails for
-itself. The value of a sensitive property is null.
+An empty or null list of keys requests all rows. The rows have Kafka's order, whatever the order of the keys
+(`config.describe_order`). Synonyms (KIP-226) and documentation (KIP-569) are included on request. Each resource fails
+independently. The value of a sensitive property is null.
 
 A resource that is named twice is described once. Differs from Kafka, where a request of 50 kB that names the broker
-10,000 times has an answer of more than a gigabyte.
+10,000 times gets a response of more than a gigabyte.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def error_response(request: DescribeConfigsRequest, code: ErrorCode, message: st
 
 
 def describe_topic(services: Services, topic: TopicImage) -> list[ConfigRow]:
-    """Every property of a topic as it holds on this broker."""
+    """Every property of a topic, with the value in effect on this broker."""
     return describe(
         services.config,
         topic.configs,
@@ -84,12 +84,12 @@ def describe_topic(services: Services, topic: TopicImage) -> list[ConfigRow]:
 
 
 def _set_at_run_time(services: Services, node_id: int) -> Texts:
-    """What was set at run time for a broker."""
+    """The properties that were set at run time for a broker."""
     return services.metadata.image.broker_configs.get(node_id, ({}, 0))[0]
 
 
 def _set_for_all(services: Services) -> Texts:
-    """What was set at run time for all brokers."""
+    """The properties that were set at run time for all brokers."""
     return with_cluster_defaults(services.config, services.metadata.image.broker_configs.get(None, ({}, 0))[0])
 
 
@@ -101,7 +101,7 @@ def _describe(
         rows = _rows(services, resource)
     except KafkaError as error:
         result.error_code = error.code
-        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # as in Kafka: the code says it all
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # as in Kafka, which sends no message with this code
             result.error_message = error.detail
     else:
         keys = frozenset(resource.configuration_keys or ())
@@ -111,7 +111,7 @@ def _describe(
 
 
 def _count(resource: DescribeConfigsResource, rows: list[ConfigRow]) -> int:
-    """How many rows Kafka's answer would have without a choice of names."""
+    """The number of rows that Kafka's response would have without a list of keys."""
     if resource.resource_type == BROKER and not resource.resource_name:
         return len(rows)
     return _COUNTS.get(resource.resource_type, len(rows))

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (41), versions 1–3: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: see `create_delegation_token`."""
+"""DescribeDelegationToken (41), versions 1–3: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED; see `create_delegation_token`."""
 
 from __future__ import annotations
 

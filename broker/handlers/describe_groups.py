@@ -1,8 +1,8 @@
 """DescribeGroups (15), versions 0–6: state and members of groups of the classic protocol.
 
-The metadata and assignments of members are told of a stable group only. A group that does not exist is described as
-Dead without an error, from version 6 on (KIP-1043) as GROUP_ID_NOT_FOUND, and so is a group of another type. There are
-no access rules yet, so the authorized operations (version 3, KIP-430), where asked for, are all operations on a group.
+Only a stable group is described with the metadata and assignments of its members. A group that does not exist, or is of
+another type, is described as Dead without an error, from version 6 on (KIP-1043) as GROUP_ID_NOT_FOUND. Without access
+rules, the authorized operations (version 3, KIP-430) are all operations on a group, if the request wants them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.members import Member
 from odradek.broker.coordinator.classic_group.state import State
-from odradek.broker.request.authorized_operations import ALL_GROUP_OPERATIONS, NOT_ASKED
+from odradek.broker.request.authorized_operations import ALL_GROUP_OPERATIONS, NOT_REQUESTED
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
@@ -28,7 +28,7 @@ _FIRST_VERSION_WITH_NOT_FOUND = 6
 def handle(
     services: Services, context: RequestContext, request: DescribeGroupsRequest
 ) -> Steps[DescribeGroupsResponse]:
-    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else NOT_REQUESTED
     rows = []
     for group_id in request.groups:
         try:

@@ -1,11 +1,11 @@
-"""DescribeLogDirs (35), versions 1–5: the log directories, how large each partition's log in them is (KIP-113).
+"""DescribeLogDirs (35), versions 1–5: the log directories, and the size of each partition's log in them (KIP-113).
 
-Null topics ask for every log; a log that is not there is left out, and so is a topic without any. A directory that has
-failed is KAFKA_STORAGE_ERROR and has no more to tell. The lag is 0 for a partition that is served; -1 for a log that no
-topic owns. There are no future replicas, because nothing is moved between directories.
+Null topics request every log; a log that does not exist is omitted, and so is a topic without logs. A directory that
+has failed is KAFKA_STORAGE_ERROR, without logs. The lag is 0 for a partition that is served, -1 for a log without a
+topic. There are no future replicas, because logs are never moved between directories.
 
-From version 3 on there is an error for the whole request, from version 4 on (KIP-827) the size of the file system and
-what of it is free, from version 5 on (KIP-1066) whether the directory takes no new partitions, which is never so.
+Version 3 adds an error of the whole request, version 4 (KIP-827) the size and the free space of the file system,
+version 5 (KIP-1066) whether the directory refuses new partitions, which it never does.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _wanted(log_dir: LogDir, request: DescribeLogDirsRequest) -> Iterable[tuple[
 
 
 def _lag(services: Services, topic: str, index: int) -> int:
-    """How far the log is behind the high watermark; the leader's never is."""
+    """The number of records that the log is behind the high watermark; 0 for the leader."""
     partition = services.partitions.find(topic, index)
     if isinstance(partition, KafkaError):
         return _UNKNOWN

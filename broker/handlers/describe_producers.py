@@ -1,7 +1,8 @@
-"""DescribeProducers (61), version 0: the idempotent producers that partitions know (KIP-664).
+"""DescribeProducers (61), version 0: the idempotent producers of partitions (KIP-664).
 
-Each partition succeeds or fails for itself: INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER
-where another broker leads it. A producer is forgotten after producer.id.expiration.ms without a record.
+Each partition succeeds or fails independently: INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION,
+NOT_LEADER_OR_FOLLOWER if another broker leads it. A producer is removed producer.id.expiration.ms after its last
+record.
 """
 
 from __future__ import annotations

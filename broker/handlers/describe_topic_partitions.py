@@ -1,20 +1,19 @@
 """DescribeTopicPartitions (75), version 0: topics and their partitions, page by page (KIP-966).
 
-Topics come in the order of their names, all of them if none is named. An answer has at most as many partitions as the
-request allows, and as max.request.partition.size.limit does, but one at least; then `next_cursor` is the topic and
-partition to go on with. A cursor's topic must be among those that are named, and its partition not below 0:
-INVALID_REQUEST for every topic. A topic that is named and does not exist is UNKNOWN_TOPIC_OR_PARTITION or
-INVALID_TOPIC_EXCEPTION.
+Topics come in the order of their names; without names, all of them. A page has at most as many partitions as the
+request and max.request.partition.size.limit allow, but at least one; `next_cursor` is the topic and partition of the
+next page. A cursor whose topic is not among the named ones, or whose partition is negative, is INVALID_REQUEST for
+every topic. A named topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION or INVALID_TOPIC_EXCEPTION.
 
-`eligible_leader_replicas` are out of sync, yet have every committed record; what they were before an unclean stop is
-not kept, so `last_known_elr` is empty. A partition without a leader has -1 for it, and no error, as in Kafka.
+`eligible_leader_replicas` are out of sync and have every committed record. `last_known_elr` is empty, because these
+replicas are not stored across an unclean stop. A partition without a leader has leader -1 and no error, as in Kafka.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.broker.handlers.metadata import why_missing
+from odradek.broker.handlers.metadata import missing_topic_error
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.request.authorized_operations import ALL_TOPIC_OPERATIONS
@@ -80,7 +79,10 @@ def _page(
             internal = name in INTERNAL_TOPICS
             topics.append(
                 DescribeTopicPartitionsResponseTopic(
-                    why_missing(name), name, is_internal=internal, topic_authorized_operations=ALL_TOPIC_OPERATIONS
+                    missing_topic_error(name),
+                    name,
+                    is_internal=internal,
+                    topic_authorized_operations=ALL_TOPIC_OPERATIONS,
                 )
             )
             continue

@@ -1,7 +1,6 @@
-"""DescribeUserScramCredentials (50), version 0: nobody has any, as in an Apache Kafka where none were made.
+"""DescribeUserScramCredentials (50), version 0: no credentials, as from an Apache Kafka without any.
 
-Asked about everybody it names nobody; a user who is named gets RESOURCE_NOT_FOUND, one who is named twice
-DUPLICATE_RESOURCE.
+Without names the response is empty. A named user is RESOURCE_NOT_FOUND, one that is named twice DUPLICATE_RESOURCE.
 """
 
 from __future__ import annotations

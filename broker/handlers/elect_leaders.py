@@ -1,16 +1,16 @@
-"""ElectLeaders (43), versions 0–2: let preferred replicas lead (KIP-183), or any replica where nobody does (KIP-460).
+"""ElectLeaders (43), versions 0–2: elect the preferred leaders (KIP-183), or any live replica (KIP-460).
 
-| type | a partition | |
+| type | partition | answer |
 |---|---|---|
-| preferred (0) | led by the first of its replicas | ELECTION_NOT_NEEDED |
-| | whose first replica is out of sync or not there | PREFERRED_LEADER_NOT_AVAILABLE |
-| unclean (1) | that anybody leads | ELECTION_NOT_NEEDED |
-| | without any replica there | ELIGIBLE_LEADERS_NOT_AVAILABLE |
-| either | that does not exist | UNKNOWN_TOPIC_OR_PARTITION |
+| preferred (0) | its first replica leads | ELECTION_NOT_NEEDED |
+| | its first replica is out of sync or not alive | PREFERRED_LEADER_NOT_AVAILABLE |
+| unclean (1) | has a leader | ELECTION_NOT_NEEDED |
+| | has no live replica | ELIGIBLE_LEADERS_NOT_AVAILABLE |
+| both | does not exist | UNKNOWN_TOPIC_OR_PARTITION |
 
-Null partitions ask for all; those that need no election are then left out, though their topics are named. Version 0
-knew preferred elections alone; another type than these two is INVALID_REQUEST. The answer goes out when this broker
-knows the outcome.
+Null partitions request all; the response then omits partitions that need no election, but names their topics. Version 0
+has only preferred elections; any other type is INVALID_REQUEST. The response is sent when the outcome has reached this
+broker's image.
 """
 
 from __future__ import annotations

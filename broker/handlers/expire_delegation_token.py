@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (40), versions 1–2: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: see `create_delegation_token`."""
+"""ExpireDelegationToken (40), versions 1–2: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED; see `create_delegation_token`."""
 
 from __future__ import annotations
 

@@ -1,21 +1,23 @@
-"""Fetch (1), versions 4–18: record batches from each partition that is asked for, as they are on the disk.
+"""Fetch (1), versions 4–18: record batches of each wanted partition, as they are on the disk.
 
-The answer goes out when there are `min_bytes`, when a partition has an error or a diverging epoch, when nothing is
-asked for, or when `max_wait_ms` have passed: until then the request is parked in the fetch purgatory and woken by
-what happens to its partitions.
+The response is sent when there are `min_bytes`, when a partition has an error or a diverging epoch, when no partition
+is wanted, or after `max_wait_ms`. Until then the request is parked in the fetch purgatory, and changes of its
+partitions wake it.
 
-- Partitions are read in the order of the request or session. `max_bytes` (and the broker's fetch.max.bytes) bounds the
-  whole, a partition's own limit its part; but the first partition with anything to read gives at least one whole batch,
-  however large, so that a consumer always gets on (KIP-74). A partition's last batch may be cut off by a limit.
-- Sessions: `replication.fetch_session` (KIP-227). Topics go by name up to version 12, by id from 13 on (KIP-516).
-- `read_committed` ends at the last stable offset and lists the aborted transactions of what was read (KIP-98).
-- A fetcher that names its leader epoch is told FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if it is another (KIP-320);
-  one that names the epoch it fetched last, where its log has left ours (KIP-595), and then nothing is read.
-- From version 16 on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH carry the leader that we know of (KIP-951).
-- Up to version 5 KAFKA_STORAGE_ERROR is told as NOT_LEADER_OR_FOLLOWER, which those clients know how to retry.
+- Partitions are read in the order of the request or session. `max_bytes` (and the broker's fetch.max.bytes) limits the
+  whole response, and each partition has a limit of its own. But the first partition with records returns at least one
+  whole batch, however large, so that a consumer always makes progress (KIP-74). A limit may cut off a partition's last
+  batch.
+- Sessions: `replication.fetch_session` (KIP-227). Topics have names up to version 12, ids from 13 on (KIP-516).
+- `read_committed` ends at the last stable offset, and adds the aborted transactions of the returned records (KIP-98).
+- A stale leader epoch in the request is FENCED_LEADER_EPOCH, an unknown one UNKNOWN_LEADER_EPOCH (KIP-320):
+  `Partition.check_leader`. If the last fetched epoch shows that the fetcher's log has diverged (KIP-595), the row has
+  the diverging epoch and no records.
+- From version 16 on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH carry the current leader (KIP-951).
+- Up to version 5 KAFKA_STORAGE_ERROR becomes NOT_LEADER_OR_FOLLOWER, which those clients retry.
 
-Records are slices of segment files, which the transport sends from the file; less than 32 KiB of a partition are read
-here, since to send them apart costs more than the copy.
+Records are slices of segment files, which the transport sends from the file. Less than 32 KiB of a partition are read
+here, because sending them separately costs more than copying them.
 """
 
 from __future__ import annotations
@@ -49,15 +51,15 @@ from odradek.protocol.messages.fetch import (
 _READ_COMMITTED: Final = 1
 _READ_LIMIT: Final = 32 * 1024  # bytes; 100 partitions of 170 B: 604 µs read, 1,400 µs by sendfile
 _LONG: Final = 256
-"""Partitions of a request that is answered in slices when it has more: a turn of 1 ms."""
+"""A request with more partitions is answered in slices; so many take 1 ms."""
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 _FIRST_VERSION_WITH_LEADERS: Final = 16
 _LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
 
-# Kafka's handler refuses these before it reads: they neither end a wait nor stand for a read that failed.
+# Kafka's handler refuses these before it reads: they do not end a wait and do not count as a failed read.
 _NOT_THERE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-# What fetchers are meant to run into; any other error is, as in Kafka, a request that failed.
+# Errors that fetchers must expect. Any other error counts as a failed request, as in Kafka.
 _EXPECTED: Final = (
     *_NOT_THERE,
     ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -66,9 +68,9 @@ _EXPECTED: Final = (
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
-_TELL_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_WITH_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
-# The encoder leaves these out; shared, because a fetch of a thousand partitions would make three thousand of them.
+# The encoder omits these. They are shared, because a fetch of a thousand partitions would create three thousand.
 _NO_EPOCH: Final = EpochEndOffset()
 _NO_LEADER: Final = LeaderIdAndEpoch()
 _NO_SNAPSHOT: Final = SnapshotId()
@@ -97,7 +99,7 @@ def handle(
 
 
 def error_response(request: FetchRequest, code: ErrorCode, message: str) -> FetchResponse:
-    """Up to version 12 every partition carries the error too: the oldest have no place for one of the request."""
+    """Up to version 12 every partition has the error, too: the oldest versions have no field for the request."""
     topics = [
         FetchableTopicResponse(topic.topic, topic.topic_id, [_error_row(wanted, code) for wanted in topic.partitions])
         for topic in request.topics
@@ -109,7 +111,7 @@ def error_response(request: FetchRequest, code: ErrorCode, message: str) -> Fetc
 async def _answer_in_slices(
     services: Services, context: RequestContext, request: FetchRequest, reading: _Reading
 ) -> FetchResponse:
-    """Answer a fetch of many partitions. It is parked as any other, and read again when it is ready."""
+    """Answer a fetch of many partitions. It is parked like any other, and read again when it is ready."""
     slices, peer = services.time_slices, context.connection
     rows: list[Row] = []
     try:
@@ -129,10 +131,10 @@ async def _answer_in_slices(
 
 
 class _Reading:
-    """One request's reads: may be done again, when a parked request is answered.
+    """The reads of one request; repeated when a parked request is answered.
 
-    After `read`: `size` is the number of bytes read, `must_answer` whether the answer must not wait for more; `found`
-    has each partition that was found with what is wanted of it, `sizes` how many bytes it gave.
+    After `read`: `size` is the number of bytes read; `must_answer` is true if the response must not wait for more;
+    `found` maps each existing partition to its part of the request, `sizes` to the number of bytes read from it.
     """
 
     size: int
@@ -158,13 +160,13 @@ class _Reading:
         self._begin()
         rows: list[Row] = []
         for wanted in self._fetch.partitions:
-            rows.append((wanted, self._read_partition(wanted)))  # noqa: PERF401 - a frame less than a comprehension
+            rows.append((wanted, self._read_partition(wanted)))  # noqa: PERF401 - a comprehension is one more frame
         if not self.found:
             self.must_answer = True
         return rows
 
     def read_in_steps(self, rows: list[Row]) -> Steps[None]:
-        """As `read`, into `rows`; the slices are the caller's, also of what is left off."""
+        """As `read`, into `rows`; their slices belong to the caller, also if the steps are not finished."""
         self._begin()
         for wanted in self._fetch.partitions:
             yield
@@ -179,7 +181,7 @@ class _Reading:
         self.sizes = {}
 
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
-        """Make the response and leave the slices to it."""
+        """Build the response, which owns the slices from then on."""
         response = self._fetch.respond(rows)
         if response.error_code:
             _release(rows)
@@ -197,7 +199,7 @@ class _Reading:
             partition = partitions.find_by_id(wanted.topic_id, request.partition)
         else:
             partition = partitions.find(wanted.topic, request.partition)
-        if isinstance(partition, KafkaError):  # returned, because a request may name thousands
+        if isinstance(partition, KafkaError):  # returned, not raised, because a request may name thousands
             return self._failed(wanted, partition)
         if self._replica_id >= 0:
             try:
@@ -211,7 +213,7 @@ class _Reading:
             if error.code not in _EXPECTED:
                 partition.metrics.failed_fetch_requests += 1
             return self._failed(wanted, error)
-        except Exception as error:  # noqa: BLE001 - a defect may fail this partition, but not the others
+        except Exception as error:  # noqa: BLE001 - a defect fails this partition only
             partition.metrics.failed_fetch_requests += 1
             return self._failed(wanted, as_row_error(self._services, partition, error))
 
@@ -253,7 +255,7 @@ class _Reading:
     def _aborted_transactions(
         partition: Partition, request: FetchPartition, found: FetchedRecords
     ) -> list[AbortedTransaction]:
-        """Look them up. If that fails, the records are let go of: nobody will send them."""
+        """Look up the aborted transactions of the found records; on failure release the records, and re-raise."""
         if not isinstance(found.records, LogSlice):
             return []
         try:
@@ -272,7 +274,7 @@ class _Reading:
         row = _error_row(wanted.request, code)
         if code not in _NOT_THERE:
             row.aborted_transactions = None
-        if code in _TELL_LEADER and self._version >= _FIRST_VERSION_WITH_LEADERS:
+        if code in _WITH_LEADER and self._version >= _FIRST_VERSION_WITH_LEADERS:
             leader = current_leader(
                 self._services, self._context, wanted.topic, wanted.topic_id, wanted.request.partition
             )
@@ -283,7 +285,7 @@ class _Reading:
 
 
 class DelayedFetch(DelayedOperation[FetchResponse]):
-    """A fetch that waits for `min_bytes`; what a partition has is looked up again when something happens to it."""
+    """A fetch that waits for `min_bytes`. A touched partition is read again to count its bytes."""
 
     def __init__(self, reading: _Reading) -> None:
         self._reading = reading
@@ -316,7 +318,7 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
 
 
 class ParkedFetch(DelayedFetch):
-    """A fetch of many partitions: its answer is made elsewhere, in slices."""
+    """A fetch of many partitions. `_answer_in_slices` builds its response, so this answer is empty."""
 
     def answer(self) -> FetchResponse:
         return FetchResponse()

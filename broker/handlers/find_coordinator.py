@@ -1,13 +1,13 @@
-"""FindCoordinator (10), versions 0–6: where the coordinator of a group (type 0) or a transactional id (type 1) is.
+"""FindCoordinator (10), versions 0–6: the coordinator of a group (type 0) or a transactional id (type 1).
 
-Versions 0–3 ask for one key; from version 4 on (KIP-699) for several. A group's coordinator leads the partition of
-`__consumer_offsets` that the group belongs to. The first request creates that topic and is answered when groups can be
-coordinated. Differs from Kafka: there it is COORDINATOR_NOT_AVAILABLE until the topic is there, and the client asks
-again. If the topic cannot be created, it is COORDINATOR_NOT_AVAILABLE too, and the reason is in the broker's log. Any
-group id has a coordinator, also the empty one, which offsets may be committed under.
+Versions 0–3 have one key, later versions (KIP-699) several. A group's coordinator leads the partition of
+`__consumer_offsets` that the group belongs to. The first request creates that topic, and is answered when groups can be
+coordinated. Differs from Kafka, which answers COORDINATOR_NOT_AVAILABLE until the topic exists, and the client retries.
+If the topic cannot be created, the answer is COORDINATOR_NOT_AVAILABLE, and the reason is in the broker's log. Every
+group id has a coordinator, also the empty one, because offsets may be committed under it.
 
-Key types that do not exist are INVALID_REQUEST. Transactions and share groups (key type 2, from version 6 on) are not
-there yet. Differs from Kafka, which has both: such keys are refused so that producers fail at once.
+Unknown key types are INVALID_REQUEST. Differs from Kafka: there are no transactions and no share groups (key type 2,
+from version 6 on) yet. Such keys are refused so that clients fail at once:
 
 | version | transactional id | because |
 |---|---|---|
@@ -42,15 +42,15 @@ def handle(
     version = context.api_version
     several = version >= _FIRST_VERSION_WITH_SEVERAL_KEYS
     if request.key_type not in _KEY_TYPES and several and not request.coordinator_keys:
-        return FindCoordinatorResponse(coordinators=[])  # as Kafka, which checks the type for each key
+        return FindCoordinatorResponse(coordinators=[])  # as in Kafka, which checks the type of each key
     if request.key_type not in _KEY_TYPES:
         return error_response(request, ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
     keys = request.coordinator_keys if several else [request.key]
     if request.key_type == _TRANSACTION and not several:
         return _response(version, [_coordinator(services, context, request.key, services.config.node_id)])
     if request.key_type != _GROUP:
-        why_not = _NO_TRANSACTIONS if request.key_type == _TRANSACTION else _NO_SHARE_GROUPS
-        return _response(version, [Coordinator(key, -1, "", -1, why_not.code, why_not.detail) for key in keys])
+        refusal = _NO_TRANSACTIONS if request.key_type == _TRANSACTION else _NO_SHARE_GROUPS
+        return _response(version, [Coordinator(key, -1, "", -1, refusal.code, refusal.detail) for key in keys])
     if services.groups.has_topic:
         return _find_all(services, context, keys)
     return _create_and_respond(services, context, keys)

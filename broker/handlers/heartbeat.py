@@ -1,7 +1,8 @@
-"""Heartbeat (12), versions 0–4: a member lives, and learns whether its group rebalances.
+"""Heartbeat (12), versions 0–4: keep a member alive, and report a rebalance of its group.
 
-An empty group id is INVALID_GROUP_ID. While the group is being loaded the answer is no error, because the member cannot
-be judged and must not think that it has failed. The rest is said by `odradek.broker.coordinator.classic_group.group`.
+An empty group id is INVALID_GROUP_ID. While the group is being loaded the answer has no error: the member cannot be
+checked yet, and an error would make it rejoin. The group handles the rest:
+`odradek.broker.coordinator.classic_group.group`.
 """
 
 from __future__ import annotations

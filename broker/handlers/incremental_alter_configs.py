@@ -1,12 +1,12 @@
 """IncrementalAlterConfigs (44), versions 0–1: change single properties of topics, brokers, loggers, groups (KIP-339).
 
-What can be done to a property is in `metadata.config_changes`: set, delete, append to a list, subtract from it. What is
-not named stays. Each resource succeeds or fails as a whole and for itself; see `config_resources` for which there are
-and what is refused. With `validate_only` nothing changes. A change holds when the answer goes out: for topics and logs
-that are in use too, and without a restart. The versions differ in encoding alone.
+`metadata.config_changes` has the operations: set, delete, append to a list, subtract from a list. Properties that are
+not named stay. Each resource succeeds or fails as a whole, independently of the others; `config_resources` lists the
+resources and the refusals. With `validate_only` nothing changes. A change is in effect when the response is sent,
+without a restart, also for topics and logs in use. The versions differ in encoding only.
 
-Differs from Kafka: an operation that does not exist is INVALID_REQUEST for every resource; there it is
-UNKNOWN_SERVER_ERROR for all but brokers, because the request fails where nobody expects it to.
+Differs from Kafka: an unknown operation is INVALID_REQUEST for every resource. In Kafka it is UNKNOWN_SERVER_ERROR for
+all resources but brokers, from an exception that is not handled.
 """
 
 from __future__ import annotations

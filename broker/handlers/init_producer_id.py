@@ -1,11 +1,11 @@
 """InitProducerId (22), versions 0–5: a producer id for an idempotent producer (KIP-98, KIP-360).
 
-Without a transactional id every request gets a new id with epoch 0; the id and epoch that a producer may send (from
-version 3 on) are not looked at, as in Kafka. An empty transactional id is INVALID_REQUEST.
+Without a transactional id every request gets a new id with epoch 0. The id and epoch that a producer may send (from
+version 3 on) are ignored, as in Kafka. An empty transactional id is INVALID_REQUEST.
 
 Differs from Kafka: a transactional id is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because there is no transaction
-coordinator yet. That is the one error after which every client gives up at once; librdkafka repeats the request after
-nearly all others until its time is up. The response has no place for a message: the reason is in the broker's log.
+coordinator yet. It is the only error after which every client gives up at once; librdkafka repeats the request after
+nearly all others until its timeout. The response has no field for a message; the reason is in the broker's log.
 """
 
 from __future__ import annotations

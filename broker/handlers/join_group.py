@@ -1,10 +1,10 @@
-"""JoinGroup (11), versions 0–9: a member enters its group; answered when the group has a new generation.
+"""JoinGroup (11), versions 0–9: join a group; answered when the group has a new generation.
 
-Without a member id from version 4 on (KIP-394): MEMBER_ID_REQUIRED with the id to come back with. In version 0 the
-session timeout is the rebalance timeout, too. A session timeout outside group.min.session.timeout.ms and
+From version 4 on (KIP-394) a request without a member id is MEMBER_ID_REQUIRED, with the id to send next. In version 0
+the session timeout is also the rebalance timeout. A session timeout outside group.min.session.timeout.ms and
 group.max.session.timeout.ms is INVALID_SESSION_TIMEOUT, an empty group id INVALID_GROUP_ID, more than 1,000 protocols
-INVALID_REQUEST. The rest is said by `odradek.broker.coordinator.classic_group.group`. Before version 7 an error has an
-empty protocol name, because there is no null in it.
+INVALID_REQUEST. The group handles the rest: `odradek.broker.coordinator.classic_group.group`. Before version 7 an error
+has an empty protocol name instead of null.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def error_response(request: JoinGroupRequest, code: ErrorCode, message: str) -> 
 def _check(services: Services, request: JoinGroupRequest) -> None:
     check_group_id(request.group_id)
     if len(request.protocols) > _MAX_PROTOCOLS:
-        # Differs from Kafka, which takes any number, because the group looks at all of them in one turn of the loop.
+        # Differs from Kafka, which accepts any number: the group reads all of them in one turn of the event loop.
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a member has {_MAX_PROTOCOLS} protocols at most")
     config = services.config
     shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms

@@ -1,8 +1,8 @@
-"""LeaveGroup (13), versions 0–5: members leave, and are gone at once.
+"""LeaveGroup (13), versions 0–5: remove members from a group at once.
 
-Versions 0–2 name one member and have its error for the whole; from version 3 on (KIP-345) there is a row for each. An
-administrator takes static members out by their instance ids alone. An empty group id is INVALID_GROUP_ID. The rest is
-said by `odradek.broker.coordinator.classic_group.group`.
+Versions 0–2 name one member, whose error is that of the response; later versions (KIP-345) have a row for each member.
+An administrator removes static members by their instance ids alone. An empty group id is INVALID_GROUP_ID. The group
+handles the rest: `odradek.broker.coordinator.classic_group.group`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupR
 _FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
 _NO_REASON = "not provided"
 _AT_ONCE = 1000
-"""Members that leave in one event of the group."""
+"""The most members that leave in one event of the group."""
 
 
 def handle(
@@ -36,7 +36,7 @@ def handle(
     answer = services.groups.submit(request.group_id, _leave(members))
     if isinstance(answer, asyncio.Future):
         return _later(cast("asyncio.Future[LeaveGroupResponse]", answer), several)
-    return _as_asked(cast("LeaveGroupResponse", answer), several)
+    return _in_version(cast("LeaveGroupResponse", answer), several)
 
 
 def error_response(request: LeaveGroupRequest, code: ErrorCode, message: str) -> LeaveGroupResponse:
@@ -51,7 +51,7 @@ def _leave(members: Sequence[MemberIdentity]) -> Leave:
 async def _leave_in_turns(
     services: Services, context: RequestContext, group_id: str, members: Sequence[MemberIdentity]
 ) -> LeaveGroupResponse:
-    """Take a thousand members after the other out, so that the group does not keep the loop for long."""
+    """Remove a thousand members at a time, so that the group does not block the event loop for long."""
     rows: list[MemberResponse] = []
     time_slice = services.time_slices.begin(context.connection)
     for first in range(0, len(members), _AT_ONCE):
@@ -65,10 +65,10 @@ async def _leave_in_turns(
 
 
 async def _later(answer: asyncio.Future[LeaveGroupResponse], several: bool) -> LeaveGroupResponse:
-    return _as_asked(await answer, several)
+    return _in_version(await answer, several)
 
 
-def _as_asked(response: LeaveGroupResponse, several: bool) -> LeaveGroupResponse:
+def _in_version(response: LeaveGroupResponse, several: bool) -> LeaveGroupResponse:
     if several or response.error_code:
         return response
     [row] = response.members

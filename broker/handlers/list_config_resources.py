@@ -1,13 +1,13 @@
-"""ListConfigResources (74), versions 0–1: the names of what has properties (KIP-1142).
+"""ListConfigResources (74), versions 0–1: the names of the resources that have properties (KIP-1142).
 
 | type | names |
 |---|---|
 | topic (2) | every topic |
-| broker (4), broker logger (8) | every broker that is registered |
-| client metrics (16) | none: no properties are kept for them |
-| group (32) | every group that properties are set for |
+| broker (4), broker logger (8) | every registered broker |
+| client metrics (16) | none: they have no properties here |
+| group (32) | every group with properties of its own |
 
-No type asks for all of them; one that does not exist is UNSUPPORTED_VERSION. Version 0 asked for client metrics alone.
+A request without types means all of them; an unknown type is UNSUPPORTED_VERSION. Version 0 lists client metrics only.
 """
 
 from __future__ import annotations

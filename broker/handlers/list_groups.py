@@ -1,8 +1,8 @@
 """ListGroups (16), versions 0–5: the groups that this broker coordinates, of all types.
 
-From version 4 on (KIP-518) only those in some states, from version 5 on (KIP-848) only those of some types, if asked;
-upper and lower case are the same, and what no group can be is nothing. While a partition is being loaded the answer is
-COORDINATOR_LOAD_IN_PROGRESS, because it would lack groups.
+From version 4 on (KIP-518) a request may filter by state, from version 5 on (KIP-848) by type; case does not matter,
+and unknown names match no group. While a partition is being loaded the answer is COORDINATOR_LOAD_IN_PROGRESS, because
+the list would be incomplete.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""ListOffsets (2), versions 1–11: offsets by timestamp, or by a special one of `replication.offset_lookup`.
+"""ListOffsets (2), versions 1–11: offsets by timestamp, or by a special timestamp of `replication.offset_lookup`.
 
-A special timestamp in a version before the one that brought it is UNSUPPORTED_VERSION for its partition, and so is
-one that does not exist. A partition named twice is INVALID_REQUEST. `read_committed` (from version 2 on) ends at the
-last stable offset. From version 4 on a client may name its leader epoch (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
-and is told that of the offset. The timeout of version 10 is for look-ups in tiered storage, which there is not.
+A special timestamp that is unknown, or newer than the version, is UNSUPPORTED_VERSION for its partition. A partition
+that is named twice is INVALID_REQUEST. `read_committed` (from version 2 on) ends at the last stable offset. From
+version 4 on the request may carry a leader epoch (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH), and the response has that
+of the offset. The timeout of version 10 is for look-ups in tiered storage, which does not exist here.
 
-A stored batch that cannot be decoded fails its row alone, with Kafka's codes: UNKNOWN_SERVER_ERROR if it cannot be
+A stored batch that cannot be decoded fails its row only, with Kafka's codes: UNKNOWN_SERVER_ERROR if it cannot be
 decompressed, INVALID_RECORD if its records do not parse.
 """
 
@@ -33,11 +33,11 @@ _READ_COMMITTED = 1
 _NEVER = 0x7FFF
 _FIRST_VERSION_WITH_LEADER_EPOCH = 4
 DECODED_BYTES: Final = 64 * 1024
-"""Bytes of records that a request makes the loop decode, as many as an append may; the rest is done on a thread."""
+"""The most bytes of records that a request decodes on the event loop, as for an append; a thread does the rest."""
 
 
 class _Slow(NamedTuple):
-    """A row that is yet to be filled in, and what is asked for."""
+    """A row that a thread fills in later, with its part of the request."""
 
     rows: list[ListOffsetsPartitionResponse]
     place: int
@@ -69,7 +69,7 @@ def handle(
             except KafkaError as error:
                 rows.append(ListOffsetsPartitionResponse(wanted.partition_index, error.code))
             except DecompressionLimitError:
-                budget.left = 0  # what follows is as slow in all likelihood, and was not decoded for nothing then
+                budget.left = 0  # later look-ups are probably as slow: do not start to decode them here
                 slow.append(_Slow(rows, len(rows), topic.name, wanted))
                 rows.append(ListOffsetsPartitionResponse(wanted.partition_index))
         topics.append(ListOffsetsTopicResponse(topic.name, rows))
@@ -84,7 +84,7 @@ async def _answer_slow_rows(
     response: ListOffsetsResponse,
     slow: list[_Slow],
 ) -> ListOffsetsResponse:
-    """Fill in the rows that need a thread, one after the other: no request takes more than one of the threads."""
+    """Fill in the slow rows one after the other, so that no request occupies more than one search thread."""
     for rows, place, topic, wanted in slow:
         try:
             partition = services.partitions.get(topic, wanted.partition_index)

@@ -1,7 +1,7 @@
-"""ListPartitionReassignments (46), version 0: which partitions are on their way to other brokers (KIP-455).
+"""ListPartitionReassignments (46), version 0: the partitions that are being moved to other brokers (KIP-455).
 
-Null topics ask for all partitions. Partitions that are not being moved, or do not exist, are left out, and topics
-without any other.
+Null topics request all partitions. The response omits partitions that are not being moved or do not exist, and topics
+without others.
 """
 
 from __future__ import annotations

@@ -1,24 +1,23 @@
-"""Metadata (3), versions 0–13: brokers, topics and who leads their partitions, all from this broker's image.
+"""Metadata (3), versions 0–13: brokers, topics and the leaders of their partitions, all from this broker's image.
 
 | topics in the request | version 0 | from version 1 on |
 |---|---|---|
 | null | (not possible) | all topics |
 | empty | all topics | none |
 
-From version 12 on a topic may be asked for by its id (KIP-516): UNKNOWN_TOPIC_ID if there is none; if any id is
-given, names are not looked at.
+From version 12 on a topic may be requested by its id (KIP-516), UNKNOWN_TOPIC_ID if it does not exist; if the request
+has an id, its names are ignored.
 
-A topic asked for by name that does not exist is created when auto.create.topics.enable, and (from version 4 on) the
-request, allow it, and is answered when it can be used: num.partitions, default.replication.factor. Otherwise it is
-UNKNOWN_TOPIC_OR_PARTITION; a name that no topic may have is INVALID_TOPIC_EXCEPTION. Differs from Kafka: there the
-first answer is UNKNOWN_TOPIC_OR_PARTITION and the client asks again. Of internal topics only that of groups is created,
-as their coordinator does it: nothing uses the others yet. As in Kafka, none is created if they would have more than
-10,000 partitions together. Creation ends when the client has gone.
+A requested name that does not exist is created if auto.create.topics.enable and (from version 4 on) the request allow
+it, with num.partitions and default.replication.factor; it is answered when it can be used. Otherwise it is
+UNKNOWN_TOPIC_OR_PARTITION; an invalid name is INVALID_TOPIC_EXCEPTION. Differs from Kafka, whose first answer is
+UNKNOWN_TOPIC_OR_PARTITION, and the client retries. Of the internal topics only that of groups is created, by the group
+coordinator: nothing uses the others yet. As in Kafka, no topic is created if all would have more than 10,000 partitions
+together. When the client disconnects, creation stops.
 
-A partition without a leader is LEADER_NOT_AVAILABLE; if its leader has no listener of the client's name it is
-LISTENER_NOT_FOUND from version 6 on. `offline_replicas` (from version 5) are those on brokers that are not alive.
-Nobody is refused anything yet, so authorized operations (KIP-430), where asked for, are all that exist for the
-resource.
+A partition without a leader is LEADER_NOT_AVAILABLE; if its leader has no listener of the client's name, it is
+LISTENER_NOT_FOUND from version 6 on. `offline_replicas` (from version 5 on) are those on brokers that are not alive.
+Without access rules, the authorized operations (KIP-430) are all operations on the resource, if the request wants them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicIm
 from odradek.broker.metadata.placement import MAX_PARTITIONS
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
 from odradek.broker.metadata.topics import create_topic
-from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_ASKED
+from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_REQUESTED
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import broker_endpoints
 from odradek.broker.request.services import Services
@@ -60,7 +59,7 @@ def handle(
         return _respond(services, context, request, names, {})
     ids = [topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID]
     if context.api_version < _FIRST_VERSION_BY_ID and (ids or any(topic.name is None for topic in wanted)):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "topics go by name before version 12")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "topics have names only before version 12")
     if ids:
         return _respond_by_id(services, context, request, ids)
     names = list(dict.fromkeys(topic.name for topic in wanted if topic.name is not None))
@@ -91,7 +90,7 @@ async def _create_and_respond(
         try:
             await _create(services, name)
         except KafkaError as error:
-            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # by another client, just now
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another client has just created it
                 errors[name] = error.code
     return await services.time_slices.finish(_respond(services, context, request, names, errors), context.connection)
 
@@ -114,7 +113,7 @@ def _respond(
     errors: dict[str, ErrorCode],
 ) -> Steps[MetadataResponse]:
     image = services.metadata.image
-    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     topics = []
     for name in names:
         topic = image.topics.get(name)
@@ -122,7 +121,7 @@ def _respond(
             topics.append((yield from _topic(image, context, topic, operations)))
         else:
             yield
-            code = errors.get(name) or why_missing(name)
+            code = errors.get(name) or missing_topic_error(name)
             topics.append(MetadataResponseTopic(code, name, ZERO_UUID, name in INTERNAL_TOPICS, [], operations))
     return _response(services, context, request, topics)
 
@@ -131,7 +130,7 @@ def _respond_by_id(
     services: Services, context: RequestContext, request: MetadataRequest, ids: list[bytes]
 ) -> Steps[MetadataResponse]:
     image = services.metadata.image
-    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     topics = []
     for topic_id in dict.fromkeys(ids):
         topic = image.topics_by_id.get(topic_id)
@@ -153,13 +152,13 @@ def _response(
         controller_id=image.controller_id,
         topics=topics,
         cluster_authorized_operations=(
-            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     )
 
 
-def why_missing(name: str) -> ErrorCode:
-    """What a client is told of a topic that does not exist."""
+def missing_topic_error(name: str) -> ErrorCode:
+    """The error code for a topic that does not exist."""
     try:
         check_name(name)
     except KafkaError as error:

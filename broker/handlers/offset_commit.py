@@ -1,10 +1,10 @@
-"""OffsetCommit (8), versions 2–10: a group remembers how far it has read; answered when that is in the log.
+"""OffsetCommit (8), versions 2–10: store how far a group has read; answered when the commit is in the log.
 
-A topic or partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows; a topic from version 10 on, where
-topics go by id (KIP-848), UNKNOWN_TOPIC_ID. Metadata longer than offset.metadata.max.bytes is
-OFFSET_METADATA_TOO_LARGE. The others are committed all the same. Whether the committer may commit at all is said by its
-group: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, for every row. Generation -1
-and no member id commit for a group without members. Up to version 4 a client may say how long the offset is to be kept
+A topic or partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows; from version 10 on, where topics
+have ids (KIP-848), such a topic is UNKNOWN_TOPIC_ID. Metadata longer than offset.metadata.max.bytes is
+OFFSET_METADATA_TOO_LARGE. The other rows are committed nevertheless. The group decides whether the client may commit:
+UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID or REBALANCE_IN_PROGRESS for every row. Generation -1 without
+a member id commits for a group without members. Up to version 4 the request may have a retention time for the offsets
 (KIP-211).
 """
 
@@ -35,7 +35,7 @@ from odradek.protocol.varint import INT64_MAX
 _FIRST_VERSION_WITH_TOPIC_IDS = 10
 _NOT_WRITTEN = -1
 _LONG = 100
-"""Partitions of a request that is executed in slices when it has more."""
+"""A request with more partitions is executed in slices."""
 _UNKNOWN_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 Answer = OffsetCommitResponse | asyncio.Future[OffsetCommitResponse]
@@ -44,7 +44,7 @@ Answer = OffsetCommitResponse | asyncio.Future[OffsetCommitResponse]
 def handle(
     services: Services, context: RequestContext, request: OffsetCommitRequest
 ) -> Answer | Awaitable[OffsetCommitResponse]:
-    """Answer at once where all is short, as a commit is nearly always."""
+    """Answer at once if the request is short, as nearly all commits are."""
     steps = _submit(services, context, request)
     if sum([len(topic.partitions) for topic in request.topics]) > _LONG:
         return _in_slices(services, context, steps)
@@ -67,14 +67,14 @@ def _submit(services: Services, context: RequestContext, request: OffsetCommitRe
     expires_at_ms = NO_EXPIRY if keep_ms == NO_EXPIRY else min(now_ms + keep_ms, INT64_MAX)
     longest = services.config.offset_metadata_max_bytes
     response = OffsetCommitResponse(topics=[])
-    commits: dict[tuple[str, int], CommittedOffset] = {}  # of a partition that is named twice, the last one
+    commits: dict[tuple[str, int], CommittedOffset] = {}  # the last one counts for a partition that is named twice
     known = False
     for wanted in request.topics:
         topic = _topic(services, wanted, by_id)
         rows = []
         for partition in wanted.partitions:
             yield
-            code = _why_not(topic, partition, longest, by_id)
+            code = _error_of(topic, partition, longest, by_id)
             rows.append(OffsetCommitResponsePartition(partition.partition_index, code))
             if topic is not None and code is ErrorCode.NONE:
                 committed = _committed(partition, now_ms, expires_at_ms, topic.topic_id)
@@ -82,7 +82,7 @@ def _submit(services: Services, context: RequestContext, request: OffsetCommitRe
             known = known or code not in _UNKNOWN_TOPIC
         response.topics.append(OffsetCommitResponseTopic(wanted.name, wanted.topic_id, rows))
     if not known:
-        return response  # there is nothing to ask the group about
+        return response  # the group has nothing to decide
     committer = Committer(
         request.member_id,
         request.group_instance_id,
@@ -111,7 +111,9 @@ def _topic(services: Services, wanted: OffsetCommitRequestTopic, by_id: bool) ->
     return image.topics_by_id.get(wanted.topic_id) if by_id else image.topics.get(wanted.name)
 
 
-def _why_not(topic: TopicImage | None, partition: OffsetCommitRequestPartition, longest: int, by_id: bool) -> ErrorCode:
+def _error_of(
+    topic: TopicImage | None, partition: OffsetCommitRequestPartition, longest: int, by_id: bool
+) -> ErrorCode:
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic.partition(partition.partition_index) is None:
@@ -122,7 +124,7 @@ def _why_not(topic: TopicImage | None, partition: OffsetCommitRequestPartition, 
 
 
 def _java_length(text: str) -> int:
-    """The length as Java counts it: in UTF-16 code units."""
+    """The length as Java counts it, in UTF-16 code units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 

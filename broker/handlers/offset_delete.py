@@ -1,8 +1,8 @@
-"""OffsetDelete (47), version 0: take a group's committed offsets of some partitions back (KIP-496).
+"""OffsetDelete (47), version 0: delete a group's committed offsets of some partitions (KIP-496).
 
-A group that does not exist is GROUP_ID_NOT_FOUND, one with members that are no consumers NON_EMPTY_GROUP. A topic or
-partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows, a topic that a member reads
-GROUP_SUBSCRIBED_TO_TOPIC. Where nothing was committed nothing is deleted, which is no error.
+A group that does not exist is GROUP_ID_NOT_FOUND; one with members that are not consumers is NON_EMPTY_GROUP. A topic
+or partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows; a topic that a member reads is
+GROUP_SUBSCRIBED_TO_TOPIC. A partition without a committed offset is no error.
 """
 
 from __future__ import annotations

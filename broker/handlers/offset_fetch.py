@@ -1,11 +1,11 @@
-"""OffsetFetch (9), versions 1–10: how far groups have read.
+"""OffsetFetch (9), versions 1–10: the committed offsets of groups.
 
-Up to version 7 the request is of one group, from version 8 on (KIP-709) of several, each with an error of its own;
-version 1 has no error for the group and says it in every row. No topics (null, from version 2 on) asks for all that the
-group has committed. What was never committed is offset -1 without an error, and so is everything of a group that does
+Up to version 7 the request names one group, later versions (KIP-709) several, each with its own error; version 1 has no
+error of the group and has it in every row. Null topics (from version 2 on) request all offsets that the group has
+committed. A partition without a commit has offset -1 without an error, and so has every partition of a group that does
 not exist. With `require_stable` (version 7, KIP-447) an offset that an open transaction may change is
-UNSTABLE_OFFSET_COMMIT. From version 9 on a member of a group of the consumer protocol may name itself and its epoch.
-In version 10 topics go by id: UNKNOWN_TOPIC_ID, and what was committed for an older topic of the same name is not told.
+UNSTABLE_OFFSET_COMMIT. From version 9 on a member of a group of the consumer protocol may send its id and epoch. In
+version 10 topics have ids: UNKNOWN_TOPIC_ID, and offsets of a deleted topic of the same name are not returned.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def error_response(request: OffsetFetchRequest, code: ErrorCode, message: str) -
 
 
 class _Fetch(NamedTuple):
-    """What the rows of one group are looked up in."""
+    """The look-up of the rows of one group."""
 
     services: Services
     shard: Shard
@@ -72,7 +72,7 @@ class _Fetch(NamedTuple):
         for name, partitions in [(name, tuple(partitions)) for name, partitions in committed.items()]:
             topic = self.services.metadata.image.topics.get(name)
             if topic is None and self.by_id:
-                continue  # deleted; it has no id that could be told
+                continue  # deleted: it has no id to return
             topic_id = ZERO_UUID if topic is None or not self.by_id else topic.topic_id
             rows = yield from self._partitions(name, topic_id, partitions)
             found.append(OffsetFetchResponseTopics("" if self.by_id else name, topic_id, rows))
@@ -146,7 +146,7 @@ def _row(index: int, code: ErrorCode) -> OffsetFetchResponsePartitions:
 
 
 def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """What a request of the older form asks, in the newer one."""
+    """Convert a request up to version 7 to the form of version 8."""
     topics = request.topics
     if topics is None:
         return OffsetFetchRequestGroup(request.group_id, topics=None)

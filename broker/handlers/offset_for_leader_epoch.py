@@ -1,9 +1,9 @@
-"""OffsetForLeaderEpoch (23), versions 2–4: where an epoch ended in the leader's log (KIP-101, KIP-279, KIP-320).
+"""OffsetForLeaderEpoch (23), versions 2–4: the end of an epoch in the leader's log (KIP-101, KIP-279, KIP-320).
 
 The answer for epoch e is the largest epoch of the log that is not above e, and the offset after its last record; for
-the current epoch the log end offset; -1 and -1 if the log knows of no such epoch. A consumer compares this with its
-position to find out whether records that it has read were truncated. A client that names the leader epoch it knows is
-told FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if it is another.
+the current epoch that is the log end offset; -1 and -1 if the log has no such epoch. A consumer compares it with its
+position to detect that records which it has read were truncated. A leader epoch in the request that is not the current
+one is FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
 """
 
 from __future__ import annotations

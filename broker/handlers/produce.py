@@ -2,23 +2,24 @@
 
 | acks | answered |
 |---|---|
-| 0 | never; if any partition fails the connection is closed, so that the client notices |
+| 0 | never; if a partition fails, the connection is closed, so that the client notices |
 | 1 | when this broker, the leader, has appended |
 | -1 | when every in-sync replica has, and min.insync.replicas are in sync; REQUEST_TIMED_OUT after the timeout |
-| else | INVALID_REQUIRED_ACKS for every partition |
+| other | INVALID_REQUIRED_ACKS for every partition |
 
-Each partition succeeds or fails for itself. Up to version 12 a topic goes by name, from 13 (KIP-516) by id:
-UNKNOWN_TOPIC_ID. Topics are not created here; that is done by Metadata. A batch is checked and written by
-`storage.log`; error messages and the records to blame (KIP-467) go out from version 8, and from version 10 (KIP-951)
-NOT_LEADER_OR_FOLLOWER carries the leader that we know of and its address. Only an administrative client may write to
-internal topics: INVALID_TOPIC_EXCEPTION. A zstd batch before version 7 (KIP-110) is UNSUPPORTED_COMPRESSION_TYPE.
+Each partition succeeds or fails independently. Topics have names up to version 12, ids from 13 on (KIP-516):
+UNKNOWN_TOPIC_ID. Produce creates no topics; Metadata does. `storage.log` checks and writes a batch. Error messages and
+the refused records (KIP-467) are in the response from version 8 on; from version 10 on (KIP-951) NOT_LEADER_OR_FOLLOWER
+carries the current leader and its address. Only an administrative client may write to internal topics:
+INVALID_TOPIC_EXCEPTION. A zstd batch before version 7 (KIP-110) is UNSUPPORTED_COMPRESSION_TYPE.
 
-A transactional batch without a transactional id in the request is TRANSACTIONAL_ID_AUTHORIZATION_FAILED. With one it
-is NOT_ENOUGH_REPLICAS, as from an Apache Kafka that cannot reach the transaction coordinator (there is none here yet):
-that is the error that even old producers retry.
+A transactional batch without a transactional id in the request is TRANSACTIONAL_ID_AUTHORIZATION_FAILED. With one it is
+NOT_ENOUGH_REPLICAS, as from an Apache Kafka that cannot reach the transaction coordinator (there is none here yet):
+even old producers retry that error.
 
-Most requests are answered without waiting: small appends run on the loop, and a lone replica's high watermark follows
-at once. A large append or a flush comes back as a future; acks=-1 with followers waits in the produce purgatory.
+Most requests are answered without waiting: small appends run on the event loop, and with a single replica the high
+watermark follows at once. A large append or a flush returns a future; acks=-1 with followers waits in the produce
+purgatory.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ _FIRST_VERSION_WITH_LEADERS: Final = 10
 _FIRST_VERSION_WITH_ZSTD: Final = 7
 _ZSTD: Final = int(Codec.ZSTD)
 _LONG: Final = 500
-"""Partitions of a request that is executed in slices when it has more; a real one has a batch for each."""
+"""A request with more partitions is executed in slices; a real client sends a batch for each."""
 _ATTRIBUTES: Final = 22
 """Where in a batch the low byte of its attributes is."""
-_NO_LEADER: Final = LeaderIdAndEpoch()  # shared; the encoder leaves it out
+_NO_LEADER: Final = LeaderIdAndEpoch()  # shared; the encoder omits it
 
 
 class _Appending(NamedTuple):
@@ -77,7 +78,7 @@ class _Appending(NamedTuple):
 
 
 class _Unacknowledged(NamedTuple):
-    """An append that has ended here, but perhaps not in the other in-sync replicas."""
+    """An append that has ended on this broker, but perhaps not on the other in-sync replicas."""
 
     topic: TopicProduceData
     row: PartitionProduceResponse
@@ -99,14 +100,14 @@ def handle(
         return work.append_in_slices()
     for topic in request.topic_data:
         rows = []
-        for data in topic.partition_data:  # a comprehension would be one more frame of every request
+        for data in topic.partition_data:  # a comprehension is one more frame in every request
             rows.append(work.append(topic, data))  # noqa: PERF401
         work.response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, rows))
     return work.wait_for_appends() if work.appending else work.answer()
 
 
 def error_response(request: ProduceRequest, code: ErrorCode, message: str) -> ProduceResponse | None:
-    """With acks=0 there is no response: dispatch closes the connection."""
+    """With acks=0 return None: dispatch then closes the connection."""
     if request.acks == 0:
         return None
     return ProduceResponse(
@@ -125,7 +126,7 @@ def error_response(request: ProduceRequest, code: ErrorCode, message: str) -> Pr
 
 
 class _Produce:
-    """One request on its way: the rows of its response, and what they still wait for."""
+    """The execution of one request: the rows of its response, and the appends that they wait for."""
 
     __slots__ = (
         "_acks",
@@ -151,7 +152,7 @@ class _Produce:
         self._now_ms = services.clock.time_ms()
 
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
-        """Append one partition's batch and return its row, which is filled in later if the append has not ended."""
+        """Append one partition's batch and return its row, which is completed later if the append has not ended."""
         row = PartitionProduceResponse(data.index, NO_ERROR, -1, -1, -1, [], None, _NO_LEADER)
         version, records = self._context.api_version, data.records
         if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
@@ -167,12 +168,12 @@ class _Produce:
             or (partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID)
             or (len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & TRANSACTIONAL_BIT)
         ):
-            self._fail(topic, row, self._unfit(partition, records, version))
+            self._fail(topic, row, self._refusal(partition, records, version))
             return row
         leader_epoch = partition.leader_epoch
         try:
             append = partition.append_as_leader(records, self._acks, self._now_ms)
-        except Exception as error:  # noqa: BLE001 - a defect may fail this partition, but not the others
+        except Exception as error:  # noqa: BLE001 - a defect fails this partition only
             self._refused(topic, row, partition, len(records), error)
         else:
             if isinstance(append, AppendInfo):
@@ -181,8 +182,8 @@ class _Produce:
                 self.appending.append(_Appending(topic, row, partition, leader_epoch, len(records), append))
         return row
 
-    def _unfit(self, partition: Partition, records: memoryview | None, version: int) -> KafkaError:
-        """Why these records may not be appended, as far as that is known without reading the batch."""
+    def _refusal(self, partition: Partition, records: memoryview | None, version: int) -> KafkaError:
+        """The error for records that are refused before the append."""
         if partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID:
             return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
         if not records:
@@ -201,7 +202,7 @@ class _Produce:
         )
 
     async def append_in_slices(self) -> ProduceResponse | None:
-        """Append to many partitions, and answer as `handle` does."""
+        """Append to many partitions, and respond as `handle` does."""
         await self._services.time_slices.finish(self._append_all(), None)
         if self.appending:
             return await self.wait_for_appends()
@@ -221,7 +222,7 @@ class _Produce:
         for topic, row, partition, leader_epoch, size_bytes, append in self.appending:
             try:
                 info = await append
-            except Exception as error:  # noqa: BLE001 - the same
+            except Exception as error:  # noqa: BLE001 - as in `append`
                 self._refused(topic, row, partition, size_bytes, error)
             else:
                 self._appended(topic, row, partition, leader_epoch, info)
@@ -260,7 +261,7 @@ class _Produce:
         row.log_start_offset = info.log_start_offset
         if self._acks == ACKS_ALL:
             next_offset = info.last_offset + 1
-            # Asked at once: a lone replica has every record, and whatever waits for others would be made for nothing.
+            # Checked at once: a single replica has every record, and needs no object that waits for others.
             code = partition.acknowledgement(next_offset, leader_epoch)
             if code is None:
                 self._unacknowledged.append(_Unacknowledged(topic, row, partition, leader_epoch, next_offset))
@@ -288,7 +289,7 @@ class _Produce:
             row.record_errors = [BatchIndexAndErrorMessage(*record) for record in error.record_errors]
 
     def refuse(self, topic: TopicProduceData, row: PartitionProduceResponse, code: ErrorCode) -> None:
-        """Put an error (or none) into a row, and with NOT_LEADER_OR_FOLLOWER who leads, if the version can say it."""
+        """Set the error code of a row (or NONE), and for NOT_LEADER_OR_FOLLOWER the leader, if the version has it."""
         row.error_code = code
         if code is not ErrorCode.NOT_LEADER_OR_FOLLOWER or self._context.api_version < _FIRST_VERSION_WITH_LEADERS:
             return
@@ -300,14 +301,14 @@ class _Produce:
 
 
 class DelayedProduce(DelayedOperation[ProduceResponse]):
-    """A response that waits until every in-sync replica has the records of every row, or its time is up."""
+    """A response that waits until every in-sync replica has the records of every row, or until the timeout."""
 
     def __init__(self, work: _Produce, unacknowledged: list[_Unacknowledged]) -> None:
         self._work = work
         self._unacknowledged = unacknowledged
 
     def all_acknowledged(self) -> bool:
-        """Look at the rows that wait; return whether none is left."""
+        """Update the rows that wait; return whether none is left."""
         waiting = []
         for pending in self._unacknowledged:
             code = pending.partition.acknowledgement(pending.next_offset, pending.leader_epoch)
@@ -318,7 +319,7 @@ class DelayedProduce(DelayedOperation[ProduceResponse]):
         self._unacknowledged = waiting
         return not waiting
 
-    def is_ready(self, key: Hashable) -> bool:  # noqa: ARG002 - all are looked at
+    def is_ready(self, key: Hashable) -> bool:  # noqa: ARG002 - all rows are checked
         return self.all_acknowledged()
 
     def answer(self) -> ProduceResponse:

@@ -7,7 +7,7 @@ from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
-_NO_SASL = "nobody authenticates on this listener"
+_NO_SASL = "this listener has no authentication"
 
 
 def handle(services: Services, context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:

@@ -1,7 +1,7 @@
-"""SaslHandshake (17), versions 0–1: ILLEGAL_SASL_STATE, and no mechanism to choose.
+"""SaslHandshake (17), versions 0–1: ILLEGAL_SASL_STATE, without mechanisms.
 
-That is what Apache Kafka says on a listener without SASL, where every connection counts as authenticated from its
-start. A client that is set up for SASL tells its user so, instead of a connection that was closed.
+Apache Kafka returns this code on a listener without SASL, whose connections count as authenticated from the start. A
+client that is configured for SASL then reports the error to its user, instead of a closed connection.
 """
 
 from __future__ import annotations

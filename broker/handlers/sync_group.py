@@ -1,7 +1,7 @@
-"""SyncGroup (14), versions 0–5: a member asks for its assignment; answered when the leader has handed in everybody's.
+"""SyncGroup (14), versions 0–5: get a member's assignment; answered when the leader has sent the assignments of all.
 
-An empty group id is INVALID_GROUP_ID. From version 5 on (KIP-559) protocol type and name must be there:
-INCONSISTENT_GROUP_PROTOCOL. The rest is said by `odradek.broker.coordinator.classic_group.group`.
+An empty group id is INVALID_GROUP_ID. From version 5 on (KIP-559) protocol type and name are required:
+INCONSISTENT_GROUP_PROTOCOL. The group handles the rest: `odradek.broker.coordinator.classic_group.group`.
 """
 
 from __future__ import annotations

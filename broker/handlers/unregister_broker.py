@@ -1,7 +1,7 @@
-"""UnregisterBroker (64), version 0: forget a broker that has left the cluster for good (KIP-500).
+"""UnregisterBroker (64), version 0: remove a broker that has left the cluster for good (KIP-500).
 
-BROKER_ID_NOT_REGISTERED for one that nothing is known of. Differs from Kafka: a broker that runs is refused with
-INVALID_REQUEST. There it is taken out of the cluster under its own feet, and must be restarted to serve again.
+An unknown broker is BROKER_ID_NOT_REGISTERED. Differs from Kafka: a running broker is refused with INVALID_REQUEST.
+Kafka removes it from the cluster while it runs, and it must be restarted to serve again.
 """
 
 from __future__ import annotations

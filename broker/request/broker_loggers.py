@@ -30,7 +30,7 @@ _ROOT = "root"
 
 
 def describe_loggers(services: Services, name: str) -> list[ConfigRow]:
-    """A row for each logger. Raises `KafkaError` INVALID_REQUEST for another broker's."""
+    """A row for each logger. Raises `KafkaError` INVALID_REQUEST for the id of another broker."""
     check_node(services, name)
     return [
         ConfigRow(
@@ -49,7 +49,7 @@ def describe_loggers(services: Services, name: str) -> list[ConfigRow]:
 
 
 def alter_loggers(services: Services, name: str, changes: Sequence[Change], *, validate_only: bool) -> None:
-    """Change levels, all or none. Raises `KafkaError` INVALID_REQUEST, INVALID_CONFIG."""
+    """Change levels, all or none. Raises `KafkaError` INVALID_REQUEST or INVALID_CONFIG."""
     check_node(services, name)
     for change in changes:
         _check(change)
@@ -76,7 +76,7 @@ def check_node(services: Services, name: str) -> int:
 
 def _check(change: Change) -> None:
     if change.operation in (Operation.APPEND, Operation.SUBTRACT):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{change.name}: the level of a logger is no list")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{change.name}: the level of a logger is not a list")
     if not _exists(change.name):
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {change.name}")
     if change.operation is Operation.SET and change.value not in _LEVELS:
@@ -84,7 +84,7 @@ def _check(change: Change) -> None:
             ErrorCode.INVALID_CONFIG, f"{change.name} = {change.value!r}: expected one of {', '.join(_LEVELS)}"
         )
     if change.operation is Operation.DELETE and change.name == _ROOT:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{_ROOT} cannot be left to a logger above it")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of {_ROOT} cannot be deleted")
 
 
 def _levels() -> dict[str, str]:

@@ -4,12 +4,12 @@
 |---|---|---|
 | topic (2) | a topic | `metadata.configs.alter_topic_configs` |
 | broker (4) | this broker's id, or empty for all brokers | `metadata.configs.alter_broker_configs` |
-| broker logger (8) | this broker's id | `broker_loggers.alter_loggers`, one by one only |
+| broker logger (8) | this broker's id | `broker_loggers.alter_loggers`, by IncrementalAlterConfigs only |
 | group (32) | any group id | `metadata.configs.alter_group_configs` |
 
-INVALID_REQUEST: a resource or a property that is named more than once, a value that is null, another broker's id, and
-any other type of resource. Differs from Kafka, which also keeps properties for client metrics (16): no client is asked
-for metrics here.
+INVALID_REQUEST: a resource or a property that is named more than once, a null value, another broker's id, and any other
+type of resource. Differs from Kafka, which also stores properties for client metrics (16): this broker requests no
+metrics from clients.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROUP = 32
 
 
 class Resource(Protocol):
-    """What the resources of both requests have."""
+    """The fields that the resources of both requests have."""
 
     resource_type: int
     resource_name: str
@@ -51,9 +51,9 @@ async def alter_each(
     replace: bool,
     validate_only: bool,
 ) -> list[tuple[R, ErrorCode, str]]:
-    """Change what is set for the resources, each for itself; return each with NONE, or with its error and the cause.
+    """Change the properties of each resource independently; return each with NONE, or with its error and message.
 
-    `changes_of` may raise `KafkaError` too. With `replace` what the changes do not name is unset.
+    `changes_of` may raise `KafkaError`. With `replace`, properties that the changes do not name are unset.
     """
     named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     outcomes = []
@@ -72,7 +72,7 @@ async def alter_each(
 
 
 def _check_changes(times_named: int, changes: Sequence[Change]) -> None:
-    """Raise `KafkaError` INVALID_REQUEST for what no resource can be asked to change."""
+    """Raise `KafkaError` INVALID_REQUEST for changes that are invalid for every resource."""
     if times_named > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     names = [change.name for change in changes]

@@ -1,4 +1,4 @@
-"""What a handler is told about the connection and the request that it answers."""
+"""The context of a request: its connection and its header."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ Address = tuple[str, int]
 """Host and port."""
 
 
-class CloseConnection(Exception):  # noqa: N818 - it is what to do, not what went wrong
-    """Raised by a handler: the connection must be closed without a response. The message, for the log, says why."""
+class CloseConnection(Exception):  # noqa: N818 - an instruction, not an error
+    """Raised by a handler to close the connection without a response. The message, for the log, is the reason."""
 
 
 class ConnectionContext(msgspec.Struct, eq=False):
-    """What is known of one connection for as long as it lives.
+    """The facts of one connection, for as long as it is open.
 
-    `local_address` is the address that the client dialled, which it is told as the broker's own when nothing is
-    advertised. The client's software is what its ApiVersions request said (KIP-511), empty until then. `last_header` is
-    the header of its last request, or of an earlier one if that was unusually long. `has_gone` says that the client has
-    closed its side: what takes long is not worth going on with.
+    `local_address` is the address that the client connected to; it gets this address as the broker's own if
+    `advertised.listeners` is not set. The client's software is empty until its ApiVersions request names it (KIP-511).
+    `last_header` is the header of the last request, or of an earlier one if that was unusually long. `has_gone` is true
+    when the client has closed its side, so that long work for it can stop.
     """
 
     listener_name: str

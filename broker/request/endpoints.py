@@ -1,8 +1,8 @@
-"""The addresses of brokers, as the client that asks must be told them.
+"""The addresses of brokers and leaders, for the client of a request.
 
-A broker registers one address for each of its listeners; a client is told those of the listener that it came in by.
-If this broker's `advertised.listeners` is not set, its clients are told the address that they dialled, each its own:
-behind a port forward, under another host name or on any interface they come back the way they came.
+A broker registers one address for each of its listeners; a client gets those of the listener that it is connected to.
+If this broker's `advertised.listeners` is not set, a client gets the address that it connected to as this broker's own.
+So clients reconnect the same way: behind a port forward, under another host name or on any interface.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def broker_endpoint(services: Services, context: RequestContext, broker: BrokerI
 
 
 class Leader(NamedTuple):
-    """Who leads a partition as far as we know; node id and epoch are -1 and there is no address if nobody does."""
+    """The leader of a partition in this broker's image; node id and epoch are -1, the address None, without one."""
 
     node_id: int
     leader_epoch: int
@@ -50,7 +50,7 @@ class Leader(NamedTuple):
 
 
 def current_leader(services: Services, context: RequestContext, topic: str, topic_id: bytes, index: int) -> Leader:
-    """The leader of a partition of a topic, by name or (if that is empty) by id, for clients to go to (KIP-951)."""
+    """The leader of a partition of a topic, by name or (if that is empty) by id (KIP-951)."""
     image = services.metadata.image
     found = image.topics.get(topic) if topic else image.topics_by_id.get(topic_id)
     partition = None if found is None else found.partition(index)

@@ -1,4 +1,4 @@
-"""A defect of the broker that one partition of a request runs into: it fails that row alone, as in Kafka."""
+"""The error of one partition's row after a defect of the broker: the other rows succeed, as in Kafka."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LOG = StructuredLogger(__name__)
 
 
 def as_row_error(services: Services, partition: Partition, error: Exception) -> KafkaError:
-    """Log and count an unexpected exception; return the error for its row, which tells the client no details."""
+    """Log and count an unexpected exception; return the error for its row, without details for the client."""
     services.metrics.unexpected_errors += 1
     _LOG.exception("partition failed", error, topic=partition.topic, partition=partition.index)
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)

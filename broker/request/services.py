@@ -1,4 +1,4 @@
-"""What handlers may use: the parts of one broker, typed, and nothing else."""
+"""The services: the parts of one broker that handlers may use."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Time slices: the work of a long request done a few milliseconds at a time, so that others are served in between.
+"""Time slices: long requests executed a few milliseconds at a time, so that other requests run in between.
 
 ```
 steps ─► the first slice, at once ─┬─ ended in it: answered without a task, as most are
  (a generator; each `yield` is a   └─ not ended: waits in a queue ─► one slice of one request per turn of the loop
-  place where it may be left)
+  place where it may be paused)
 ```
 
-A client thus waits for one slice of others' long requests at most, however long they are and however many there are.
-Between two slices anything may happen: a handler that goes on must not rely on what it looked up before, and one whose
-client has gone ends.
+A client thus waits for at most one slice of other clients' long requests, however long and however many they are. The
+state of the broker may change between two slices: a handler must look up again what it needs after a pause. If the
+client disconnects, its handler ends.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from odradek.broker.clock import Clock
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
-"""Work that may be left at each `yield`; it returns its result."""
+"""Work that may be paused at each `yield`; the generator returns the result."""
 
 SLICE_SECONDS: Final = 0.002
-"""Long enough that a turn of the loop, some 50 µs, is little beside it; short enough for the p99 of everybody else."""
+"""Long compared with a turn of the event loop, some 50 µs; short enough for the p99 of other clients."""
 
 
 def is_steps(result: object) -> TypeGuard[Steps[Any]]:
-    """Whether a handler has returned steps; what mypyc compiles of a coroutine has a generator's methods as well."""
+    """Whether a handler has returned steps. A coroutine compiled by mypyc has a generator's methods, too."""
     return isinstance(result, Generator) and not isinstance(result, Awaitable)
 
 
-class ClientHasGone(Exception):  # noqa: N818 - it is what happened, and no error
-    """Raised by work that takes long when its client has closed the connection: nobody waits for the answer."""
+class ClientHasGone(Exception):  # noqa: N818 - an event, not an error
+    """Raised in long work when its client has closed the connection."""
 
 
 class Peer(Protocol):
-    """The client that waits for the answer, as its connection knows it."""
+    """The client that waits for the answer: its connection."""
 
     has_gone: bool
 
@@ -51,7 +51,7 @@ class TimeSlices:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def advance(self, steps: Steps[T]) -> None:
-        """Do steps until the slice is over; ends with StopIteration, which has the result, if they end before."""
+        """Run steps until the slice is over. Raises StopIteration with the result if they end before."""
         monotonic = self.monotonic
         ends_at = monotonic() + SLICE_SECONDS
         next(steps)
@@ -59,10 +59,10 @@ class TimeSlices:
             next(steps)
 
     async def finish(self, steps: Steps[T], peer: Peer | None) -> T:
-        """Do what is left of `steps`, a slice in each of one's turns, and return their result.
+        """Run the rest of `steps`, one slice in each turn, and return their result.
 
-        Raises ClientHasGone if nobody waits for it any more, and whatever the steps raise. Without a peer the work is
-        done in any case.
+        Raises ClientHasGone if the peer has disconnected, and the exceptions of the steps. Without a peer the work is
+        always finished.
         """
         try:
             while True:
@@ -72,14 +72,14 @@ class TimeSlices:
             result: T = end.value
             return result
         finally:
-            steps.close()  # where they were left, so that they release what they hold
+            steps.close()  # at the `yield` where they stopped, so that they release their resources
 
     def begin(self, peer: Peer) -> TimeSlice:
-        """Begin a slice, for a handler that is a coroutine."""
+        """Start a slice, for a handler that is a coroutine."""
         return TimeSlice(self, peer)
 
     async def turn(self, peer: Peer | None) -> None:
-        """Wait for one's turn. Raises ClientHasGone."""
+        """Wait for the next turn of this caller. Raises ClientHasGone."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
         self._waiting.append(turn)
@@ -90,7 +90,7 @@ class TimeSlices:
             raise ClientHasGone
 
     def _next(self) -> None:
-        """Give the one that has waited longest its turn, and the others theirs in later turns of the loop."""
+        """Wake the caller that has waited longest; the others follow in later turns of the event loop."""
         turn = self._waiting[0]
         if not turn.done():
             turn.set_result(None)
@@ -100,7 +100,7 @@ class TimeSlices:
 
 
 class TimeSlice:
-    """The slice of one request whose handler is a coroutine: `await slice.step()` is a place where it may be left."""
+    """The slice of one request whose handler is a coroutine: it may be paused at each `await slice.step()`."""
 
     def __init__(self, slices: TimeSlices, peer: Peer) -> None:
         self._slices = slices
@@ -108,7 +108,7 @@ class TimeSlice:
         self._ends_at = slices.monotonic() + SLICE_SECONDS
 
     async def step(self) -> None:
-        """Wait for the next slice if this one is over. Raises ClientHasGone if nobody waits for the answer any more."""
+        """Wait for the next slice if this one is over. Raises ClientHasGone if the peer has disconnected."""
         if self._peer.has_gone:
             raise ClientHasGone
         if self._slices.monotonic() >= self._ends_at:

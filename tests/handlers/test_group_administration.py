@@ -11,7 +11,7 @@ from tests.handlers.group_members import SUBSCRIPTION, GroupMember, find_coordin
 from tests.handlers.requests import create
 from tests.wire import Wire
 
-NOT_ASKED = -0x80000000
+NOT_REQUESTED = -0x80000000
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def test_a_stable_group_shows_what_its_members_do(wire: Wire, member: Grou
     group = await describe(wire, member.group_id, version)
 
     assert (group.error_code, group.group_state, group.protocol_type) == (ErrorCode.NONE, "Stable", "consumer")
-    assert (group.protocol_data, group.authorized_operations) == ("range", NOT_ASKED)
+    assert (group.protocol_data, group.authorized_operations) == ("range", NOT_REQUESTED)
     [row] = group.members
     assert (row.member_id, row.client_id, row.client_host) == (member.member_id, "wire", "/127.0.0.1")
     assert (row.member_metadata, row.member_assignment) == (SUBSCRIPTION, b"all")

@@ -10,7 +10,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from tests.handlers.requests import batch, create, produce
 from tests.wire import Wire
 
-NOT_ASKED = -0x80000000
+NOT_REQUESTED = -0x80000000
 
 
 def by_name(*names: str, create: bool = False) -> MetadataRequest:
@@ -149,8 +149,8 @@ async def test_operations_are_told_where_asked_for(wire: Wire) -> None:
     assert response.cluster_authorized_operations == 8096
     assert response.topics[0].topic_authorized_operations == 3576
     quiet = await wire.ask(MetadataRequest(None), 10)
-    assert quiet.cluster_authorized_operations == NOT_ASKED
-    assert quiet.topics[0].topic_authorized_operations == NOT_ASKED
+    assert quiet.cluster_authorized_operations == NOT_REQUESTED
+    assert quiet.topics[0].topic_authorized_operations == NOT_REQUESTED
 
 
 async def test_a_client_is_told_the_address_that_it_dialled() -> None:
