@@ -1,11 +1,11 @@
-"""The network side: the only package of the broker that touches sockets.
+"""The network side of the broker: the only package that uses sockets. It imports nothing of the handlers.
 
 | module | what |
 |---|---|
-| `server`, `listener` | all listeners; one listening socket |
+| `server`, `listener`, `accepting` | all listeners; one listener; accepting connections |
 | `connections`, `connection` | the open connections; one of them |
-| `dispatch`, `routes` | from a request to its handler and back; what a handler is told |
-| `flow_control`, `transport`, `page_cache` | bytes on their way to a peer; the seam to sockets; is a file in memory? |
-| `http`, `http_sockets`, `http_host` | HTTP: connections; listening sockets; which Host headers are served |
-| `status`, `exposition` | its pages: `/healthz`, `/readyz`, and `/metrics`, family by family |
+| `dispatch`, `routes` | from a request to its handler and back; the route of each API version |
+| `flow_control`, `transport`, `page_cache` | unsent bytes; the seam to sockets, for TLS; whether a file is in memory |
+| `http`, `http_sockets`, `http_host` | HTTP: connections; listening sockets; the allowed Host headers |
+| `status`, `exposition` | its pages `/healthz`, `/readyz` and `/metrics`; the text of `/metrics`, family by family |
 """

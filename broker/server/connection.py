@@ -11,19 +11,20 @@
 
 | state | reads | executes | ends |
 |---|---|---|---|
-| open | yes | yes | by `finish`, `close`, the peer, or a mistake of the peer |
-| finishing | no | what has been received whole | when nothing is left to execute or to send |
+| open | yes | yes | by `finish`, `close`, the peer, or an error of the peer |
+| finishing | no | requests that were received completely | when nothing is left to execute or to send |
 | closed | no | no | |
 
-A peer that closes its side gets the requests that it sent before executed (a producer with acks=0 may send and go),
-as in Kafka; a long poll of it is given up. A peer's mistake closes its connection with one log line, after the
-responses before it, that of a parked request as well, were handed to the kernel. Whatever way a connection ends, its
-parked request, its file slices and its descriptor are released.
+If a peer closes its side, the requests that it sent before are executed (a producer with acks=0 may send and
+disconnect), as in Kafka; a request that waits for other clients is cancelled. A protocol error of the peer closes its
+connection with one log line, after the kernel has taken the responses to earlier requests, including a parked one.
+However a connection ends, its parked request, its file slices and its descriptor are released.
 
-Fairness: a turn receives up to 1 MiB and executes up to 32 requests, then other connections have theirs.
+Fairness: a turn receives up to 1 MiB and executes up to 32 requests, then other connections have their turns.
 
-Small answers are held for a moment where many connections are open (`Connections.hold`): each sending wakes a client,
-which takes the processor and its caches from us, and to send the answers of several connections in a row wakes fewer.
+With many open connections, small answers are held for a moment (`Connections.hold`). Each send wakes a client, which
+takes the processor and its caches from the broker; sending the answers of several connections together wakes fewer
+clients.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ _LOG: Final = StructuredLogger(__name__)
 TURN_BYTES: Final = 1024 * 1024
 TURN_REQUESTS: Final = 32
 WAITING_LIMIT: Final = 64 * 1024
-"""Received bytes that may wait behind a long poll; until then reading goes on, to notice when the client goes."""
+"""Received bytes that may wait behind a long poll; up to that, reading continues, to detect a disconnect."""
 LARGE_RECEIVE: Final = 64 * 1024
-"""Received bytes that take so long to execute that nobody else's answer is held meanwhile."""
+"""Received bytes that take so long to execute that answers of other connections are sent before."""
 AHEAD_LIMIT: Final = 1024 * 1024
-"""Bytes of the next request that are received while another than a long poll, which ends soon, is being executed."""
+"""Received bytes that may wait behind any other request, which ends soon."""
 UNSENT_LIMIT: Final = 256 * 1024
-"""Response bytes that a peer may leave unread before its next request waits."""
-_PROGRESS_BYTES: Final = 1024  # fewer bytes and no whole request: a peer that dribbles is idle all the same
+"""Response bytes that a peer may leave unread before its next request must wait."""
+_PROGRESS_BYTES: Final = 1024  # fewer bytes without a whole request do not count as activity
 
 
 _PEER_HAS_GONE: Final = frozenset(
@@ -66,7 +67,7 @@ _PEER_HAS_GONE: Final = frozenset(
 
 
 class State(Enum):
-    """See the module's second table."""
+    """The states in the module's table."""
 
     OPEN = "open"
     FINISHING = "finishing"
@@ -74,14 +75,14 @@ class State(Enum):
 
 
 class _Sending(NamedTuple):
-    """A response of which the kernel has not all bytes: it is sent when the outbox has sent `end` bytes."""
+    """A response that the kernel has not taken completely: it is sent when the outbox has sent `end` bytes."""
 
     end: int
     answered: Answered
 
 
 class Connection:
-    """See the module. Used on the event loop only; `active_at` is when it last got something done (monotonic)."""
+    """See the module. Used on the event loop only; `active_at` is the time of its last progress (monotonic)."""
 
     __slots__ = (
         "_connections",
@@ -90,9 +91,9 @@ class Connection:
         "_held",
         "_loop",
         "_memory",
-        "_mistake",
         "_monotonic",
         "_outbox",
+        "_peer_error",
         "_pending",
         "_reader",
         "_reading",
@@ -118,12 +119,12 @@ class Connection:
         )
         self._outbox = Outbox(transport, self._loop, connections.run_in_thread, self._sent, self._failed)
         self._pending: Pending | None = None
-        self._held: Answers | None = None  # to be sent when `Connections` says so
-        self._mistake: RemoteProtocolError | None = None  # of the peer, found behind a parked request
+        self._held: Answers | None = None  # sent by `send_held`
+        self._peer_error: RemoteProtocolError | None = None  # found behind a parked request
         self._sending: list[_Sending] = []
         self._state = State.OPEN
         self._reading = False
-        self._scheduled = False  # the next turn has been, since the last one's budget was spent
+        self._scheduled = False  # the next turn is scheduled, because the budget of the last one was spent
         self.active_at = self._monotonic()
 
     def start(self) -> None:
@@ -134,12 +135,12 @@ class Connection:
 
     @property
     def is_reading(self) -> bool:
-        """Whether more is read from the client at present."""
+        """Whether bytes are read from the client at present."""
         return self._reading
 
     @property
     def buffered(self) -> int:
-        """Bytes received and not yet executed."""
+        """Bytes that were received and not executed yet."""
         return self._reader.buffered
 
     @property
@@ -149,28 +150,28 @@ class Connection:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being executed or waits to be."""
+        """Whether a request is being executed or waits for execution."""
         return self._pending is not None or self._scheduled
 
     @property
     def is_receiving_large_request(self) -> bool:
-        """Whether the rest of a large request is yet to come. Raises RemoteProtocolError for a bad size."""
+        """Whether a large request has been received in part. Raises RemoteProtocolError for an invalid size."""
         return self._reader.is_within_large_frame
 
-    def go_on_receiving(self) -> None:
-        """Read on, after `Connections.may_receive` has said no: there is memory again."""
+    def resume_receiving(self) -> None:
+        """Read again after `Connections.may_receive` returned False: memory has been freed."""
         if self._state is State.OPEN:
             self._continue_or_wait()
 
     def finish(self) -> None:
-        """Read no more; execute and answer what has been received whole, then close."""
+        """Stop reading; execute and answer the requests that were received completely, then close."""
         if self._state is State.OPEN:
             self._state = State.FINISHING
             self._read(on=False)
             self._turn()
 
     def close(self, reason: str) -> None:
-        """Close now, whatever is going on."""
+        """Close now, in any state."""
         if self._state is State.CLOSED:
             return
         self._state = State.CLOSED
@@ -208,7 +209,7 @@ class Connection:
                     return
         except BlockingIOError:
             return
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends this connection and no other
+        except Exception as error:  # noqa: BLE001 - any error ends this connection and no other
             self._failed(error)
 
     def _peer_closed(self) -> None:
@@ -217,12 +218,12 @@ class Connection:
         if self._pending is not None:
             self.context.has_gone = True
         if self._pending is not None and self._pending.route.waits_for_others:
-            self.close("the client has gone")
+            self.close("the client has disconnected")
         else:
             self._turn()
 
     def _turn(self) -> None:
-        """Go on with what has been received before."""
+        """Execute requests that were received before."""
         self._scheduled = False
         if self._state is State.CLOSED:
             return
@@ -234,7 +235,7 @@ class Connection:
     def _execute(self, received: int, answered: Pending | None = None) -> None:
         """Answer `answered`, execute whole requests until one is parked or the budget is spent, send the responses.
 
-        Raises ProtocolError or CloseConnection, when the responses before have been sent, and OSError.
+        Raises RemoteProtocolError or CloseConnection, after earlier responses were sent, and OSError.
         """
         if self._held is not None:
             self.send_held()
@@ -265,9 +266,9 @@ class Connection:
             self._continue_or_wait()
 
     def send_held(self) -> None:
-        """Send the answers that were held; whatever is wrong ends the connection."""
+        """Send the held answers; an error ends the connection."""
         held, self._held = self._held, None
-        if held is None:  # closed, or sent before
+        if held is None:  # closed, or sent already
             return
         try:
             self._send(held)
@@ -277,8 +278,8 @@ class Connection:
             self._failed(error)
 
     def _execute_frames(self, answers: Answers) -> None:
-        if self._mistake is not None:
-            raise self._mistake
+        if self._peer_error is not None:
+            raise self._peer_error
         for _ in range(TURN_REQUESTS):
             if self._outbox.unsent > UNSENT_LIMIT:
                 return
@@ -291,7 +292,7 @@ class Connection:
                 return
             if answers.splices or len(answers.out) > UNSENT_LIMIT:
                 self._send(answers)
-                answers.start_over()
+                answers.clear()
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._turn)
@@ -313,7 +314,7 @@ class Connection:
             self._failed(error)
 
     def _send(self, answers: Answers) -> None:
-        """Hand the responses so far to the outbox. Raises OSError."""
+        """Pass the responses so far to the outbox. Raises OSError."""
         outbox = self._outbox
         if answers.out:
             outbox.put(answers.out, answers.splices)
@@ -325,28 +326,28 @@ class Connection:
                 metrics.record(received, started, handled, ready, now)
 
     def _sent(self) -> None:
-        """The outbox has sent something of what it could not send before."""
+        """Handle progress of the outbox: record the sent responses, and continue with received requests."""
         self.active_at = now = self._monotonic()
         sent = self._outbox.accepted - self._outbox.unsent
         while self._sending and self._sending[0].end <= sent:
             metrics, received, started, handled, ready = self._sending.pop(0).answered
             metrics.record(received, started, handled, ready, now)
-        if self._outbox.unsent <= UNSENT_LIMIT:  # else nothing can be executed, and nothing read
+        if self._outbox.unsent <= UNSENT_LIMIT:  # else no request may be executed or read
             self._turn()
 
     def _continue_or_wait(self) -> None:
-        """At the end of a turn that has left something to do: decide whether to read on, or to close."""
+        """At the end of a turn that has left work: decide whether to continue reading, or to close."""
         unsent = self._outbox.unsent
         if self._state is State.OPEN:
-            # A client that waits for a large answer sends nothing: to stop reading and begin again would be four system
-            # calls of a Fetch of 1 MiB. When something has come all the same, reading stops.
+            # A client that waits for a large answer sends nothing: stopping and resuming to read would add four system
+            # calls to a Fetch of 1 MiB. If bytes have come nevertheless, reading stops.
             has_room = unsent <= UNSENT_LIMIT or (self._reading and not self._reader.buffered)
             self._read(on=has_room and not self._has_enough())
         elif self._state is State.FINISHING and not unsent and not self.is_busy:
             self.close("finished")
 
     def _has_enough(self) -> bool:
-        """Whether nothing more is needed before the request that is being executed is answered."""
+        """Whether enough has been received until the executing request is answered."""
         pending = self._pending
         if pending is None:
             return self._scheduled
@@ -363,16 +364,18 @@ class Connection:
                 self._loop.remove_reader(self._fd)
 
     def _failed(self, error: BaseException) -> None:
-        """Close because of an error, with one log line that says whose it is. A peer's mistake waits for its turn."""
+        """Close because of an error, with one log line. A protocol error of the peer waits for a parked request."""
         if self._state is State.CLOSED:
             return
         if self._pending is not None and isinstance(error, RemoteProtocolError):
-            self._mistake = error  # the answer comes first; nothing is read, or executed, until then
+            self._peer_error = (
+                error  # raised after the answer of the parked request; until then nothing is read or executed
+            )
             self._state = State.FINISHING
             self._read(on=False)
             return
         if isinstance(error, ClientHasGone):
-            pass  # which is no mistake
+            pass  # no error, so no log line
         elif isinstance(error, (RemoteProtocolError, CloseConnection)):
             _LOG.warning(
                 "connection closed", peer=self.context.peer_address, listener=self.context.listener_name, reason=error

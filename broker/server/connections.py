@@ -1,13 +1,13 @@
-"""All connections of a broker, over all its listeners: what they share, how many there may be, and which are idle.
+"""All open connections of a broker, over all its listeners: shared memory, limits, and the closing of idle ones.
 
 | limit | a connection over it |
 |---|---|
-| `max.connections`, or what descriptors allow | waits: nothing is accepted until another one is closed |
+| `max.connections`, or the limit of descriptors | waits: nothing is accepted until another one closes |
 | `max.connections.per.ip`, with `max.connections.per.ip.overrides` | is closed at once |
-| `queued.max.request.bytes` | one that is receiving a large request waits, all but one at a time; see `may_receive` |
-| `connections.max.idle.ms` | one that got nothing done for so long is closed; a parked request is not idleness |
+| `queued.max.request.bytes` | waits while receiving a large request, except one at a time; see `may_receive` |
+| `connections.max.idle.ms` | is closed after that time without progress; a parked request is not idleness |
 
-Idleness is looked for by one coarse timer (`close_idle`), not by a timer for each connection.
+One coarse timer finds idle connections (`close_idle`), instead of a timer for each.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _LOG = StructuredLogger(__name__)
 
 NO_LIMIT: Final = 0x7FFF_FFFF  # of max.connections: Java's Integer.MAX_VALUE
 HOLDING_CONNECTIONS = 4
-"""With so many open or fewer, answers are sent at once: to wait for others would cost more than it saves."""
+"""With so many open connections or fewer, answers are sent at once: holding them costs more than it saves."""
 STUCK_SECONDS = 30
-"""A client has given its request up by then: Kafka's clients have a request.timeout.ms of 30 s."""
+"""By then a client has given up its request: the request.timeout.ms of Kafka's clients is 30 s."""
 MOST_HELD = 16
-"""Connections whose answers are held at most, so that the first of them does not wait for long."""
+"""The most connections with held answers, so that the first of them does not wait for long."""
 
 
 class Connections:
-    """The open connections, `most` at most. `on_room` is called when one of them was closed.
+    """The open connections, at most `most`. The callbacks in `on_room` are called when one was closed.
 
-    `holds` says whether there are enough of them for `hold`.
+    `holds` is true if there are enough of them for `hold`.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Connections:
         run_in_thread: RunInThread,
         most: int = NO_LIMIT,
     ) -> None:
-        self.most = most  # whatever max.connections says
+        self.most = most  # also if max.connections is larger
         self.configure(config)
         self.dispatcher = dispatcher
         self.clock = clock
@@ -71,15 +71,15 @@ class Connections:
         self.on_room: list[Callable[[], None]] = []
         self.holds = False
         self._held: list[Connection] = []
-        self._favoured: Connection | None = None  # the one that may receive although the memory is full
-        self._waiting: dict[Connection, None] = {}  # for memory, the longest first
+        self._favoured: Connection | None = None  # the only one that may receive while the memory is full
+        self._waiting: dict[Connection, None] = {}  # for memory, in the order of waiting
         self._metrics = metrics
         self._connections: set[Connection] = set()
         self._by_host: Counter[str] = Counter()
         self._abandoned: set[asyncio.Future[Result]] = set()
 
     def configure(self, config: BrokerConfig) -> None:
-        """Let the limits of `config` hold from now on; connections that are open already stay."""
+        """Apply the limits of `config` from now on; open connections stay."""
         self.config = config
         self._limit = min(config.max_connections, self.most)
         # Differs from Kafka: host names are not resolved, only addresses count, because resolving would block the loop.
@@ -100,7 +100,7 @@ class Connections:
 
     @property
     def limited_by(self) -> str:
-        """What sets the limit at which they are full."""
+        """The name of the limit that applies, for the log."""
         return "max.connections" if self.config.max_connections <= self.most else "limit of descriptors"
 
     def allows(self, host: str) -> bool:
@@ -108,7 +108,7 @@ class Connections:
         return self._by_host[host] < self._limits.get(host, self.config.max_connections_per_ip)
 
     def open(self, transport: Transport, context: ConnectionContext) -> Connection:
-        """Begin to serve a connection."""
+        """Start to serve a connection."""
         connection = Connection(self, transport, context)
         self._connections.add(connection)
         self.holds = len(self._connections) > HOLDING_CONNECTIONS
@@ -118,7 +118,7 @@ class Connections:
         return connection
 
     def remove(self, connection: Connection) -> None:
-        """A connection has closed itself."""
+        """Remove a connection that has closed itself."""
         self._connections.remove(connection)
         self.holds = len(self._connections) > HOLDING_CONNECTIONS
         context = connection.context
@@ -130,24 +130,24 @@ class Connections:
         listener.closed += 1
         if context.client_software_name:
             listener.software_closed(context.client_software_name, context.client_software_version)
-        for tell in self.on_room:
-            tell()
+        for notify in self.on_room:
+            notify()
         self._waiting.pop(connection, None)
         if self._favoured is connection:
             self._favoured = None
             self._memory_freed()
 
     def may_receive(self, connection: Connection) -> bool:
-        """Whether a connection may go on receiving while the large buffers of all hold `queued.max.request.bytes`.
+        """Whether a connection may continue to receive while all large buffers hold `queued.max.request.bytes`.
 
-        Those with small requests may. Of those in the middle of a large one a single one may, so that some request is
-        completed, executed and its memory freed, whatever the others do; the rest wait until then. So all together
-        hold no more than the limit, the largest request, and 64 KiB to 256 KiB for each connection. If the favoured one
-        gets stuck, `close_idle` ends it.
+        A connection with a small request may. Of those in the middle of a large request, only one may, so that one
+        request is completed and executed and its memory freed; the others wait until then. So all connections together
+        hold at most the limit, the largest request, and 64 KiB to 256 KiB each. If the favoured connection makes no
+        progress, `close_idle` closes it.
         """
         if not connection.is_receiving_large_request or connection is self._favoured:
             return True
-        self.arena.trim()  # what frees enough, perhaps
+        self.arena.trim()  # this may free enough
         if self._favoured is None:
             self._favoured = connection
             return True
@@ -157,11 +157,11 @@ class Connections:
     def _memory_freed_in_thread(self) -> None:
         try:
             self.loop.call_soon_threadsafe(self._memory_freed)
-        except RuntimeError:  # the loop is closed: nobody waits any more
+        except RuntimeError:  # the loop is closed: no connection waits any more
             pass
 
     def _memory_freed(self) -> None:
-        """Let those go on that wait for memory: all if there is some again, else the first if none is favoured."""
+        """Resume connections that wait for memory: all if there is some again, else the first if none is favoured."""
         favoured, waiting = self._favoured, self._waiting
         self.arena.memory.count_freed()
         if favoured is not None and not favoured.is_receiving_large_request:
@@ -169,14 +169,14 @@ class Connections:
         if not self.arena.memory.is_full:
             self._favoured, self._waiting = None, {}
             for connection in waiting:
-                connection.go_on_receiving()
+                connection.resume_receiving()
         elif favoured is None and waiting:
             self._favoured = first = next(iter(waiting))
             del waiting[first]
-            first.go_on_receiving()
+            first.resume_receiving()
 
     def hold(self, connection: Connection) -> None:
-        """Let a connection `send_held` soon: when all that were readable in this turn of the loop had their turns."""
+        """Call `send_held` of a connection after all connections that were readable in this turn had their turns."""
         self._held.append(connection)
         if len(self._held) == 1:
             self.loop.call_soon(self.send_held)
@@ -184,13 +184,13 @@ class Connections:
             self.send_held()
 
     def send_held(self) -> None:
-        """Let every connection send what it holds."""
+        """Send the held answers of all connections."""
         held, self._held = self._held, []
         for connection in held:
             connection.send_held()
 
     def abandon(self, pending: Pending) -> None:
-        """The connection of a parked request is closed: give a long poll up, let anything else end by itself."""
+        """Handle a parked request whose connection is closed: cancel a long poll, and let any other request end."""
         future = pending.future
         self._abandoned.add(future)
         future.add_done_callback(self._abandoned.discard)
@@ -198,9 +198,9 @@ class Connections:
             future.cancel()
 
     def close_idle(self) -> None:
-        """Close the connections that got nothing done for `connections.max.idle.ms`; to be called every few seconds.
+        """Close the connections without progress for `connections.max.idle.ms`; called every few seconds.
 
-        Also one that keeps others waiting for memory, and has received nothing for `STUCK_SECONDS`.
+        Also close one that makes others wait for memory and has received nothing for `STUCK_SECONDS`.
         """
         favoured, now = self._favoured, self.clock.monotonic()
         if (
@@ -220,7 +220,7 @@ class Connections:
                 connection.close(f"idle for more than {max_idle_ms} ms")
 
     async def finish(self, seconds: float) -> None:
-        """Answer what has been received, for `seconds` at most, then close all that is left."""
+        """Answer received requests, for `seconds` at most, then close the remaining connections."""
         for connection in tuple(self._connections):
             connection.finish()
         try:
@@ -232,7 +232,7 @@ class Connections:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections now and end what they left behind."""
+        """Close all connections now, and cancel the requests that they left."""
         for connection in tuple(self._connections):
             connection.close("the broker stops")
         abandoned = tuple(self._abandoned)
@@ -243,12 +243,12 @@ class Connections:
     async def _next_close(self) -> None:
         closed: asyncio.Future[None] = self.loop.create_future()
 
-        def tell() -> None:
+        def notify() -> None:
             if not closed.done():
                 closed.set_result(None)
 
-        self.on_room.append(tell)
+        self.on_room.append(notify)
         try:
             await closed
         finally:
-            self.on_room.remove(tell)
+            self.on_room.remove(notify)

@@ -1,4 +1,4 @@
-"""From the bytes of one request to the bytes of its response, through the handler of its API.
+"""The dispatcher: from the bytes of a request to the bytes of its response, through the handler of its API.
 
 ```
 frame ─► header ─► route (api key, version) ─► body ─► handler ─┬─ message ──────────► Answers, at once
@@ -7,18 +7,17 @@ frame ─► header ─► route (api key, version) ─► body ─► handler �
                                                                 └─ exception ─► the API's error response
 ```
 
-What goes wrong, and who notices:
-- RemoteProtocolError (not a request, an API or version that is not served): raised, the connection is closed. The
-  exception is ApiVersions of an unknown version: a client from the future is told in version 0 what it may ask
-  (KIP-511).
-- KafkaError out of a handler: the API's error response with that code.
-- Any other exception out of a handler: logged with its traceback, counted, UNKNOWN_SERVER_ERROR.
-- An API that cannot be told of an error (Produce with acks=0): `error_response` returns None, the connection is
-  closed, as in Kafka.
+| exception | result |
+|---|---|
+| RemoteProtocolError: no valid request, or an API or version that is not served | the connection is closed |
+| ... ApiVersions of an unknown version | a response in version 0 with the served versions of ApiVersions (KIP-511) |
+| KafkaError of a handler | the API's error response with its code |
+| any other exception of a handler | logged with its traceback, counted, UNKNOWN_SERVER_ERROR |
+| an error of an API without a response (Produce with acks=0) | the connection is closed, as in Kafka |
 
-A handler that answers at once costs no task. What takes long goes on in slices (`time_slices`), each a Pending of its
-own: a large frame is decoded in steps; a handler may return steps instead of an answer; and what waited for either, or
-for a coroutine, is encoded in steps, because it may be large.
+A handler that answers at once needs no task. Long work runs in slices (`request.time_slices`), and each is a Pending of
+its own: a large frame is decoded in steps; a handler may return steps instead of a response; and a response that came
+from either, or from a coroutine, is encoded in steps, because it may be large.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ _REQUEST_LOG: Final = StructuredLogger("odradek.broker.request")
 _pack_size_into: Final = SIZE_PREFIX.pack_into
 _CLOSING: Final = (RemoteProtocolError, CloseConnection, ClientHasGone)
 _EXPECTED: Final = (KafkaError, *_CLOSING)
-_LONGEST_LABEL: Final = 256  # characters of what a client says of its software: it is kept, and a label of a series
+_LONGEST_LABEL: Final = 256  # characters of a client's software name: it is stored, and a label of a series
 MAX_BYTES_PROPERTY: Final = "socket.request.without.records.max.bytes"
 MAX_BYTES_WITHOUT_RECORDS: Final = 1_048_576
 _LARGE_FRAME: Final = 64 * 1024
-"""Bytes of a request that is decoded in steps: 32,000 elements of two bytes each, some 10 ms, at most in a smaller."""
-_UNKNOWN_VERSION: Final = -1  # one label for all versions that a peer may make up
+"""A request with more bytes is decoded in steps. A smaller one has at most 32,000 elements, some 10 ms."""
+_UNKNOWN_VERSION: Final = -1  # one label for all unknown versions
 
 
 class Dispatcher:
-    """Answers requests of all connections of a broker with its handlers."""
+    """Answers the requests of all connections of a broker with its handlers."""
 
     def __init__(
         self,
@@ -75,12 +74,12 @@ class Dispatcher:
         self._metrics = metrics
         self._monotonic = clock.monotonic
         self._handlers = handlers
-        self._routes: dict[tuple[int, int], Route] = {}  # of what was asked for so far
+        self._routes: dict[tuple[int, int], Route] = {}  # created by the first request
 
     def dispatch(self, frame: memoryview, connection: ConnectionContext, answers: Answers) -> Pending | None:
-        """Answer the request in `frame` into `answers`, or return what it waits for.
+        """Answer the request in `frame` into `answers`, or return it as a Pending.
 
-        Raises RemoteProtocolError or CloseConnection: `answers` then holds the responses before.
+        Raises RemoteProtocolError or CloseConnection; `answers` then has the earlier responses.
         """
         last = connection.last_header
         correlation_id = None if last is None else last.correlation_id_of(frame)
@@ -120,7 +119,7 @@ class Dispatcher:
             self._respond(route, metrics, context, request, result, answers)
             answers.answered.append((metrics, received_at, started, handled, handled))
             if api_key == API_VERSIONS:
-                self._note_software(connection, request, result)
+                self._record_software(connection, request, result)
             return None
         self._metrics.requests_in_flight += 1
         if isinstance(result, asyncio.Future):
@@ -141,7 +140,7 @@ class Dispatcher:
             )
 
     def finish(self, pending: Pending, answers: Answers) -> Pending | None:
-        """Answer a pending request whose future is done, or return what else it waits for.
+        """Answer a pending request whose future is done, or return it if it must wait again.
 
         Raises RemoteProtocolError or CloseConnection.
         """
@@ -166,7 +165,7 @@ class Dispatcher:
                 pending.future = asyncio.ensure_future(self._time_slices.finish(encoding, context.connection))
                 return pending
         if pending.encoded is not None:
-            _append_encoded(*pending.encoded, answers)
+            answers.append_encoded(*pending.encoded)
         else:
             self._respond(route, pending.metrics, context, request, result, answers)
         times = (context.received_at, pending.started, pending.handled, answers.now)
@@ -174,22 +173,22 @@ class Dispatcher:
         return None
 
     def discard(self, pending: Pending) -> None:
-        """Let go of what a pending request whose connection is closed was answered with."""
+        """Release the response to a pending request whose connection is closed."""
         self._metrics.requests_in_flight -= 1
         if pending.future.cancelled():
             return
         error = pending.future.exception()
         if error is not None:
             if not isinstance(error, _EXPECTED):
-                self._note_unexpected(error, pending.metrics, pending.context)
+                self._record_unexpected(error, pending.metrics, pending.context)
             return
         if pending.encoded is not None:
             release_all(pending.encoded[1])
         else:
-            _release_slices(pending.route, pending.future.result())
+            pending.route.release_slices(pending.future.result())
 
     def _begin(self, route: Route, steps: Steps[Result], context: RequestContext) -> Any:
-        """Return the answer if the steps end within a slice, else a coroutine of it."""
+        """Return the response if the steps end within a slice, else a coroutine of it."""
         try:
             self._time_slices.advance(steps)
         except StopIteration as end:
@@ -203,7 +202,7 @@ class Dispatcher:
     def _begin_large(
         self, route: Route, context: RequestContext, frame: memoryview, offset: int, answers: Answers
     ) -> tuple[Any, Pending | None]:
-        """Return a large request, if it can be decoded in a slice, else None and what it waits for."""
+        """Return a large request if it is decoded within a slice, else None and its Pending."""
         self.check_size(context.api_key, len(frame))
         decoding = route.decode_in_steps(frame, offset)
         try:
@@ -238,7 +237,7 @@ class Dispatcher:
     def _encode_in_steps(
         self, pending: Pending, response: Message, out: bytearray, splices: list[tuple[int, FileSlice]]
     ) -> Steps[None]:
-        """Append a response to `out`, which has its start; one that cannot be encoded is replaced by an error."""
+        """Append a response to `out`, which has its header; replace one that cannot be encoded by an error response."""
         route, context = pending.route, pending.context
         start = len(out)
         try:
@@ -251,14 +250,14 @@ class Dispatcher:
             assert refusal is not None
             response = refusal
             yield from route.encode_in_steps(response, out, splices)
-        except BaseException:  # nobody will send it
-            _release_slices(route, response)
+        except BaseException:  # it will not be sent
+            route.release_slices(response)
             raise
         route.count_errors(response, route.errors)
         if _REQUEST_LOG.enabled_for(logging.DEBUG):
             _log_request(pending.metrics, context, self._monotonic())
 
-    def _note_software(self, connection: ConnectionContext, request: Any, response: Any) -> None:
+    def _record_software(self, connection: ConnectionContext, request: Any, response: Any) -> None:
         if request.client_software_name and not connection.client_software_name and not response.error_code:
             connection.client_software_name = request.client_software_name[:_LONGEST_LABEL]
             connection.client_software_version = request.client_software_version[:_LONGEST_LABEL]
@@ -288,10 +287,10 @@ class Dispatcher:
 
     @staticmethod
     def _encode(route: Route, correlation_id: int, response: Message, answers: Answers) -> None:
-        """Append a response with its size. Raises LocalProtocolError; `answers` is then as before."""
+        """Append a response with its size. Raises LocalProtocolError; `answers` is then unchanged."""
         out, splices = answers.out, answers.splices
         start, spliced = len(out), len(splices)
-        out += route.pack_response_start(0, correlation_id)  # the size is known afterwards
+        out += route.pack_response_start(0, correlation_id)  # the size is written afterwards
         try:
             route.encode(response, out, splices)
         except ENCODING_ERRORS as error:
@@ -306,28 +305,28 @@ class Dispatcher:
     def _error_response(
         self, route: Route, metrics: ApiMetrics, context: RequestContext, request: Message | None, error: Exception
     ) -> Result:
-        """What a client is told of an exception; raises instead if the connection is to be closed."""
+        """Return the response for an exception, or raise if the connection must be closed."""
         if isinstance(error, _CLOSING):
             raise error
         if isinstance(error, KafkaError):
             code, detail = error.code, error.detail
         else:
             code, detail = ErrorCode.UNKNOWN_SERVER_ERROR, ""
-            self._note_unexpected(error, metrics, context)
+            self._record_unexpected(error, metrics, context)
         response = route.error_response(request, code, detail)
         if response is None:
             route.errors[code] += 1
-            raise CloseConnection(f"{metrics.name} failed with {code.name} and its client waits for no answer")
+            raise CloseConnection(f"{metrics.name} failed with {code.name} and its client waits for no response")
         return response
 
-    def _note_unexpected(self, error: BaseException, metrics: ApiMetrics, context: RequestContext) -> None:
+    def _record_unexpected(self, error: BaseException, metrics: ApiMetrics, context: RequestContext) -> None:
         self._metrics.unexpected_errors += 1
         _LOG.exception("request failed", error, **_request_fields(metrics, context))
 
     def _new_route(self, api_key: int, version: int) -> Route | None:
-        """The route of what is asked for the first time; None for ApiVersions of an unknown version.
+        """Create the route of a version of an API; return None for ApiVersions of an unknown version.
 
-        Raises RemoteProtocolError for everything else that is not served.
+        Raises RemoteProtocolError for any other API or version that is not served.
         """
         handler = self._handlers.get(api_key)
         if handler is None:
@@ -356,7 +355,7 @@ class Dispatcher:
 
 
 def _peer(route: Route, context: RequestContext) -> ConnectionContext | None:
-    """Whose going away ends a long request: nobody's, if it may write records, whose client may send them and go."""
+    """The peer whose disconnect ends a long request. None for records: a producer may send them and disconnect."""
     return None if route.carries_records else context.connection
 
 
@@ -366,24 +365,6 @@ def _malformed(route: Route, version: int, error: Exception) -> RemoteProtocolEr
 
 def _unencodable(error: Exception) -> LocalProtocolError:
     return LocalProtocolError(f"a response cannot carry one of its values: {error}")
-
-
-def _append_encoded(out: bytearray, splices: list[tuple[int, FileSlice]], answers: Answers) -> None:
-    """Append a response whose size is not written yet."""
-    _pack_size_into(out, 0, len(out) - 4 + sum(len(of) for _, of in splices))
-    start = len(answers.out)
-    answers.splices += [(start + position, of) for position, of in splices]
-    answers.out += out
-
-
-def _release_slices(route: Route, response: Result) -> None:
-    """Release the file slices of a response that nobody will send."""
-    splices: list[tuple[int, FileSlice]] = []
-    try:
-        if response is not None and route.sends_file_slices:
-            route.encode(response, bytearray(), splices)
-    finally:
-        release_all(splices)
 
 
 def _request_fields(metrics: ApiMetrics, context: RequestContext) -> dict[str, Any]:

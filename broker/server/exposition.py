@@ -1,8 +1,8 @@
-"""The text of a scrape, written family by family so that requests are served in between.
+"""The text of a scrape, written family by family, so that requests run in between.
 
-The formats are prometheus_client's own, chosen by the Accept header: the classic text format, or OpenMetrics. Both
-are sequences of families, so each is written on its own; a broker with a thousand partitions writes tens of thousands
-of lines, which at once would hold the event loop for longer than most requests take.
+The formats are prometheus_client's, chosen by the Accept header: the classic text format or OpenMetrics. Both are
+sequences of families, so each family is written separately. A broker with a thousand partitions writes tens of
+thousands of lines, which in one piece would block the event loop for longer than most requests take.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _END_OF_OPENMETRICS = b"# EOF\n"
 
 
 class _Family(Collector):
-    """One family, as the encoders want it: a collector of it."""
+    """A collector of one family, the input of the encoders."""
 
     def __init__(self, family: Metric) -> None:
         self._family = family
@@ -28,7 +28,7 @@ class _Family(Collector):
 
 
 async def exposition(collector: Collector, accept: str, static_labels: Mapping[str, str]) -> tuple[bytes, str]:
-    """Return the body and its content type; `static_labels` are added to samples that have no label of that name."""
+    """Return the body and its content type. `static_labels` are added to samples without labels of those names."""
     encode, content_type = choose_encoder(accept)
     body = bytearray()
     for family in collector.collect():

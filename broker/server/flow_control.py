@@ -1,18 +1,18 @@
-"""What is on its way to one peer, and how much of it: parts in order, sent as fast as the kernel takes them.
+"""The outbox: the unsent bytes of one connection, sent in order and as fast as the kernel accepts them.
 
 ```
 put(out, splices) ──► [ bytes ][ file part ][ bytes ] … ──send / sendfile──► kernel
-                        │ kernel full: add_writer, go on when there is room; a turn sends little more than 1 MiB
-                        └ file part not in memory: a thread reads it first, then on
+                        │ kernel full: add_writer, continue when there is room; a turn sends little more than 1 MiB
+                        └ file part not in memory: a thread reads it first, then it is sent
 ```
 
-Invariants: bytes leave in the order of `put`; with an empty queue `put` sends at once; `unsent` counts what the
-kernel has not taken. A file slice is released when its last byte is sent or when the outbox is closed, once no thread
-reads it any more. A slice has `__len__`, `fileno()`, `position` and `release()`. Each takes a system call of its own:
-what is small is better read into `out` by whoever makes the answer.
+Invariants: bytes are sent in the order of `put`; if the queue is empty, `put` sends at once; `unsent` counts the bytes
+that the kernel has not taken. A file slice is released when its last byte is sent, or when the outbox is closed and no
+thread reads it any more. A slice has `__len__`, `fileno()`, `position` and `release()`. Each slice takes a system call
+of its own, so a small one is better read into `out` before `put`.
 
-`Connection` is the only user; it stops reading from a peer while `unsent` is over its limit, and is told by
-`on_progress`.
+`Connection` is the only user. It stops reading from its peer while `unsent` is over a limit; `on_progress` reports each
+progress to it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from odradek.broker.server.transport import Buffer, Transport
 
 JOIN_LIMIT: Final = 32 * 1024
 TURN_BYTES: Final = 1024 * 1024 + 64 * 1024
-"""A Fetch gives 1 MiB of a partition, and its answer has some bytes more: they are not worth a turn of their own, which
-is another round of epoll and 8 of 28 system calls."""
+"""A Fetch returns 1 MiB of a partition, and its response has some bytes more. A turn of their own for these bytes would
+cost another round of epoll and 8 of 28 system calls."""
 
 RunInThread = Callable[[Callable[[], None]], "asyncio.Future[None]"]
 
@@ -59,7 +59,7 @@ class _FilePart:
 
 
 class Outbox:
-    """The unsent bytes of one connection. `put` raises OSError; what fails later goes to `on_error`, once."""
+    """The unsent bytes of one connection. `put` raises OSError; a later failure is passed to `on_error`, once."""
 
     __slots__ = (
         "_closed",
@@ -98,10 +98,9 @@ class Outbox:
         self._closed = False
 
     def put(self, out: bytearray, splices: Splices = ()) -> None:
-        """Send `out`, with each slice of `splices` inserted before its position; takes both over.
+        """Send `out`, with each slice of `splices` inserted before its position; both belong to the outbox from now on.
 
-        Raises OSError when the connection is lost or a file cannot be read: nothing sensible can follow on this
-        connection.
+        Raises OSError if the connection is lost or a file cannot be read; the connection must then be closed.
         """
         rest: Buffer = self._spliced(out, splices) if splices else out
         size = len(rest)
@@ -121,7 +120,7 @@ class Outbox:
             self._watch()
 
     def close(self) -> None:
-        """Drop what is unsent and release its files."""
+        """Discard unsent bytes and release the file slices."""
         self._closed = True
         self._unwatch()
         if self._loading:  # a thread reads the first part, which is released when the thread is done
@@ -131,7 +130,7 @@ class Outbox:
                 part.slice.release()
         self._queue.clear()
         self.unsent = 0
-        self._on_progress = self._on_error = _nobody  # who was told refers to us: no cycle is left behind
+        self._on_progress = self._on_error = _ignore  # the callbacks refer to this object: break the cycle
 
     def _append(self, data: Buffer) -> None:
         if not data:
@@ -144,7 +143,7 @@ class Outbox:
             self._queue.append(data)
 
     def _spliced(self, out: bytearray, splices: Splices) -> memoryview:
-        """Queue everything up to the last slice, and return what comes behind it."""
+        """Queue everything up to the last slice, and return the bytes after it."""
         view = memoryview(out)
         start = 0
         for position, of in splices:
@@ -162,7 +161,7 @@ class Outbox:
         self._queue.append(_FilePart(of))
 
     def _flush(self) -> None:
-        """Send up to a turn's worth and see to it that the rest follows. Raises OSError."""
+        """Send up to the budget of a turn, and register for the rest. Raises OSError."""
         queue = self._queue
         budget = TURN_BYTES
         try:
@@ -171,7 +170,7 @@ class Outbox:
                 if isinstance(part, _FilePart):
                     offered = min(part.end - part.position, budget)
                     sent = self._send_file(part, offered)
-                    if not sent:  # it is being loaded
+                    if not sent:  # it is being read into memory
                         self._unwatch()
                         return
                 else:
@@ -183,7 +182,9 @@ class Outbox:
                         queue[0] = memoryview(part)[sent:]
                 self.unsent -= sent
                 budget -= sent
-                if sent < offered:  # to try again at once fails: 5 calls of sendfile for 1 MiB instead of 2.8
+                if (
+                    sent < offered
+                ):  # the kernel is full: another try now would make 5 calls of sendfile for 1 MiB instead of 2.8
                     break
         except BlockingIOError:
             pass
@@ -193,7 +194,7 @@ class Outbox:
             self._unwatch()
 
     def _send_file(self, part: _FilePart, count: int) -> int:
-        """Send up to `count` bytes of a file part; 0 when it is now being loaded first. Raises OSError."""
+        """Send up to `count` bytes of a file part; return 0 if it must be read into memory first. Raises OSError."""
         file = part.slice.fileno()
         if part.position >= part.cached_until:
             if not page_cache.is_cached(file, part.position, count):
@@ -222,7 +223,7 @@ class Outbox:
         elif error is not None:
             self._on_error(error)
         else:
-            part.cached_until = until  # pages that have been evicted again meanwhile cost one wait
+            part.cached_until = until  # if pages were evicted again meanwhile, sending waits for the disk once
             self._continue()
 
     def _continue(self) -> None:
@@ -247,10 +248,10 @@ class Outbox:
 
 
 def release_all(splices: Splices) -> None:
-    """Release slices that are not going to be sent; harmless for those that were."""
+    """Release slices that will not be sent; has no effect on slices that were."""
     for _, of in splices:
         of.release()
 
 
-def _nobody(*_: object) -> None:
-    """Be told of a closed outbox."""
+def _ignore(*_: object) -> None:
+    """Ignore the reports of a closed outbox."""

@@ -1,19 +1,17 @@
-"""A small HTTP/1.1 server for those who watch a broker: Prometheus, probes of orchestrators, people with a browser.
+"""A small HTTP/1.1 server for monitoring: Prometheus, probes of orchestrators, browsers.
 
-Only GET and HEAD, without bodies; connections are kept for further requests. It must withstand anything that can
-connect to it:
+It serves only GET and HEAD, without bodies; a connection may carry several requests. It must withstand any client:
 
-| a client that | gets |
+| client | result |
 |---|---|
-| sends something else than HTTP, a head over 8 KiB, or a body | an error, and is closed |
+| sends something else than HTTP, a head over 8 KiB, or a body | an error, and the connection is closed |
 | sends its head slowly, or nothing | closed after 10 seconds |
-| does not read its answer | closed after 10 seconds; its next request is not looked at, and no more of them is read |
+| does not read its answer | closed after 10 seconds; until then its next request is neither read nor handled |
 | is one of more than 64 | closed at once |
-| names a host that a server of the loopback interface cannot have | 403: see `http_host` |
+| names a host that a server on the loopback interface cannot have | 403: see `http_host` |
 
-So a connection holds one answer at most, and what one read of its socket brings: 256 KiB. The seconds count from the
-connection's begin, from each answer, and from the moment when the system has taken all of an answer. No request begins
-them anew.
+So a connection holds at most one answer and the bytes of one read of its socket, 256 KiB. The 10 seconds start with the
+connection, with each answer, and when the kernel has taken all of an answer. A request does not restart them.
 """
 
 from __future__ import annotations
@@ -33,18 +31,18 @@ _LOG = StructuredLogger(__name__)
 
 _MAX_HEAD_BYTES = 8 * 1024
 MAX_CONNECTIONS = 64
-_PATIENCE_SECONDS = 10.0
+_TIMEOUT_SECONDS = 10.0
 
 
 class Request(NamedTuple):
-    """A request's path without its query, and its headers by their names in lower case."""
+    """The path of a request without its query, and its headers by names in lower case."""
 
     path: str
     headers: Mapping[str, str]
 
 
 class Response(NamedTuple):
-    """A response; `content_type` belongs to the body."""
+    """A response; `content_type` is that of the body."""
 
     body: bytes
     status: HTTPStatus = HTTPStatus.OK
@@ -55,19 +53,19 @@ Page = Callable[[Request], Awaitable[Response]]
 
 
 class HttpServer:
-    """Serves `pages` by their paths. `start` once, `stop` once; it leaves nothing behind."""
+    """Serves `pages` by their paths. Call `start` once and `stop` once; nothing is open after `stop`."""
 
-    def __init__(self, pages: Mapping[str, Page], patience_seconds: float = _PATIENCE_SECONDS) -> None:
+    def __init__(self, pages: Mapping[str, Page], timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
         self.pages = pages
-        self.patience_seconds = patience_seconds
+        self.timeout_seconds = timeout_seconds
         self.open: set[_HttpConnection] = set()
         self._sockets: HttpSockets | None = None
         self._connecting: set[asyncio.Task[None]] = set()
-        self._pending = 0  # connections that are accepted, and not in `open` yet
-        self._own_name: str | None = None  # while only this machine is served
+        self._pending = 0  # accepted connections that are not in `open` yet
+        self._own_name: str | None = None  # set if the server listens on the loopback interface only
 
     def serves_host(self, host: str | None) -> bool:
-        """Whether a request with this Host header, or None, is to be answered."""
+        """Whether a request with this Host header (None if it has none) is served."""
         return self._own_name is None or is_local_host(host, self._own_name)
 
     async def start(self, host: str, port: int) -> Address:
@@ -89,17 +87,17 @@ class HttpServer:
     async def _connect(self, connected: socket.socket) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: _HttpConnection(self), connected)
-        except OSError:  # it has gone already
+        except OSError:  # the client has disconnected already
             self._pending -= 1
             connected.close()
 
     def opened(self, connection: _HttpConnection) -> None:
-        """A connection can be served now."""
+        """Register a connection that can be served now."""
         self._pending -= 1
         self.open.add(connection)
 
     async def stop(self) -> None:
-        """Close everything now: whoever asks how a broker is sees that it is gone."""
+        """Close everything now, so that probes see that the broker is gone."""
         if self._sockets is None:
             return
         self._sockets.close()
@@ -109,7 +107,7 @@ class HttpServer:
 
 
 class _HttpConnection(asyncio.Protocol):
-    """One client. A request is answered, and its answer sent, before the next one of the connection is looked at."""
+    """One client. A request is answered, and its answer sent, before the next request is read."""
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
@@ -117,27 +115,27 @@ class _HttpConnection(asyncio.Protocol):
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self._received = bytearray()
         self._transport: asyncio.Transport | None = None
-        self._patience: asyncio.TimerHandle | None = None
+        self._timeout: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
-        self._is_sending = False  # the system has not taken all of the last answer yet
+        self._is_sending = False  # the kernel has not taken all of the last answer yet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is one, and no subclass of it
         self._server.opened(self)
-        transport.set_write_buffer_limits(high=0)  # to be told of anything that is unsent
-        self._wait()
+        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` reports any unsent byte
+        self._restart_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._server.open.discard(self)
         self.lost.set_result(None)
         self._transport = None
-        self._stop_waiting()
+        self._cancel_timeout()
         if self._answering is not None:
             self._answering.cancel()
 
     async def close(self) -> None:
-        """Close now, and wait until nothing is left."""
-        self._give_up()
+        """Close now, and wait until the connection and its task have ended."""
+        self._abort()
         answering = self._answering
         await self.lost
         if answering is not None:
@@ -149,14 +147,14 @@ class _HttpConnection(asyncio.Protocol):
             self._next_request()
 
     def pause_writing(self) -> None:
-        """The system has not taken all of an answer; asyncio calls this from within the write."""
+        """Called by asyncio during a write of which the kernel has not taken all."""
         self._is_sending = True
 
     def resume_writing(self) -> None:
-        """The system has taken all of it."""
+        """Called by asyncio when the kernel has taken all of it."""
         self._is_sending = False
         if self._answering is None:
-            self._go_on()
+            self._continue()
 
     def _next_request(self) -> None:
         end = self._received.find(b"\r\n\r\n")
@@ -168,14 +166,14 @@ class _HttpConnection(asyncio.Protocol):
             return
         head = bytes(self._received[:end])
         del self._received[: end + 4]
-        self._stop_waiting()
+        self._cancel_timeout()
         assert self._transport is not None
         self._transport.pause_reading()
         self._answering = self._loop.create_task(self._answer(head))
         self._answering.add_done_callback(self._answered)
 
     async def _answer(self, head: bytes) -> None:
-        """Answer one request. Raises nothing: what a page raises becomes an answer."""
+        """Answer one request. An exception of a page becomes an error response."""
         request_line, *lines = head.decode("latin-1").split("\r\n")
         method, target, version = ([*request_line.split(" "), "", ""])[:3]
         if not version.startswith("HTTP/1.") or not target.startswith("/"):
@@ -192,11 +190,11 @@ class _HttpConnection(asyncio.Protocol):
         elif method not in ("GET", "HEAD"):
             response = _error(HTTPStatus.METHOD_NOT_ALLOWED)
         elif page is None:
-            response = _error(HTTPStatus.NOT_FOUND, "There are " + ", ".join(self._server.pages) + ".\n")
+            response = _error(HTTPStatus.NOT_FOUND, "The pages are " + ", ".join(self._server.pages) + ".\n")
         else:
             try:
                 response = await page(Request(path, headers))
-            except Exception as error:  # noqa: BLE001 - a page that fails is told as such
+            except Exception as error:  # noqa: BLE001 - a failed page is a response, too
                 _LOG.exception("http request failed", error, path=path)
                 response = _error(HTTPStatus.INTERNAL_SERVER_ERROR)
         keep = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
@@ -205,16 +203,16 @@ class _HttpConnection(asyncio.Protocol):
     def _answered(self, _: asyncio.Task[None]) -> None:
         self._answering = None
         if self._is_sending:
-            self._wait()
+            self._restart_timeout()
         else:
-            self._go_on()
+            self._continue()
 
-    def _go_on(self) -> None:
-        """The last answer is sent: look at the next request."""
+    def _continue(self) -> None:
+        """Continue with the next request after the last answer was sent."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.resume_reading()
-            self._wait()
+            self._restart_timeout()
             if self._received:
                 self._next_request()
 
@@ -234,19 +232,19 @@ class _HttpConnection(asyncio.Protocol):
         transport.write(head.encode("latin-1") + (response.body if with_body else b""))
         if not keep:
             transport.close()
-            self._wait()  # a client that does not read its answer
+            self._restart_timeout()  # the client may not read its answer
 
-    def _wait(self) -> None:
-        """Give the client so long to send a request, and to read the answer to the last one."""
-        self._stop_waiting()
-        self._patience = self._loop.call_later(self._server.patience_seconds, self._give_up)
+    def _restart_timeout(self) -> None:
+        """Restart the time that the client has to send a request, or to read the last answer."""
+        self._cancel_timeout()
+        self._timeout = self._loop.call_later(self._server.timeout_seconds, self._abort)
 
-    def _stop_waiting(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _cancel_timeout(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
 
-    def _give_up(self) -> None:
+    def _abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 

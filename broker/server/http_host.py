@@ -1,19 +1,20 @@
-"""The Host header of a request, as a defence against DNS rebinding.
+"""The check of the Host header, as a defence against DNS rebinding.
 
-A web page that a person opens may send requests to any address that its own host name leads to, and the page's owner
-can let that name lead to 127.0.0.1 a moment later: then the browser takes our answers for the page's own and lets it
-read them. The Host header still has the page's name, so a server of the loopback interface, which only this machine's
-programs should reach, refuses names that cannot be its own:
+A web page in a browser may send requests to any address that its own host name resolves to. The page's owner can make
+that name resolve to 127.0.0.1 a moment later: then the browser treats our answers as the page's own and lets the page
+read them. The Host header still has the page's name. So a server on the loopback interface, which only programs of this
+machine should reach, refuses names that cannot be its own:
 
 | Host | |
 |---|---|
 | none, an IP address, a name without a dot or under `.localhost`, the name in `metrics.host`; any port | served |
 | any other | 403 |
 
-A name without a dot is `localhost`, or one that this machine or its network gives: nobody owns one in the public DNS.
+A name without a dot is `localhost` or is defined by this machine or its network: no attacker owns one in the public
+DNS.
 
-A server that listens elsewhere serves every name: it was opened to a network, where it has names that it cannot know
-(of a container, of a service in Kubernetes), and whoever reaches that network needs no browser of another's.
+A server that listens elsewhere serves every name. It was opened to a network, where it has names that it does not know
+(of a container, of a service in Kubernetes), and an attacker in that network needs no browser.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _LOCAL_DOMAIN = ".localhost"
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an IP address, as a socket has it, is of the loopback interface."""
+    """Whether the IP address of a socket belongs to the loopback interface."""
     return ip_address(address.partition("%")[0]).is_loopback
 
 
 def is_local_host(host: str | None, own_name: str) -> bool:
-    """Whether a Host header, None if there was none, can be meant for a server of the loopback interface.
+    """Whether a Host header (None if there is none) can name a server on the loopback interface.
 
-    `own_name` is the name or address that the server was told to listen on.
+    `own_name` is the configured name or address that the server listens on.
     """
     if not host:
         return True

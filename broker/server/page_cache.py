@@ -1,9 +1,11 @@
-"""Is a part of a file in memory? Sending a cold part would block the event loop for as long as the disk takes.
+"""The check whether a part of a file is in memory.
 
-A probe reads one byte of every 512 KiB and the last one, and asks the kernel not to wait for it (preadv2 with
-RWF_NOWAIT, Linux): 1 µs a probe. Pages of a log go in the order in which they came, so what is missing is at an end of
-a range: at its beginning, which has grown old, or behind what a read-ahead of 128 KiB has brought. A gap in between
-costs a wait for the disk. Where the kernel or the file system cannot say, everything counts as cached.
+Sending a part that is not in memory would block the event loop until the disk has read it.
+
+A probe reads one byte of every 512 KiB, and the last byte, without waiting (preadv2 with RWF_NOWAIT, Linux): 1 µs a
+probe. The kernel evicts the pages of a log in the order of their age, so missing pages are at an end of a range: at its
+start, which is oldest, or after the pages that a read-ahead of 128 KiB has loaded. A gap in between costs one wait for
+the disk. If the kernel or the file system does not support the probe, everything counts as cached.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def is_cached(file: int, position: int, count: int) -> bool:
 
 
 def load(file: int, position: int, count: int) -> None:
-    """Read a part of a file into memory, waiting for the disk; for a thread."""
+    """Read a part of a file into memory. It waits for the disk, so it runs on a thread."""
     end = position + count
     while position < end:
         read = len(os.pread(file, min(_LOAD_STEP, end - position), position))

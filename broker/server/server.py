@@ -1,8 +1,8 @@
-"""The network side of a broker: all its listeners, their connections and the one timer that they need.
+"""The network side of a broker: all its listeners, their connections, and the one timer that they need.
 
-Start: `bind` opens the listening sockets, so that their ports can be registered; `start` lets requests in. Stop, in
-this order, so that what is in flight is answered: `stop_accepting`; then whoever owns parked requests answers them
-(the purgatories are released); then `finish`.
+Start: `bind` binds the sockets, so that their ports can be registered; `start` accepts connections. Stop, in this
+order, so that requests in progress are answered: `stop_accepting`; then the broker releases the purgatories, which
+answers parked requests; then `finish`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from odradek.broker.structured_logging import StructuredLogger
 _LOG = StructuredLogger(__name__)
 
 TICK_SECONDS = 5.0
-_RUSAGE_THREAD: int = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # elsewhere than on Linux: the process
+_RUSAGE_THREAD: int = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # the process, if not on Linux
 
 
 class Server:
     """The listeners and connections of one broker. Create it on the running loop.
 
-    `services` is handed to every handler. `run_in_thread` runs a function that waits for a disk and returns a future
-    of its end. There are `most_connections` at most, whatever the configuration says. `time_slices` are shared with the
-    handlers.
+    `services` is passed to every handler. `run_in_thread` runs a function that waits for a disk, and returns a future.
+    `most_connections` limits the connections, also if the configuration allows more. The handlers use the same
+    `time_slices`.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class Server:
         self._cpu_at = _thread_cpu_seconds()
 
     async def bind(self) -> None:
-        """Take the addresses of all listeners: they are known from then on, but clients are refused until `start`.
+        """Bind the addresses of all listeners: they are known from then on, but connections are refused until `start`.
 
-        Raises OSError; then none is taken.
+        Raises OSError; then none is bound.
         """
         try:
             for listener in self.listeners:
@@ -87,18 +87,18 @@ class Server:
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
 
     def configure(self, config: BrokerConfig) -> None:
-        """Let what may change at run time hold from now on: the limits on connections."""
+        """Apply the properties that can change at run time: the limits of connections."""
         self.connections.configure(config)
-        for tell in self.connections.on_room:
-            tell()
+        for notify in self.connections.on_room:
+            notify()
 
     @property
     def addresses(self) -> dict[str, Address]:
-        """The addresses listened on by listener name, once `bind` has returned."""
+        """The addresses by listener name, after `bind`."""
         return {listener.name: listener.address for listener in self.listeners}
 
     def stop_accepting(self) -> None:
-        """Close the listening sockets; what is connected goes on."""
+        """Close the listening sockets; open connections stay."""
         for listener in self.listeners:
             listener.stop()
         if self._timer is not None:
@@ -106,7 +106,7 @@ class Server:
             self._timer = None
 
     async def finish(self, seconds: float) -> None:
-        """Answer what has been received, for `seconds` at most, and close all connections."""
+        """Answer received requests, for `seconds` at most, and close all connections."""
         self.stop_accepting()
         await self.connections.finish(seconds)
 
@@ -115,7 +115,7 @@ class Server:
         self.tick()
 
     def tick(self) -> None:
-        """What is to be done every few seconds."""
+        """Do the periodic work: metrics, idle connections, unused buffers."""
         now = self._clock.monotonic()
         elapsed, self._ticked_at = now - self._ticked_at, now
         cpu = _thread_cpu_seconds()

@@ -2,9 +2,9 @@
 
 | path | answer |
 |---|---|
-| `/metrics` | what Prometheus scrapes |
-| `/healthz` | 200 as long as the event loop turns: restart the process if this fails |
-| `/readyz` | 200 when clients can be served, else 503 with the reason: send no traffic yet |
+| `/metrics` | the metrics, for Prometheus |
+| `/healthz` | 200 while the event loop runs; restart the process if this fails |
+| `/readyz` | 200 when clients can be served, else 503 with the reason; send no traffic yet |
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from odradek.broker.structured_logging import address_text
 def status_server(
     collector: Collector, static_labels: Iterable[str], not_ready: Callable[[], str | None]
 ) -> HttpServer:
-    """A server of the pages above; `not_ready` says why the broker cannot serve clients, or None when it can.
+    """Create a server of the pages above. `not_ready` returns why the broker cannot serve clients, or None if it can.
 
-    `static_labels` are as in `metrics.static.labels`, `name=value` each. Raises ValueError for one that is not.
+    `static_labels` have the form of `metrics.static.labels`: `name=value`. Raises ValueError for any other form.
     """
     labels = _labels(static_labels)
 
@@ -51,11 +51,11 @@ async def start_status_server(server: HttpServer, host: str, port: int) -> Addre
     try:
         return await server.start(host, port)
     except OSError as error:
-        # asyncio puts the address into the text of a number's error, where it already is.
+        # asyncio adds the address to the text of the error, which has it already below.
         reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
         where = f"{address_text((host, port))} (metrics.host, metrics.port)"
-        cure = "metrics.port=0 takes any free port, -1 none"
-        raise OSError(error.errno, f"cannot serve metrics on {where}: {reason}; {cure}") from error
+        hint = "metrics.port=0 takes any free port, -1 none"
+        raise OSError(error.errno, f"cannot serve metrics on {where}: {reason}; {hint}") from error
 
 
 def _labels(texts: Iterable[str]) -> dict[str, str]:

@@ -1,9 +1,9 @@
-"""How the bytes of one connection get to and from the kernel: the seam behind which TLS can stand.
+"""The transport of one connection: the seam between bytes and sockets, behind which TLS will stand.
 
-`Connection` and `Outbox` know these calls and no socket. All are non-blocking: they raise BlockingIOError when
-nothing can be done now, and other OSErrors when the connection is lost. A TLS transport decrypts in `recv_into`,
-encrypts in `send`, reads the file and encrypts in `send_file`, and has `has_pending` say that it holds decrypted
-bytes of which no readiness will tell.
+`Connection` and `Outbox` use these calls and no socket. All are non-blocking: they raise BlockingIOError if nothing can
+be done now, and other OSErrors if the connection is lost. A TLS transport decrypts in `recv_into`, encrypts in `send`,
+reads the file and encrypts in `send_file`, and its `has_pending` is true if it holds decrypted bytes, for which the
+descriptor does not become readable again.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
 
-# The kernel waits for what follows instead of sending a small packet of its own (Linux only; elsewhere two packets).
+# The kernel waits for the next bytes instead of sending a small packet (Linux only; two packets elsewhere).
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
 class Transport(Protocol):
-    """See the module."""
+    """The calls that a connection needs; see the module."""
 
     recv_into: Callable[[memoryview], int]
-    """Receive what is there; 0 at the end of the stream."""
+    """Receive the available bytes; returns 0 at the end of the stream."""
     send: Callable[[Buffer], int]
-    """Send what the kernel takes and return how much that was."""
+    """Send as much as the kernel takes, and return the number of bytes."""
 
     def send_more(self, data: Buffer) -> int:
-        """`send`, where more will follow at once."""
+        """Send bytes that others will follow at once."""
         ...
 
     def send_file(self, file: int, position: int, count: int) -> int:
-        """Send up to `count` bytes of a file from `position`; 0 when the file has ended there."""
+        """Send up to `count` bytes of a file from `position`; returns 0 at the end of the file."""
         ...
 
     def has_pending(self) -> bool:
-        """Whether `recv_into` has bytes that the descriptor's readiness does not tell of."""
+        """Whether `recv_into` has bytes although the descriptor is not readable."""
         ...
 
     def fileno(self) -> int: ...
@@ -45,7 +45,7 @@ class Transport(Protocol):
 
 
 class PlaintextTransport:
-    """A TCP socket as it is. `recv_into` and `send` are the socket's own, so that the seam costs nothing."""
+    """A plain TCP socket. `recv_into` and `send` are the socket's methods, so that the seam costs nothing."""
 
     __slots__ = ("_socket", "recv_into", "send")
 
