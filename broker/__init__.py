@@ -1,19 +1,17 @@
-"""The broker: server → handlers → replication and coordinators → metadata → storage.
+"""The broker: server → handlers → coordinator → replication → metadata → storage. ARCHITECTURE.md has all layers.
 
 | module | what |
 |---|---|
-| `broker`, `log_dir_startup` | builds every part, and starts and stops them; opens the log directories |
-| `descriptor_budget` | how many files and connections may be open |
-| `server`, `apis`, `handlers` | requests: from and to bytes; the served APIs; what each API does |
-| `replication`, `coordinator` | the partitions on this broker; consumer groups |
-| `metadata` | what the cluster has agreed on |
+| `broker`, `log_dir_startup` | builds, starts and stops every part; creates and opens the log directories |
+| `descriptor_budget` | the limits of open files and connections |
+| `server`, `apis`, `handlers`, `request` | requests: sockets; the served APIs; one module an API; what handlers share |
+| `maintenance` | periodic work on the logs: retention, compaction, flushes, checkpoints |
+| `coordinator`, `replication` | consumer groups; the partitions on this broker |
+| `metadata` | the state that the cluster agrees on: topics, brokers, configurations |
+| `config`, `metrics` | the properties; what is counted and how it is collected |
 | `storage` | the log on disk |
-| `config`, `metrics` | properties; what can be watched |
-| `tasks`, `purgatory` | periodic work; requests that wait for something to happen |
-| `clock`, `randomness` | the seams for time and for chance |
-| `structured_logging` | the broker's own log lines |
+| `inspection`, `testing` | offline commands for log directories; a broker in a test suite |
+| `purgatory`, `tasks` | requests that wait for an event; periodic work |
+| `clock`, `randomness`, `structured_logging` | the seams for time and chance; the broker's log lines |
 | `build_info` | the version, and whether it is compiled |
-| `inspection`, `testing` | `inspect` and `verify`; a broker in a test suite |
-| `maintenance` | periodic work on the logs |
-| `request` | what a handler gets with a request |
 """

@@ -1,7 +1,7 @@
-"""Which Odradek this is: its version, and whether its hottest modules are C extensions.
+"""The version of Odradek, and whether its hot modules are C extensions.
 
-The same modules exist twice where they were compiled (setup.py lists them): as Python files, and as extensions, which
-go before the files when they are imported. Nothing but the speed differs. Who reports a speed should say which it was.
+Compiled modules (setup.py lists them) exist twice: as Python files and as extensions, which Python imports first. They
+differ in speed only, so a report of a speed should name which ran.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from odradek.broker.storage import log
 
 
 def version() -> str:
-    """The version that is installed; `(not installed)` if this runs from the source tree alone."""
-    from importlib import metadata  # 11 ms, of which a start needs none
+    """The installed version; `(not installed)` if this runs from the source tree alone."""
+    from importlib import metadata  # takes 11 ms, and a start does not need it
 
     try:
         return metadata.version("odradek")
@@ -20,5 +20,5 @@ def version() -> str:
 
 
 def is_compiled() -> bool:
-    """Whether what every request goes through is compiled: all of it is, or nothing."""
+    """Whether the hot modules are compiled: either all of them are, or none."""
     return not log.__file__.endswith(".py")

@@ -1,7 +1,7 @@
 """The clock seam: the only place in the broker that reads the machine's time.
 
-`time_ms` is wall-clock time for what people and records see (timestamps, retention); it may jump. `monotonic` is for
-everything that measures or waits: it never goes back and has no meaning across processes. The simulated side is
+`time_ms` is wall-clock time for people and records (timestamps, retention); it may jump. `monotonic` is for measuring
+and waiting: it never goes back, and has no meaning in another process. The simulated side is
 `odradek.broker.testing.clock.ManualClock`.
 """
 
@@ -15,7 +15,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """A source of time."""
 
     def time_ms(self) -> int:
         """Return wall-clock time in milliseconds since the epoch (UTC)."""
@@ -29,7 +29,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clocks."""
 
-    # The C function itself: it is read at least once a request, and a Python frame around it costs more than it does.
+    # The C function itself: it runs at least once in each request, and a Python frame costs more than it does.
     monotonic = staticmethod(time.monotonic)
 
     def time_ms(self) -> int:
@@ -37,8 +37,8 @@ class SystemClock:
 
 
 def boot_id() -> str:
-    """Return what tells this run of the operating system from others, or "" where nothing does.
+    """Return an id of this run of the operating system, or "" if there is none.
 
-    While it stays the same, so does the page cache: a process that was killed has lost nothing that it wrote.
+    While it is the same, the page cache has survived: a process that was killed has lost nothing that it wrote.
     """
     return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""

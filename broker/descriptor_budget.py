@@ -1,19 +1,19 @@
-"""How many descriptors the broker may have open, and for what.
+"""The division of the broker's file descriptors between logs and connections.
 
 ```
 limit (RLIMIT_NOFILE)
-├─ files of logs         500 for each log directory, half of the limit at most: `storage.descriptors`, which gives way
-├─ reserve               192, a quarter of the limit at most
+├─ files of logs         500 for each log directory, at most half of the limit: `storage.disk.descriptors` closes others
+├─ reserve               192, at most a quarter of the limit
 │     64                 connections for metrics (`server.http`)
 │    128                 listening sockets, metadata, locks, checkpoints and syncs on 18 threads, the cleaner's pipes,
 │                        files that answers are being sent from, beyond those above
-├─ what is open already  when the broker is made: an embedded one shares the process with others
-└─ the rest              connections of clients; more of them wait in the backlog, whatever max.connections says
+├─ already open          when the broker is created: an embedded one shares the process with other code
+└─ the rest              connections of clients; more of them wait in the backlog, even if max.connections allows more
 ```
 
-`python -m broker` raises the soft limit to the hard one, as Java does for Kafka. A broker that is embedded in another
-program leaves the limits of that program alone, and does with what there is. Where others take what it counted on, an
-operation that finds no descriptor fails for now (`storage.disk_errors`), and accepting pauses (`server.listener`).
+`python -m broker` raises the soft limit to the hard one, as Java does for Kafka. An embedded broker leaves the limits
+of its program unchanged and uses what there is. If other code takes descriptors of the budget, an operation without a
+descriptor fails for a moment (`storage.disk.disk_errors`), and accepting pauses (`server.listener`).
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY
 
 _RESERVE = 192
 _UNLIMITED = 1 << 30
-_LEAST = 8  # files of a log directory: a segment's four, of two logs
-# Where the hard limit is unlimited, the system may have another one that it does not tell of (macOS).
+_LEAST = 8  # files of a log directory: the four of a segment, for two logs
+# If the hard limit is unlimited, the system may have a lower one that it does not report (macOS).
 _STEPS = (1 << 20, 1 << 16, 10_240)
 
 
 class DescriptorBudget(NamedTuple):
-    """The most files that each log directory keeps open while nobody uses them, and the most connections."""
+    """The most unused files that each log directory keeps open, and the most connections."""
 
     files_per_log_dir: int
     connections: int
 
 
 def descriptor_budget(log_dirs: int, limit: int, open_already: int) -> DescriptorBudget:
-    """Divide `limit` descriptors, of which some are open already, between log directories and connections."""
+    """Divide `limit` descriptors, some of which are already open, between log directories and connections."""
     files = max(_LEAST, min(DEFAULT_CAPACITY, limit // 2 // log_dirs))
     reserve = min(_RESERVE, limit // 4)
     return DescriptorBudget(files, max(1, limit - files * log_dirs - reserve - open_already))
 
 
 def current_budget(log_dirs: int) -> DescriptorBudget:
-    """The budget of a broker that is made now, in this process."""
+    """The budget of a broker that is created now, in this process."""
     return descriptor_budget(log_dirs, _number(resource.getrlimit(resource.RLIMIT_NOFILE)[0]), _open_descriptors())
 
 
 def raise_limit() -> tuple[int, int]:
-    """Raise the soft limit of descriptors of this process to the hard one, or as near as the system allows.
+    """Raise the soft limit of descriptors of this process to the hard one, or as close as the system allows.
 
     Returns the soft limit before and after.
     """

@@ -1,6 +1,6 @@
-"""The log directories of a broker that starts: made as its configuration says, and opened, with recovery, on a thread.
+"""The log directories of a starting broker: created from its configuration, and opened, with recovery, on a thread.
 
-After a crash that may take long: its progress is logged, and it ends early if the start is cancelled.
+Recovery after a crash may take long. Its progress is logged, and it ends early if the start is cancelled.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
-_TOLD_EVERY = 1.0  # seconds
+_LOG_PROGRESS_SECONDS = 1.0
 
 
-class StartGivenUpError(Exception):
-    """Recovery was interrupted because the start was cancelled; the next start begins it again."""
+class StartCancelledError(Exception):
+    """Recovery was interrupted because the start was cancelled; the next start repeats it."""
 
 
 def make_log_dirs(
@@ -40,21 +40,21 @@ def make_log_dirs(
     metrics: Metrics,
     on_failure: Callable[[LogDirs, int, OSError], None],
 ) -> LogDirs:
-    """Make what log.dirs names; nothing is opened yet.
+    """Create the directories in log.dirs as objects; nothing is opened yet.
 
-    Each keeps up to `max_open_files` files open that nobody uses. When one fails later, `on_failure` gets its index, on
-    the event loop. Raises OSError if one that is to be read only is not there.
+    Each keeps up to `max_open_files` unused files open. When one fails later, `on_failure` is called with its index, on
+    the event loop. Raises OSError if a directory of a read-only broker does not exist.
     """
     loop = asyncio.get_running_loop()
 
-    def failed(index: int, error: OSError) -> None:  # on whatever thread saw it
+    def failed(index: int, error: OSError) -> None:  # called on any thread
         loop.call_soon_threadsafe(on_failure, log_dirs, index, error)
 
     directories = []
     for index, path in enumerate(config.log_dirs):
         files = ReadOnlyFiles() if read_only else OsFiles()
         if read_only:
-            files.scan(path)  # raises if it is not there; a log directory that is opened is made
+            files.scan(path)  # raises if it does not exist; opening it would create it
         directories.append(
             LogDir(
                 path,
@@ -71,20 +71,20 @@ def make_log_dirs(
 
 
 async def open_log_dirs(log_dirs: LogDirs, config: BrokerConfig, threads: DiskThreads, clock: Clock) -> None:
-    """Open and recover them. If this is cancelled, recovery ends at its next batch, and they are closed.
+    """Open and recover them. On cancellation, recovery ends at its next batch, and they are closed.
 
     Raises `LogDirRefusedError` or `OSError`.
     """
     defaults = log_config(config)
-    given_up = False
-    told = clock.monotonic()
+    is_cancelled = False
+    logged_at = clock.monotonic()
 
     def progress(topic: str, partition: int, segment: int, done: int, total: int) -> None:  # after each batch
-        nonlocal told
-        if given_up:
-            raise StartGivenUpError
-        if clock.monotonic() - told >= _TOLD_EVERY:
-            told = clock.monotonic()
+        nonlocal logged_at
+        if is_cancelled:
+            raise StartCancelledError
+        if clock.monotonic() - logged_at >= _LOG_PROGRESS_SECONDS:
+            logged_at = clock.monotonic()
             _LOG.info("recovering", topic=topic, partition=partition, segment=segment, done=done, total=total)
 
     opening = threads.run(
@@ -97,7 +97,7 @@ async def open_log_dirs(log_dirs: LogDirs, config: BrokerConfig, threads: DiskTh
     try:
         await asyncio.shield(opening)
     except asyncio.CancelledError:
-        given_up = True
+        is_cancelled = True
         await asyncio.wait({opening})
         if opening.exception() is None:
             await threads.run(log_dirs.close)

@@ -1,19 +1,18 @@
-"""Requests that wait for something to happen to a key, or for their time to run out.
+"""The purgatory: requests that wait for an event on a key, or for a timeout.
 
 ```
 park(operation, keys, timeout) ─► watched under every key ─┬─ touch(key), is_ready ─► answer() on the next turn
-                                                           ├─ time out, release ────► answer(), with what there is
-                                                           └─ future cancelled ─────► dropped: nobody asks any more
+                                                           ├─ timeout, release ─────► answer(), with the current state
+                                                           └─ future cancelled ─────► discarded
 ```
 
-A key is whatever its users agree on, here a `Partition`. `touch` costs one dictionary look-up when nobody waits, so
-that an append may call it every time. An operation that has become ready is answered on the next turn of the loop,
-once, however often it was touched in between: several appends of one turn wake a parked fetch together, and the
-append's own answer goes out first.
+The users agree on the keys; here a key is a `Partition`. `touch` costs one dictionary look-up if nothing waits, so that
+every append may call it. A ready operation is answered once, on the next turn of the event loop, however often it was
+touched before: several appends of one turn wake a parked fetch together, and the append's own answer is sent first.
 
-Nothing here knows requests: an operation decides when it is ready and what the answer is. A connection parks one
-operation at most, which bounds their number. Kafka's `DelayedOperationPurgatory` is the model; its timing wheel is the
-event loop's timer heap here.
+This module does not depend on requests: an operation decides when it is ready and builds the answer. A connection parks
+at most one operation, which limits their number. Kafka's `DelayedOperationPurgatory` is the model; the event loop's
+timer heap replaces its timing wheel.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ class DelayedOperation(ABC, Generic[T]):
 
     @abstractmethod
     def is_ready(self, key: Hashable) -> bool:
-        """Say whether the answer can be given now that something happened to `key`; called on every touch, so cheap."""
+        """Whether the operation can be answered after an event on `key`. Called on every touch, so it must be cheap."""
 
     @abstractmethod
     def answer(self) -> T:
-        """Return the answer as things stand: it is ready, its time is up, or the broker stops."""
+        """Return the answer for the current state: the operation is ready, has timed out, or the broker stops."""
 
 
 class _Parked(Generic[T]):
@@ -54,7 +53,7 @@ class _Parked(Generic[T]):
 
 
 class Purgatory(Generic[T]):
-    """The operations of one kind that wait, `watched` by key; `name` is the value of its metric's label."""
+    """The waiting operations of one kind, `watched` by key. `name` is the label of its metric."""
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self.name = name
@@ -68,9 +67,9 @@ class Purgatory(Generic[T]):
         return len(self._parked)
 
     def park(self, operation: DelayedOperation[T], keys: Iterable[Hashable], timeout_ms: int) -> asyncio.Future[T]:
-        """Watch `keys` for the operation and return the future of its answer, given after `timeout_ms` at the latest.
+        """Watch `keys` for the operation, and return the future of its answer, which comes within `timeout_ms`.
 
-        The caller has made sure that the operation is not ready yet. Cancelling the future drops the operation.
+        The caller has checked that the operation is not ready yet. Cancelling the future discards the operation.
         """
         future: asyncio.Future[T] = self._loop.create_future()
         parked = _Parked(operation, tuple(dict.fromkeys(keys)), future)
@@ -84,7 +83,7 @@ class Purgatory(Generic[T]):
         return future
 
     def touch(self, key: Hashable) -> None:
-        """Something happened to `key`: answer, on the next turn of the loop, the operations that this makes ready."""
+        """Handle an event on `key`: answer the operations that are ready now, on the next turn of the event loop."""
         watchers = self.watched.get(key)
         if watchers is not None:
             for parked in tuple(watchers):
@@ -92,12 +91,12 @@ class Purgatory(Generic[T]):
                     self._take(parked)
 
     def release(self, key: Hashable) -> None:
-        """Answer everything that watches `key`, ready or not: nothing will happen to it here any more."""
+        """Answer all operations that watch `key`, ready or not: there will be no more events on it."""
         for parked in tuple(self.watched.get(key, ())):
             self._take(parked)
 
     def close(self) -> None:
-        """Answer everything, ready or not, and from now on what is parked as well: the broker stops."""
+        """Answer all operations, ready or not, and later ones as soon as they are parked: the broker stops."""
         self._is_closed = True
         for parked in tuple(self._parked):
             self._take(parked)
@@ -129,7 +128,7 @@ class Purgatory(Generic[T]):
                 continue
             try:
                 answer: Any = parked.operation.answer()
-            except Exception as error:  # noqa: BLE001 - whoever awaits the future handles it
+            except Exception as error:  # noqa: BLE001 - the future passes it on
                 parked.future.set_exception(error)
             else:
                 parked.future.set_result(answer)

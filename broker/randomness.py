@@ -1,6 +1,6 @@
 """The randomness seam: the only place in the broker that draws random bits.
 
-Production draws from the operating system; a test or a simulation passes a seed and gets the same run again.
+The broker draws from the operating system. A test or a simulation passes a seed, and so can repeat a run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _RESERVED_UUIDS = (bytes(16), bytes(15) + b"\x01")
 
 
 class Randomness(Protocol):
-    """Where random ids and jitter come from."""
+    """A source of random ids and jitter."""
 
     def uuid(self) -> bytes:
         """Return 16 bytes of a random (version 4) UUID that Kafka accepts as a topic, directory or cluster id."""
@@ -52,7 +52,7 @@ class SeededRandomness:
 def _uuid_from(source: random.Random) -> bytes:
     """Draw UUIDs until one is neither reserved by Kafka (`Uuid.RESERVED`) nor starts with a dash in base64url.
 
-    A leading dash would read as an option on the command lines that people paste ids into; Kafka avoids it too.
+    A command line would read a leading dash as an option; Kafka avoids it, too.
     """
     while True:
         drawn = bytearray(source.randbytes(16))

@@ -1,4 +1,4 @@
-"""Structured log lines on top of stdlib logging: one line for each event, its name and then its fields.
+"""Structured log lines on top of stdlib logging: one line for each event, with its name and its fields.
 
 ```
 human   2026-01-31 12:00:00,123 WARNING odradek.broker.server connection closed peer=127.0.0.1:50312 reason="size is -1"
@@ -6,15 +6,15 @@ json    {"time": "2026-01-31T12:00:00.123+0000", "level": "warning", "logger": "
          "event": "connection closed", "peer": "127.0.0.1:50312", "reason": "size is -1"}
 ```
 
-The event is a constant, so that it can be searched for; everything that varies is a field. What a peer sent (a client
-id) can not break the line: values with spaces, quotes or control characters are quoted and escaped. A traceback
-follows a human line, and is the field `traceback` of a JSON one.
+The name of an event is constant, so that users can search for it; everything that varies is a field. A client's input
+(a client id) cannot break a line: values with spaces, quotes or control characters are quoted and escaped. A traceback
+follows a human line, and is the field `traceback` of a JSON line.
 
-`configure` is for the process that is a broker. A broker embedded in another program leaves logging to that program:
-there the same lines come out of whatever handlers it has, in human form.
+`configure` is for a process that runs a broker. A broker that is embedded in another program leaves logging to that
+program: its handlers print the same lines in human form.
 
-`odradek.broker.storage`, which is of use without a broker, writes sentences with plain `logging`, and so does the
-client. They come out as events without fields.
+`odradek.broker.storage`, which is used without a broker, too, logs sentences with plain `logging`, as the client does.
+In JSON they are events without fields.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Style = Literal["human", "json"]
 
 
 class LogEvent:
-    """A log message: an event's name and its fields. As text, it is `event key=value …`."""
+    """A log message: the name of an event and its fields. Its text is `event key=value …`."""
 
     __slots__ = ("fields", "name")
 
@@ -42,9 +42,9 @@ class LogEvent:
 
 
 class StructuredLogger:
-    """Logs events under the name of a logger, with fields that belong to all of them (`bind`).
+    """Logs events under the name of a logger, with fields that all of them have (`bind`).
 
-    A hot path asks `enabled_for` before it builds the fields.
+    A hot path checks `enabled_for` before it builds the fields.
     """
 
     __slots__ = ("_bound", "_logger", "enabled_for")
@@ -80,7 +80,7 @@ class StructuredLogger:
 
 
 class HumanFormatter(logging.Formatter):
-    """One line for people."""
+    """One line of text for each event."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s %(message)s")
@@ -90,7 +90,7 @@ class HumanFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; an event's own fields never hide `time`, `level`, `logger` and `event`."""
+    """One JSON object for each event. Its fields cannot replace `time`, `level`, `logger` and `event`."""
 
     def format(self, record: logging.LogRecord) -> str:
         event = record.msg if isinstance(record.msg, LogEvent) else LogEvent(record.getMessage(), {})
@@ -108,7 +108,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(level: str = "info", style: Style = "human", stream: TextIO | None = None) -> None:
-    """Send the events of this process at `level` and above to `stream`, standard error by default."""
+    """Write the events of this process at `level` and above to `stream`, by default standard error."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if style == "json" else HumanFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -116,7 +116,7 @@ def configure(level: str = "info", style: Style = "human", stream: TextIO | None
 
 
 def _text(value: Any) -> str:
-    """A value of a human line: bare when it is one word, else quoted as JSON, which escapes control characters."""
+    """A value in a human line: unquoted if it is one word, else quoted as JSON, which escapes control characters."""
     if _is_address(value):
         return address_text(value)
     text = str(value)

@@ -1,8 +1,8 @@
-"""Background work that is looked after: periodic functions, and tasks whose failure must not go unnoticed.
+"""Background tasks: periodic functions, and tasks whose failure stops the broker.
 
-A periodic function that raises is logged and runs again at its next turn: a failed checkpoint must not end all
-checkpoints. A task that was meant to run for ever and ends by an exception cannot be repaired here: it is reported to
-`on_failure`, and the broker stops. `stop` cancels everything and waits for it, so that nothing outlives the broker.
+A periodic function that raises is logged and runs again after its interval: one failed checkpoint must not end all
+checkpoints. A task that should run until the stop but raises cannot be repaired here: the error is passed to
+`on_failure`, and the broker stops. `stop` cancels all tasks and waits for them, so that none outlives the broker.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
-Chore = Callable[[], Awaitable[object] | None]
+Periodic = Callable[[], Awaitable[object] | None]
 
 
 class BackgroundTasks:
-    """The background work of one broker. Create it on the running loop; `stop` once, at the end."""
+    """The background tasks of one broker. Create it on the running loop; call `stop` once, at the end."""
 
     def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
         self._on_failure = on_failure
@@ -29,29 +29,31 @@ class BackgroundTasks:
         return len(self._tasks)
 
     def start(self, name: str, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a coroutine until it returns or `stop`; an exception out of it goes to `on_failure(name, error)`."""
+        """Run a coroutine until it returns or until `stop`; its exception is passed to `on_failure(name, error)`."""
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
-    def every(self, name: str, interval_ms: int, function: Chore, *, first_ms: int | None = None) -> asyncio.Task[None]:
-        """Call `function` again and again, `interval_ms` after the start, and after it ended the last time.
+    def every(
+        self, name: str, interval_ms: int, function: Periodic, *, first_ms: int | None = None
+    ) -> asyncio.Task[None]:
+        """Call `function` repeatedly: `interval_ms` after the start, and `interval_ms` after each call has ended.
 
-        The first call comes `first_ms` after the start, if that is given.
+        If `first_ms` is given, the first call comes that long after the start.
         """
         first_ms = interval_ms if first_ms is None else first_ms
         return self.start(name, self._repeat(name, first_ms / 1000, interval_ms / 1000, function))
 
     async def stop(self) -> None:
-        """Cancel everything and wait until it has ended."""
+        """Cancel all tasks and wait until they have ended."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     @staticmethod
-    async def _repeat(name: str, first: float, interval: float, function: Chore) -> None:
+    async def _repeat(name: str, first: float, interval: float, function: Periodic) -> None:
         pause = first
         while True:
             await asyncio.sleep(pause)
@@ -60,7 +62,7 @@ class BackgroundTasks:
                 result = function()
                 if result is not None:
                     await result
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and tried again
+            except Exception as error:  # noqa: BLE001 - any error is logged, and the function runs again
                 _LOG.exception("background task failed", error, task=name, again_in_seconds=interval)
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -12,7 +12,7 @@ escapes         \t \n \r \f, \uXXXX (UTF-16 code units), a backslash before anyt
 white space     space, \t, \f
 ```
 
-Pure functions over text; files are read by the caller. Used for the broker's configuration and for `meta.properties`.
+Pure functions over text; the caller reads the file.
 """
 
 from __future__ import annotations
