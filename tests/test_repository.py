@@ -83,6 +83,25 @@ def test_commands_of_a_page_name_modules_that_exist(page: str) -> None:
         assert module == "pytest" or place.with_suffix(".py").is_file() or (place / "__main__.py").is_file(), module
 
 
+def test_the_architecture_names_modules_that_exist() -> None:
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+(?:\.py)?)/?`", text("ARCHITECTURE.md"))
+    assert len(named) > 80
+    places = [REPOSITORY, REPOSITORY / "broker"]  # the lives of requests are inside the broker
+    endings = ["", ".py"]
+    assert [
+        name for name in named if not any((place / f"{name}{end}").exists() for place in places for end in endings)
+    ] == []
+
+
+def test_the_architecture_draws_the_layers_that_are_checked() -> None:
+    picture = re.search(r"```\n(__main__ .*?)```", text("ARCHITECTURE.md"), re.DOTALL)
+    assert picture is not None
+    drawn = [re.split(r" {3,}", line)[0].split() for line in picture[1].splitlines()]
+    contract = tomllib.loads(text("pyproject.toml"))["tool"]["importlinter"]["contracts"][0]
+    assert contract["exhaustive"]
+    assert drawn == [layer.replace(".", "/").split(" | ") for layer in contract["layers"]]
+
+
 def mapped_packages() -> list[Path]:
     return [path for path in tracked_files() if path.name == "__init__.py" and "| module | what |" in path.read_text()]
 
