@@ -380,7 +380,7 @@ class Broker:
             self._running_server().configure(altered)
 
     def _log_config_of(self, image: MetadataImage, topic: TopicImage) -> LogConfig:
-        return log_config(self.config, image.dynamic_configs(self.config.node_id), topic.configs)
+        return log_config(self.config.altered(image.dynamic_configs(self.config.node_id)), topic.configs)
 
     def _running_server(self) -> Server:
         if self._server is None:

@@ -1,21 +1,24 @@
-"""The descriptor that one row of the tables is made of, and the base of the classes whose bodies are the tables.
+"""The descriptor of one property, and the base of the classes whose bodies are the tables.
 
-A row declares everything about a property once; parsing, error texts, topic overrides, DescribeConfigs,
-`docs/configuration.md` and `config/server.properties` are read off it:
+A row declares everything about a property once. Parsing, error messages, topic overrides, DescribeConfigs,
+`docs/configuration.md` and `config/server.properties` are derived from it:
 
 ```
-log_retention_ms = Property("log.retention.ms", LONG, None, fallback=("log.retention.minutes", 60_000, …),
-                            topic=TopicScope("retention.ms", at_least(-1)), dynamic=True, doc="…")
+max_connections = Property("max.connections", INT, 0x7FFF_FFFF, at_least(0), dynamic=True, doc="…")
+log_segment_bytes = TopicDefault("log.segment.bytes", INT, LogConfig.segment_bytes, at_least(14), doc="…")
 ```
 
 The attribute is the name with underscores. On an instance it is the effective value, a plain attribute; on the class it
-is the row.
+is the row. The second row takes its default from the field of `LogConfig` and its topic-level name (`segment.bytes`)
+from the field's name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+import msgspec
 
 from odradek.broker.config.bounds import Bound
 from odradek.broker.config.types import Type, TypeCode
@@ -24,31 +27,27 @@ T = TypeVar("T")
 
 
 NOT_YET = "nothing acts on it yet."
-"""The difference of a property whose feature is not built: setting it is allowed, and warned of."""
+"""The difference of a property whose feature is not built: setting it is allowed, with a warning."""
 
 
 class Fallback(NamedTuple):
-    """Where an unset property's value comes from: another property, in units `factor` times as large."""
+    """The source of an unset property's value: another property, in units `factor` times as large."""
 
     name: str
     factor: int = 1
-
-
-class TopicScope(NamedTuple):
-    """The name under which topics override a property, where the bound there is another than broker-wide."""
-
-    name: str | None
-    bound: Bound | None
 
 
 class Property(Generic[T]):
     """One broker-wide property.
 
     `default` None means unset; then the first of `fallback` that is set counts, else the last one's default.
-    `topic` is the name under which a topic overrides it, within `topic_bound`.
     `dynamic`: it may be changed while the broker runs. `own`: the name is not Kafka's. `differs`: where a default or
     bound is not Kafka's, the reason, for the documentation.
     """
+
+    topic: str | None = None
+    """The name under which a topic overrides it, within `topic_bound`."""
+    topic_bound: Bound | None = None
 
     def __init__(
         self,
@@ -59,7 +58,6 @@ class Property(Generic[T]):
         *,
         doc: str,
         fallback: tuple[Fallback, ...] = (),
-        topic: str | TopicScope | None = None,
         dynamic: bool = False,
         own: bool = False,
         differs: str = "",
@@ -70,9 +68,6 @@ class Property(Generic[T]):
         self.bound = bound
         self.doc = doc
         self.fallback = fallback
-        scope = topic if isinstance(topic, TopicScope) else TopicScope(topic, bound)
-        self.topic = scope.name
-        self.topic_bound = scope.bound
         self.dynamic = dynamic
         self.own = own
         self.differs = differs
@@ -109,6 +104,63 @@ class Property(Generic[T]):
     def parse(self, text: str) -> T:
         """Raises `InvalidValueError`."""
         return parse_within(self.kind, self.bound, text)
+
+
+class LogProperty(Property[T]):
+    """A property that sets a field of `LogConfig`.
+
+    `field` is written as `LogConfig.segment_bytes`: mypy checks that the field and `kind` have one type, and every use
+    of the field is found from its definition. At run time it is the descriptor of the field, which has its name; the
+    default is that of the field, unless there are fallbacks. A LIST sets a field that is any collection.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: Type[T],
+        field: T | Collection[Any],
+        bound: Bound | None = None,
+        *,
+        doc: str,
+        fallback: tuple[Fallback, ...] = (),
+        dynamic: bool = False,
+        own: bool = False,
+        differs: str = "",
+    ) -> None:
+        descriptor: Any = field
+        self.log_field: str = descriptor.__name__
+        default = None if fallback else _default(descriptor.__objclass__, self.log_field)
+        super().__init__(
+            name, kind, default, bound, doc=doc, fallback=fallback, dynamic=dynamic, own=own, differs=differs
+        )
+
+
+class TopicDefault(LogProperty[T]):
+    """The broker-wide default of a topic property, which has the name of the field, within `topic_bound`.
+
+    All are dynamic.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: Type[T],
+        field: T | Collection[Any],
+        bound: Bound | None = None,
+        *,
+        doc: str,
+        fallback: tuple[Fallback, ...] = (),
+        topic_bound: Bound | None = None,
+        differs: str = "",
+    ) -> None:
+        super().__init__(name, kind, field, bound, doc=doc, fallback=fallback, dynamic=True, differs=differs)
+        self.topic = self.log_field.replace("_", ".")
+        self.topic_bound = topic_bound or bound
+
+
+def _default(struct: type[msgspec.Struct], name: str) -> Any:
+    default = next(field.default for field in msgspec.structs.fields(struct) if field.name == name)
+    return sorted(default) if isinstance(default, frozenset) else default
 
 
 def parse_within(kind: Type[T], bound: Bound | None, text: str) -> T:

@@ -11,10 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from odradek.broker.config.bounds import Bound, at_least
 from odradek.broker.config.broker_config import PROPERTIES, BrokerConfig, effective_value
 from odradek.broker.config.describe import NOTHING, ConfigRow, ConfigSource, ConfigSynonym, Texts, synonyms_of
-from odradek.broker.config.property import Property, attribute_name, parse_within
+from odradek.broker.config.property import LogProperty, TopicDefault, attribute_name, parse_within
 from odradek.broker.config.types import BOOLEAN, LIST, LONG, InvalidValueError, Type, TypeCode
 from odradek.broker.storage.log_config import LogConfig
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -28,7 +30,7 @@ class TopicProperty(NamedTuple):
     default: Any
     bound: Bound | None
     doc: str
-    broker: Property[Any] | None
+    broker: TopicDefault[Any] | None
     ignored_broker: str = ""  # its broker-wide name where that is a property without effect
 
     @property
@@ -75,15 +77,17 @@ _WITHOUT_BROKER_WIDE = (
 )  # fmt: skip
 
 
-def _with_broker_wide(row: Property[Any]) -> TopicProperty:
+def _with_broker_wide(row: TopicDefault[Any]) -> TopicProperty:
     assert row.topic is not None
     return TopicProperty(row.topic, row.kind, effective_value(row, {}), row.topic_bound, row.documentation, row)
 
 
+_LOG_PROPERTIES = tuple(row for row in PROPERTIES.values() if isinstance(row, LogProperty))
+
 TOPIC_PROPERTIES: dict[str, TopicProperty] = {
     row.name: row
     for row in (
-        *(_with_broker_wide(row) for row in PROPERTIES.values() if row.topic is not None),
+        *(_with_broker_wide(row) for row in _LOG_PROPERTIES if isinstance(row, TopicDefault)),
         *_WITHOUT_BROKER_WIDE,
     )
 }
@@ -102,19 +106,27 @@ def validate(overrides: Mapping[str, str | None], defaults: LogConfig | None = N
         raise _invalid(f"min.compaction.lag.ms ({shortest}) exceeds max.compaction.lag.ms ({longest})")
 
 
-def log_config(config: BrokerConfig, dynamic: Texts = NOTHING, overrides: Texts = NOTHING) -> LogConfig:
-    """Return what holds for a topic with `overrides` on a broker for which `dynamic` was set at run time.
+def log_config(config: BrokerConfig, overrides: Texts = NOTHING) -> LogConfig:
+    """Return the configuration of the logs of a topic with `overrides`, on a broker with `config`.
 
-    Names that this version does not know are passed over: another version wrote them. Raises `KafkaError`
-    INVALID_CONFIG for a value that `validate` would have refused.
+    Raises `KafkaError` as `override` does.
     """
-    fields = _broker_wide(config, dynamic)
-    for name, text in overrides.items():
-        row = TOPIC_PROPERTIES.get(name)
-        if row is not None and row.broker is not None:
-            fields[attribute_name(name)] = _parse(name, text)
-    fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
-    return LogConfig(**fields)
+    fields = {row.log_field: _as_field(getattr(config, attribute_name(row.name))) for row in _LOG_PROPERTIES}
+    return override(LogConfig(**fields), overrides)
+
+
+def override(broker_wide: LogConfig, overrides: Texts) -> LogConfig:
+    """Return `broker_wide` with what a topic overrides.
+
+    Skips names that this version does not have: another version wrote them. Raises `KafkaError` INVALID_CONFIG for a
+    value that `validate` would have refused.
+    """
+    fields = {
+        row.broker.log_field: _as_field(_parse(name, text))
+        for name, text in overrides.items()
+        if (row := TOPIC_PROPERTIES.get(name)) is not None and row.broker is not None
+    }
+    return msgspec.structs.replace(broker_wide, **fields) if fields else broker_wide
 
 
 def describe(
@@ -125,7 +137,7 @@ def describe(
     dynamic_default: Texts = NOTHING,
 ) -> list[ConfigRow]:
     """Return every row of a topic; `dynamic` was set for this broker, `dynamic_default` for all, at run time."""
-    effective = _broker_wide(config, {**dynamic_default, **dynamic})
+    effective = config.altered({**dynamic_default, **dynamic})
     return [
         _describe(row, overrides, effective, _broker_synonyms(row, config, dynamic, dynamic_default))
         for row in TOPIC_PROPERTIES.values()
@@ -143,7 +155,7 @@ def _broker_synonyms(
 
 
 def _describe(
-    row: TopicProperty, overrides: Texts, effective: Mapping[str, Any], synonyms: list[ConfigSynonym]
+    row: TopicProperty, overrides: Texts, effective: BrokerConfig, synonyms: list[ConfigSynonym]
 ) -> ConfigRow:
     if row.name in overrides:
         value = row.kind.text(row.parse(overrides[row.name]))
@@ -151,7 +163,7 @@ def _describe(
     elif row.ignored_broker:
         value = synonyms[0].value
     else:
-        value = row.kind.text(effective[attribute_name(row.name)] if row.broker else row.default)
+        value = row.kind.text(getattr(effective, attribute_name(row.broker.name)) if row.broker else row.default)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     return ConfigRow(
         name=row.name,
@@ -166,10 +178,8 @@ def _describe(
     )
 
 
-def _broker_wide(config: BrokerConfig, dynamic: Texts) -> dict[str, Any]:
-    """The fields of LogConfig as they hold for a topic without overrides."""
-    effective = config.altered(dynamic) if dynamic else config
-    return {field: getattr(effective, attribute) for field, attribute in _FIELDS}
+def _as_field(value: Any) -> Any:
+    return frozenset(value) if isinstance(value, list) else value
 
 
 def _parse(name: str, text: str | None) -> Any:
@@ -195,11 +205,3 @@ def _hint(name: str) -> str:
 
 def _invalid(detail: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_CONFIG, detail)
-
-
-# LogConfig's fields beside the broker-wide attributes they come from; the last two are the broker's alone.
-_FIELDS = (
-    *((attribute_name(row.topic), attribute_name(row.name)) for row in PROPERTIES.values() if row.topic is not None),
-    ("record_validation", "record_validation"),
-    ("producer_id_expiration_ms", "producer_id_expiration_ms"),
-)

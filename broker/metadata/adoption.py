@@ -120,7 +120,7 @@ def _partition(metadata: Metadata, log: Log | None) -> PartitionImage:
 
 def _valid(metadata: Metadata, name: str, configs: Mapping[str, str] | None) -> dict[str, str]:
     """The properties that this broker takes; the others are named in the log."""
-    defaults = log_config(metadata.config, metadata.image.dynamic_configs(metadata.config.node_id))
+    defaults = log_config(metadata.config.altered(metadata.image.dynamic_configs(metadata.config.node_id)))
     valid = {}
     for key, value in (INTERNAL_TOPIC_CONFIGS.get(name, {}) if configs is None else configs).items():
         try:

@@ -36,7 +36,7 @@ async def alter_topic_configs(
         topic = image.topics.get(name)
         present = {} if replace or topic is None else topic.configs
         altered = changed(present, changes, _topic_schema)
-        validate(altered, log_config(metadata.config, image.dynamic_configs(metadata.config.node_id)))
+        validate(altered, log_config(metadata.config.altered(image.dynamic_configs(metadata.config.node_id))))
         if topic is None:  # last, as in Kafka: what no topic could have is told first
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         if validate_only:

@@ -57,7 +57,7 @@ async def create_topic(
             # Kafka's words: programs that create a topic unless it is there look for them in a client's exception.
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
         check_new_name(name, image.topics)
-        validate(configs or {}, log_config(metadata.config, image.dynamic_configs(metadata.config.node_id)))
+        validate(configs or {}, log_config(metadata.config.altered(image.dynamic_configs(metadata.config.node_id))))
         replicas = _replicas(metadata, partitions, replication_factor, assignments or {})
         topic = TopicImage(
             name=name,

@@ -1,4 +1,8 @@
-"""A topic's properties as its logs use them: Kafka's names, with underscores, and Kafka's defaults."""
+"""The configuration of a topic's logs: Kafka's topic properties, with underscores for dots, and Kafka's defaults.
+
+A field is the one definition of a property's topic-level name, type and default. The tables of the broker's properties
+refer to it (`LogConfig.segment_bytes` in `broker/config/tables/log.py`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ RECORDS = "records"
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic's properties. Times are milliseconds, sizes bytes. A log may be given another at any time."""
+    """The properties of one topic: times in milliseconds, sizes in bytes. `Log.configure` replaces them."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     compression_type: str = PRODUCER
@@ -43,7 +47,7 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
     unclean_leader_election_enable: bool = False
-    # Not Kafka's: how deep an append looks. The broker's, not the topic's: how long an idle producer is remembered.
+    # Properties of the broker that no topic can override; the first is not Kafka's.
     record_validation: str = HEADER
     producer_id_expiration_ms: int = 86_400_000
 

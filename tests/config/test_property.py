@@ -3,18 +3,28 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.config.bounds import at_least
-from odradek.broker.config.property import NOT_YET, Property, Table, TopicScope
-from odradek.broker.config.types import INT, PASSWORD, InvalidValueError
+from odradek.broker.config.property import NOT_YET, Fallback, LogProperty, Property, Table, TopicDefault
+from odradek.broker.config.types import INT, LIST, LONG, PASSWORD, InvalidValueError
+from odradek.broker.storage.log_config import LogConfig
 
 
 class Sample(Table):
-    some_size = Property("some.size", INT, 1, at_least(1), topic="size", doc="A size.")
-    some_age = Property("some.age", INT, 1, topic=TopicScope("age", at_least(5)), doc="An age.", differs="there 2.")
+    some_size = TopicDefault("some.size", INT, LogConfig.segment_bytes, at_least(1), doc="A size.")
+    some_age = TopicDefault(
+        "some.age",
+        LONG,
+        LogConfig.retention_ms,
+        topic_bound=at_least(5),
+        fallback=(Fallback("some.hours"),),
+        doc="An age.",
+        differs="there 2.",
+    )
+    some_policy = LogProperty("some.policy", LIST, LogConfig.cleanup_policy, doc="A policy.")
     some_secret = Property("some.secret", PASSWORD, None, doc="A secret.", differs=f"{NOT_YET} At all.")
 
 
 def test_a_table_knows_its_rows_in_order() -> None:
-    assert list(Sample.properties()) == ["some.size", "some.age", "some.secret"]
+    assert list(Sample.properties()) == ["some.size", "some.age", "some.policy", "some.secret"]
 
 
 def test_a_row_is_named_as_its_attribute() -> None:
@@ -29,15 +39,25 @@ def test_a_row_is_read_on_the_class_and_a_value_on_what_was_loaded() -> None:
 
 
 def test_topics_have_the_same_bound_unless_another_is_given() -> None:
-    assert (Sample.some_size.topic, str(Sample.some_size.topic_bound)) == ("size", "[1,...]")
-    assert (Sample.some_age.topic, str(Sample.some_age.topic_bound)) == ("age", "[5,...]")
+    assert (Sample.some_size.topic, str(Sample.some_size.topic_bound)) == ("segment.bytes", "[1,...]")
+    assert (Sample.some_age.topic, str(Sample.some_age.topic_bound)) == ("retention.ms", "[5,...]")
     assert Sample.some_age.parse("-3") == -3
     with pytest.raises(InvalidValueError):
         Sample.some_size.parse("0")
 
 
+def test_a_property_of_logs_has_the_default_of_the_field_unless_it_has_fallbacks() -> None:
+    assert Sample.some_size.default == 1 << 30
+    assert Sample.some_age.default is None
+    assert Sample.some_policy.default == ["delete"]
+
+
+def test_a_property_of_logs_need_not_be_one_of_topics() -> None:
+    assert (Sample.some_policy.topic, Sample.some_policy.log_field) == (None, "cleanup_policy")
+
+
 def test_passwords_are_sensitive() -> None:
-    assert [row.sensitive for row in Sample.properties().values()] == [False, False, True]
+    assert [row.sensitive for row in Sample.properties().values()] == [False, False, False, True]
 
 
 def test_a_difference_is_part_of_the_documentation() -> None:

@@ -10,7 +10,7 @@ import pytest
 from odradek.broker.config.bounds import Bound, OneOf, OneOfAnyCase, Range, RangeOr
 from odradek.broker.config.broker_config import DESCRIBED_PROPERTIES, PROPERTIES
 from odradek.broker.config.ignored_properties import IGNORED_PROPERTIES, REMOVED
-from odradek.broker.config.property import attribute_name
+from odradek.broker.config.property import LogProperty
 from odradek.broker.config.topic_config import TOPIC_PROPERTIES
 from odradek.broker.storage.log_config import LogConfig
 
@@ -114,10 +114,10 @@ def test_a_property_that_may_change_at_run_time_may_in_kafka_too() -> None:
 
 
 def test_every_field_of_a_logs_configuration_comes_from_the_tables() -> None:
-    from_topics = {attribute_name(row.name) for row in TOPIC_PROPERTIES.values() if row.broker}
+    rows = [row for row in PROPERTIES.values() if isinstance(row, LogProperty)]
 
-    assert set(LogConfig.__struct_fields__) - from_topics == {"record_validation", "producer_id_expiration_ms"}
-    assert from_topics <= set(LogConfig.__struct_fields__)
+    assert sorted(row.log_field for row in rows) == sorted(LogConfig.__struct_fields__)
+    assert {row.log_field for row in rows if row.topic is None} == {"record_validation", "producer_id_expiration_ms"}
 
 
 def test_every_default_is_within_its_own_bound() -> None:

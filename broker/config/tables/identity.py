@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from odradek.broker.config.bounds import at_least, one_of
-from odradek.broker.config.property import Fallback, Property, Table
+from odradek.broker.config.property import Fallback, LogProperty, Property, Table
 from odradek.broker.config.types import INT, LIST, LONG, STRING, nullable
+from odradek.broker.storage.log_config import LogConfig
 
 _MINUTE_MS = 60_000
 
@@ -70,7 +71,7 @@ class LogDirProperties(Table):
         "log.initial.task.delay.ms", LONG, 30_000, at_least(0), own=True,
         doc="How long after the start logs are first looked at for segments to delete. Kafka has it undocumented.",
     )
-    producer_id_expiration_ms = Property(
-        "producer.id.expiration.ms", INT, 86_400_000, at_least(1), dynamic=True,
+    producer_id_expiration_ms = LogProperty(
+        "producer.id.expiration.ms", INT, LogConfig.producer_id_expiration_ms, at_least(1), dynamic=True,
         doc="How long after its last write an idempotent producer is remembered by a partition.",
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from odradek.broker.config.bounds import at_least
-from odradek.broker.config.property import NOT_YET, Property, Table
+from odradek.broker.config.property import NOT_YET, Property, Table, TopicDefault
 from odradek.broker.config.types import BOOLEAN, INT, LONG
+from odradek.broker.storage.log_config import LogConfig
 
 # A row is read as a row: name, type, default and bound stay on one line.
 # fmt: off
@@ -24,8 +25,8 @@ class TopicProperties(Table):
         doc="Whether a topic that a client asks for is created if it does not exist."
     )
     delete_topic_enable = Property("delete.topic.enable", BOOLEAN, True, doc="Whether topics may be deleted.")
-    min_insync_replicas = Property(
-        "min.insync.replicas", INT, 1, at_least(1), topic="min.insync.replicas", dynamic=True,
+    min_insync_replicas = TopicDefault(
+        "min.insync.replicas", INT, LogConfig.min_insync_replicas, at_least(1),
         doc="How many replicas must be in sync for a write with acks=all. Never more than there are.",
     )
     replica_lag_time_max_ms = Property(
@@ -33,8 +34,8 @@ class TopicProperties(Table):
         doc="A follower that has not caught up with its leader for so long leaves the in-sync replicas.",
         differs=NOT_YET,
     )
-    unclean_leader_election_enable = Property(
-        "unclean.leader.election.enable", BOOLEAN, False, topic="unclean.leader.election.enable", dynamic=True,
+    unclean_leader_election_enable = TopicDefault(
+        "unclean.leader.election.enable", BOOLEAN, LogConfig.unclean_leader_election_enable,
         doc="Whether a replica that is not in sync may become leader when no other is left; records may be lost then.",
         differs=NOT_YET,
     )
