@@ -2,16 +2,17 @@
 
 ```
 submit(group, event) ─► group busy? wait in its queue
-                        no: handle ─► effects ─┬─ records ─► append ─┬─ ended at once ─────────► finish
-                                               │                     └─ later: group is busy ──► finish, queue
-                                               └─ none ───────────────────────────────────────► finish
+                        no: handle ─► effects ─┬─ records ─► append ─┬─ ended, none pending before ───► finish
+                                               │                     └─ else pending, group is busy ──► finish, queue
+                                               └─ none ──────────────────────────────────────────────► finish
 finish: replay the records ─► set timers ─► give replies ─► follow-up, if there is one: `stored`, whose effects go the
         same way
 ```
 
-A group handles one event at a time. On a single broker a small append ends at once, so the queue is for large ones,
-flushes and replicas. It is bounded by the connections, each of which waits for one answer. Used on the event loop
-only, by `odradek.broker.coordinator.group_coordinator`.
+A group handles one event at a time. Records are replayed in the order of the log, whichever group they are of: an
+append that has ended stays pending until all earlier ones have ended. On a single broker a small append ends at once;
+the queues are for large ones, flushes and replicas. They are bounded by the connections, which wait for one answer
+each. Used on the event loop only, by `odradek.broker.coordinator.group_coordinator`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,18 @@ TIMER_RETRY_MS = 500
 """After which a timer expires again whose records could not be written, as in Kafka."""
 
 
+class _Write:
+    """Records that were given to the log, and what is to happen when they are in it (`base_offset` is their place)."""
+
+    __slots__ = ("base_offset", "effects", "group", "group_id")
+
+    def __init__(self, group_id: str, group: Group | None, effects: Effects, base_offset: int | None) -> None:
+        self.group_id = group_id
+        self.group = group
+        self.effects = effects
+        self.base_offset = base_offset
+
+
 class Shard:
     """One loaded partition; `run` runs a function in a thread.
 
@@ -65,6 +78,7 @@ class Shard:
         self._loop = loop
         self._run = run
         self._queues: dict[str, deque[Any]] = {}  # of the groups that are busy
+        self._writes: deque[_Write] = deque()  # that were not replayed yet, in the order of the log
         self._timers: dict[str, GroupTimers] = {}
         self._is_unloaded = False
 
@@ -82,6 +96,10 @@ class Shard:
                 ticket.give(reply)
         for timers in self._timers.values():
             timers.cancel_all()
+        moved = KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved")
+        while self._writes:
+            for ticket, _ in self._writes.popleft().effects.replies:
+                ticket.give(moved)
         for queue in self._queues.values():
             for event in queue:
                 if isinstance(event, Event):
@@ -94,7 +112,10 @@ class Shard:
         Events without a ticket are TimerExpired, MetadataChanged, WorkFailed, and what `Effects.work` returned.
         """
         queue = self._queues.get(group_id)
-        if queue is None:
+        if self._is_unloaded:
+            if isinstance(event, Event):
+                event.ticket.give(KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved"))
+        elif queue is None:
             self._happen(group_id, event)
         else:
             queue.append(event)
@@ -154,38 +175,51 @@ class Shard:
         except KafkaError as error:
             self._fail(group_id, group, effects, error)
             return
-        if isinstance(appended, int):
+        if isinstance(appended, int) and not self._writes:
             self._finish(group_id, group, effects, appended)
-        else:
-            self._queues.setdefault(group_id, deque())
-            appended.add_done_callback(partial(self._appended, group_id, group, effects))
+            return
+        write = _Write(group_id, group, effects, appended if isinstance(appended, int) else None)
+        self._writes.append(write)
+        self._queues.setdefault(group_id, deque())
+        if not isinstance(appended, int):
+            appended.add_done_callback(partial(self._appended, write))
 
-    def _appended(self, group_id: str, group: Group | None, effects: Effects, appended: asyncio.Future[int]) -> None:
-        if appended.cancelled():
-            return  # the broker is ending
-        queue = self._queues.pop(group_id)
+    def _appended(self, write: _Write, appended: asyncio.Future[int]) -> None:
+        if appended.cancelled() or self._is_unloaded:
+            return
         error = appended.exception()
         if error is None:
-            self._finish(group_id, group, effects, appended.result())
-        elif isinstance(error, KafkaError):
-            self._fail(group_id, group, effects, error)
+            write.base_offset = appended.result()
         else:
-            _LOG.exception("append failed", error, group=group_id)
-            self._fail(group_id, group, effects, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-        if group_id in self._queues:  # the follow-up is on its way
-            self._queues[group_id].extend(queue)
-            return
-        while queue:
+            self._writes.remove(write)
+            if not isinstance(error, KafkaError):
+                _LOG.exception("append failed", error, group=write.group_id)
+                error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._end(write, error)
+        while self._writes and self._writes[0].base_offset is not None:
+            self._end(self._writes.popleft())
+
+    def _end(self, write: _Write, error: KafkaError | None = None) -> None:
+        """Finish a write that was pending, or fail it, and let the events happen that waited for it."""
+        group_id, group, effects = write.group_id, write.group, write.effects
+        queue = self._queues.pop(group_id)
+        try:
+            if error is not None:
+                self._fail(group_id, group, effects, error)
+            else:
+                assert write.base_offset is not None
+                self._finish(group_id, group, effects, write.base_offset)
+        except Exception as defect:  # noqa: BLE001 - whatever it is, it must not keep other groups waiting
+            _LOG.exception("event failed", defect, group=group_id)
+            for ticket, _ in effects.replies:
+                ticket.give(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        while queue and group_id not in self._queues:
             self._happen_late(group_id, queue.popleft())
-            if group_id in self._queues:
-                self._queues[group_id].extend(queue)
-                return
+        if queue:
+            self._queues[group_id].extend(queue)
 
     def _finish(self, group_id: str, group: Group | None, effects: Effects, base_offset: int = -1) -> None:
         """Let everything else happen that the effects say, now that their records are in the log."""
-        if self._is_unloaded:
-            self._fail(group_id, group, effects, KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved"))
-            return
         candidate = effects.become or group
         if effects.is_applied:
             if candidate is not None and (effects.records or effects.become):
@@ -217,8 +251,6 @@ class Shard:
         _LOG.warning("records not written", group=group_id, error=str(error))
         for ticket, _ in effects.replies:
             ticket.give(error)
-        if self._is_unloaded:
-            return  # the group has answered who else waits, and what becomes of it is decided elsewhere
         if effects.is_applied and effects.become is None:
             if group is not None:
                 self.state.groups[group_id] = group

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
+from odradek.broker.coordinator.classic_group.group import ClassicGroup
+from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
 from odradek.broker.coordinator.classic_group.stored_group import group_tombstone
 from odradek.broker.coordinator.group_type import CLASSIC, Effects, Event, Ticket, TimerExpired, TimerKey, WorkFailed
 from odradek.broker.coordinator.partition_state import PartitionState
@@ -39,6 +41,7 @@ class ScriptedGroup:
         self.script: list[Effects | None] = []
         self.events: list[Any] = []
         self.ends: list[ErrorCode | None] = []
+        self.replayed: list[CoordinatorRecord] = []
 
     def handle(self, event: Any, now_ms: int) -> Effects:
         self.events.append(event)
@@ -51,17 +54,23 @@ class ScriptedGroup:
         self.ends.append(error)
         return Effects()
 
+    def replay(self, record: CoordinatorRecord) -> None:
+        self.replayed.append(record)
+
     def unloaded(self) -> Effects:
         return Effects()
 
 
 class SlowLog:
-    """Appends end when a test says so."""
+    """Appends end when a test says so; at once if `is_fast`."""
 
     def __init__(self) -> None:
+        self.is_fast = False
         self.appends: list[asyncio.Future[int]] = []
 
-    def append(self, records: Sequence[CoordinatorRecord]) -> asyncio.Future[int]:
+    def append(self, records: Sequence[CoordinatorRecord]) -> int | asyncio.Future[int]:
+        if self.is_fast:
+            return 1
         self.appends.append(asyncio.get_running_loop().create_future())
         return self.appends[-1]
 
@@ -229,3 +238,29 @@ async def test_an_event_that_meets_a_defect_does_not_take_those_behind_it_along(
     with pytest.raises(KafkaError, match="UNKNOWN_SERVER_ERROR"):
         failing.result(asyncio.get_running_loop().create_future)
     assert next_one.result(asyncio.get_running_loop().create_future) is reply
+
+
+@pytest.mark.parametrize("error", [None, DISK_FULL])
+async def test_an_append_that_ends_at_once_is_replayed_after_an_earlier_one_of_another_group(
+    bench: Bench, error: Exception | None
+) -> None:
+    replayed: list[str] = []
+    replies: dict[str, Ticket] = {}
+    for group_id in ("g", "h"):
+        group = ScriptedGroup()
+        group.replay = lambda _, group_id=group_id: replayed.append(group_id)  # type: ignore[method-assign, misc]
+        bench.shard.state.groups[group_id] = cast("Any", group)
+        replies[group_id] = Ticket()
+        record = ClassicGroup(group_id, ClassicSettings(), 0).record_of_new_group()
+        group.script = [Effects(records=[record], replies=[(replies[group_id], HeartbeatResponse())]), Effects()]
+    bench.shard.submit("g", Asked(replies["g"]))
+    bench.log.is_fast = True
+
+    bench.shard.submit("h", Asked(replies["h"]))
+    bench.shard.submit("h", Asked(Ticket()))
+
+    assert replayed == []
+    answered = replies["h"].result(asyncio.get_running_loop().create_future)
+    await bench.append_ends(error)
+    assert replayed == (["g", "h"] if error is None else ["h"])
+    assert await cast("asyncio.Future[Any]", answered) == HeartbeatResponse()
