@@ -27,7 +27,7 @@ from odradek.broker.apis.table import HandlerTable
 from odradek.broker.clock import Clock, SystemClock, boot_id
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.topic_config import log_config
-from odradek.broker.coordinator.group_coordinator import Groups
+from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.descriptor_budget import current_budget
 from odradek.broker.log_dir_startup import make_log_dirs, open_log_dirs
@@ -287,8 +287,8 @@ class Broker:
         threads: DiskThreads,
         tasks: BackgroundTasks,
         purgatory: Purgatory[ErrorCode],
-    ) -> Groups:
-        return Groups(
+    ) -> GroupCoordinator:
+        return GroupCoordinator(
             config=self.config,
             clock=self._clock,
             metadata=metadata,
@@ -351,7 +351,7 @@ class Broker:
         await metadata.stop(clean=self._is_clean and self._has_started and not self.log_dirs.offline)
 
     @staticmethod
-    async def _stop_serving(server: Server, groups: Groups, purgatories: _Purgatories) -> None:
+    async def _stop_serving(server: Server, groups: GroupCoordinator, purgatories: _Purgatories) -> None:
         server.stop_accepting()
         groups.stop()
         for purgatory in purgatories:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
-from odradek.broker.coordinator.group_type import Event, MetadataChanged, Ticket
+from odradek.broker.coordinator.group_type import Event, MetadataChanged, PendingReply
 from odradek.broker.coordinator.offsets.events import Expire, ForgetTopics
 from odradek.broker.coordinator.partition_state import GroupFactories, PartitionState
 from odradek.broker.coordinator.runtime.internal_topic import CoordinatorLog, ensure_topic, partition_of
@@ -49,7 +49,7 @@ _GROUPS_A_TURN = 100
 """Groups that are looked through for expired offsets before others get their turn on the loop."""
 
 
-class Groups:
+class GroupCoordinator:
     """The coordinator of one broker. `image_changed` must be called for every metadata image, `stop` once."""
 
     def __init__(
@@ -89,7 +89,7 @@ class Groups:
         COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
         """
         self.shard_of(group_id).submit(group_id, event)
-        return event.ticket.result(self._loop.create_future)
+        return event.pending_reply.result(self._loop.create_future)
 
     def shard_of(self, group_id: str) -> Shard:
         """The loaded partition that the group is in, if it exists. Raises KafkaError as `submit` does."""
@@ -248,7 +248,7 @@ class Groups:
     def _forget(self, topics: frozenset[str]) -> None:
         for shard in self._shards.values():
             for group_id in tuple(shard.state.offsets.groups_with(topics)):
-                shard.submit(group_id, ForgetTopics(Ticket(), topics))
+                shard.submit(group_id, ForgetTopics(PendingReply(), topics))
 
     def _tell(self, old: MetadataImage, new: MetadataImage) -> None:
         """Tell the groups that assign partitions themselves which topics have changed."""
@@ -267,5 +267,5 @@ class Groups:
             group_ids = tuple(shard.state.groups)
             for turn in range(0, len(group_ids), _GROUPS_A_TURN):
                 for group_id in group_ids[turn : turn + _GROUPS_A_TURN]:
-                    shard.submit(group_id, Expire(Ticket(), retention_ms))
+                    shard.submit(group_id, Expire(PendingReply(), retention_ms))
                 await asyncio.sleep(0)

@@ -16,7 +16,7 @@ A group is one object. `odradek.broker.coordinator.runtime.shard` calls it; noth
   the group's place, and timers are set only of effects that are applied. The timer that the effects come of expires
   again soon. A machine that gave a `follow_up` hears of either end by `stored`, unless it was unloaded before.
 - Timers are set when the replies go out. A timer is known by its key within the group; setting one again moves it.
-- `handle` may raise KafkaError instead of answering, if it has not changed anything: the event's ticket gets it.
+- `handle` may raise KafkaError instead of answering, if it has not changed anything: it becomes the reply.
 
 Times are wall-clock milliseconds, delays milliseconds.
 """
@@ -45,7 +45,7 @@ Reply = Structure | KafkaError
 """The response, or the part of it that is this group's."""
 
 
-class Ticket:
+class PendingReply:
     """Whom a reply is for. A group keeps it until it answers, and does nothing else with it."""
 
     __slots__ = ("_future", "_reply")
@@ -54,7 +54,7 @@ class Ticket:
         self._reply: Reply | None = None
         self._future: asyncio.Future[Structure] | None = None
 
-    def give(self, reply: Reply) -> None:
+    def complete(self, reply: Reply) -> None:
         """Hand in the reply. The coordinator does, when what it says is in the log."""
         if self._future is None:
             self._reply = reply
@@ -75,14 +75,14 @@ class Ticket:
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that happens to a group. `ticket` is what the answer goes to.
+    """Something that happens to a group. Its answer goes to `pending_reply`.
 
     `creates` is the type of group that is made for the event where there is none, or an empty one of another type.
     """
 
     creates: ClassVar[str] = CLASSIC
 
-    ticket: Ticket
+    pending_reply: PendingReply
 
 
 class TimerExpired(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ class WorkFailed(msgspec.Struct, frozen=True):
     """The event instead of the one that `Effects.work` was to return."""
 
 
-class Note(msgspec.Struct, frozen=True):
+class LogLine(msgspec.Struct, frozen=True):
     """A line for the broker's log."""
 
     event: str
@@ -119,10 +119,10 @@ class Effects(msgspec.Struct):
     timer that the effects come of, which the shard fills in.
     """
 
-    replies: list[tuple[Ticket, Reply]] = []
+    replies: list[tuple[PendingReply, Reply]] = []
     records: list[CoordinatorRecord] = []
     timers: dict[TimerKey, int | None] = {}
-    notes: list[Note] = []
+    log_lines: list[LogLine] = []
     follow_up: Any = None
     become: Group | None = None
     is_applied: bool = False

@@ -27,7 +27,7 @@ from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSett
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import metadata_hash
 from odradek.broker.coordinator.consumer_group.timers import all_timers, session_timer
-from odradek.broker.coordinator.group_type import Effects, Note
+from odradek.broker.coordinator.group_type import Effects, LogLine
 from odradek.broker.coordinator.records import CoordinatorRecord
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
@@ -80,7 +80,7 @@ class Migration:
         for member in group.members:
             effects.timers[session_timer(member.member_id)] = member.session_timeout_ms
         effects.timers |= joined.timers
-        effects.notes.append(Note("group upgraded to the consumer protocol", {"members": len(group.members)}))
+        effects.log_lines.append(LogLine("group upgraded to the consumer protocol", {"members": len(group.members)}))
         effects.work = joined.work
         effects.become, effects.is_applied = upgraded, True
         return effects

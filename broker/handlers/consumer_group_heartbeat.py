@@ -13,7 +13,7 @@ from typing import cast
 
 from odradek.broker.coordinator.consumer_group.checks import check_request
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
@@ -28,7 +28,7 @@ def handle(
 ) -> ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]:
     check_request(request, context.api_version, services.config.group_consumer_assignors)
     event = ConsumerHeartbeat(
-        Ticket(),
+        PendingReply(),
         request=request,
         new_member_id="" if request.member_id else _new_member_id(services),
         client_id=context.client_id or "",

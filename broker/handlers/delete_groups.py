@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 from odradek.broker.coordinator.offsets.events import DeleteGroup
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -32,7 +32,7 @@ def error_response(request: DeleteGroupsRequest, code: ErrorCode, message: str) 
 
 async def _delete(services: Services, group_id: str) -> DeletableGroupResult:
     try:
-        answer = services.groups.submit(group_id, DeleteGroup(Ticket()))
+        answer = services.groups.submit(group_id, DeleteGroup(PendingReply()))
         result = await answer if isinstance(answer, asyncio.Future) else answer
     except KafkaError as error:
         return DeletableGroupResult(group_id, error.code)

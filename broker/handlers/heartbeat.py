@@ -11,7 +11,7 @@ import asyncio
 from typing import cast
 
 from odradek.broker.coordinator.classic_group.events import Heartbeat
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.services import Services
@@ -23,7 +23,7 @@ def handle(
     services: Services, context: RequestContext, request: HeartbeatRequest
 ) -> HeartbeatResponse | asyncio.Future[HeartbeatResponse]:
     check_group_id(request.group_id)
-    heartbeat = Heartbeat(Ticket(), request.generation_id, request.member_id, request.group_instance_id)
+    heartbeat = Heartbeat(PendingReply(), request.generation_id, request.member_id, request.group_instance_id)
     answer = services.groups.submit(request.group_id, heartbeat)
     return cast("HeartbeatResponse | asyncio.Future[HeartbeatResponse]", answer)
 

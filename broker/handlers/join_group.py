@@ -14,7 +14,7 @@ from collections.abc import Awaitable
 from typing import cast
 
 from odradek.broker.coordinator.classic_group.events import Join
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.services import Services
@@ -83,7 +83,7 @@ def _join(services: Services, context: RequestContext, request: JoinGroupRequest
     named = client_id if request.group_instance_id is None else request.group_instance_id
     timeout = request.rebalance_timeout_ms
     return Join(
-        Ticket(),
+        PendingReply(),
         member_id=request.member_id,
         new_member_id=f"{named}-{services.groups.new_uuid()}",
         group_instance_id=request.group_instance_id,

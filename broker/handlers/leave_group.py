@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Sequence
 from typing import cast
 
 from odradek.broker.coordinator.classic_group.events import Leave, Leaving
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.services import Services
@@ -45,7 +45,7 @@ def error_response(request: LeaveGroupRequest, code: ErrorCode, message: str) ->
 
 def _leave(members: Sequence[MemberIdentity]) -> Leave:
     leaving = [Leaving(each.member_id, each.group_instance_id, each.reason or _NO_REASON) for each in members]
-    return Leave(Ticket(), tuple(leaving))
+    return Leave(PendingReply(), tuple(leaving))
 
 
 async def _leave_in_turns(

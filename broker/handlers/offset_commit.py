@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import cast
 
-from odradek.broker.coordinator.group_type import Committer, Ticket
+from odradek.broker.coordinator.group_type import Committer, PendingReply
 from odradek.broker.coordinator.offsets.committed_offsets import NO_EXPIRY, CommittedOffset
 from odradek.broker.coordinator.offsets.events import Commit
 from odradek.broker.metadata.image import TopicImage
@@ -91,7 +91,9 @@ def _submit(services: Services, context: RequestContext, request: OffsetCommitRe
         is_transactional=False,
     )
     offsets = [(*key, committed) for key, committed in commits.items()]
-    return cast("Answer", services.groups.submit(request.group_id, Commit(Ticket(), committer, offsets, response)))
+    return cast(
+        "Answer", services.groups.submit(request.group_id, Commit(PendingReply(), committer, offsets, response))
+    )
 
 
 def error_response(request: OffsetCommitRequest, code: ErrorCode, message: str) -> OffsetCommitResponse:

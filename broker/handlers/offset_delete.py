@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 from odradek.broker.coordinator.offsets.events import DeleteOffsets
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -36,7 +36,7 @@ async def handle(services: Services, context: RequestContext, request: OffsetDel
             known.append(OffsetDeleteRequestTopic(topic.name, existing))
         if missing:
             response.topics.append(OffsetDeleteResponseTopic(topic.name, missing))
-    answer = services.groups.submit(request.group_id, DeleteOffsets(Ticket(), known, response))
+    answer = services.groups.submit(request.group_id, DeleteOffsets(PendingReply(), known, response))
     return cast("OffsetDeleteResponse", await answer if isinstance(answer, asyncio.Future) else answer)
 
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import cast
 
 from odradek.broker.coordinator.classic_group.events import Sync
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.services import Services
@@ -27,7 +27,7 @@ def handle(
     if context.api_version >= _FIRST_VERSION_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are missing")
     sync = Sync(
-        Ticket(),
+        PendingReply(),
         request.generation_id,
         request.member_id,
         request.group_instance_id,

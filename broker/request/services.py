@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.coordinator.group_coordinator import Groups
+from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.metrics.counts.metrics import Metrics
@@ -28,7 +28,7 @@ class Services:
     metadata: Metadata
     partitions: Partitions
     producer_ids: ProducerIdBlocks
-    groups: Groups
+    groups: GroupCoordinator
     fetch_sessions: FetchSessions
     fetch_purgatory: Purgatory[FetchResponse]
     produce_purgatory: Purgatory[ProduceResponse]

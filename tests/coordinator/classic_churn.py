@@ -14,7 +14,7 @@ from typing import Any
 from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
-from odradek.broker.coordinator.group_type import Committer, Effects, Ticket, TimerExpired, TimerKey
+from odradek.broker.coordinator.group_type import Committer, Effects, PendingReply, TimerExpired, TimerKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
@@ -40,7 +40,7 @@ class Client:
         self.member_id = ""
         self.generation_id = -1
         self.positions: dict[int, int] = {}
-        self.waiting: Ticket | None = None
+        self.waiting: PendingReply | None = None
 
 
 class ClassicChurn:
@@ -56,7 +56,7 @@ class ClassicChurn:
         self.processed: Counter[tuple[int, int]] = Counter()
         self.owners: dict[tuple[int, int], str] = {}  # by generation and partition
         self._timers: dict[TimerKey, int] = {}
-        self._asked: dict[Ticket, Client] = {}
+        self._asked: dict[PendingReply, Client] = {}
         self._ids = 0
 
     def run(self, milliseconds: int, mishaps: float) -> None:
@@ -90,7 +90,7 @@ class ClassicChurn:
             client.forget()
             client.wakes_at = self.now_ms
         elif what == "leave" and client.wakes_at is not None and client.member_id:
-            self._handle(Leave(Ticket(), (Leaving(client.member_id, client.instance_id, ""),)))
+            self._handle(Leave(PendingReply(), (Leaving(client.member_id, client.instance_id, ""),)))
             client.forget()
             client.wakes_at = None
 
@@ -114,7 +114,7 @@ class ClassicChurn:
 
     def _join(self, client: Client) -> None:
         self._ids += 1
-        client.waiting = Ticket()
+        client.waiting = PendingReply()
         self._asked[client.waiting] = client
         join = Join(
             client.waiting,
@@ -134,7 +134,7 @@ class ClassicChurn:
         self._handle(join)
 
     def _heartbeat(self, client: Client) -> ErrorCode:
-        heartbeat = Heartbeat(Ticket(), client.generation_id, client.member_id, client.instance_id)
+        heartbeat = Heartbeat(PendingReply(), client.generation_id, client.member_id, client.instance_id)
         [(_, reply)] = self._handle(heartbeat).replies
         return ErrorCode(reply.error_code)  # type: ignore[union-attr]
 
@@ -161,9 +161,9 @@ class ClassicChurn:
 
     def _take(self, effects: Effects) -> None:
         self._set_timers(effects.timers)
-        for ticket, reply in effects.replies:
-            client = self._asked.pop(ticket, None)
-            if client is not None and client.waiting is ticket:
+        for pending_reply, reply in effects.replies:
+            client = self._asked.pop(pending_reply, None)
+            if client is not None and client.waiting is pending_reply:
                 client.waiting = None
                 self._answered(client, reply)
         if effects.follow_up is not None:
@@ -194,7 +194,7 @@ class ClassicChurn:
             # As the range assignor does it; only the leader knows the members.
             shares = {each: b" ".join(b"%d" % index for index in list(self.ends)[at :: len(members)])
                       for at, each in enumerate(members)}  # fmt: skip
-            client.waiting = Ticket()
+            client.waiting = PendingReply()
             self._asked[client.waiting] = client
             instance = client.instance_id
             self._handle(Sync(client.waiting, reply.generation_id, reply.member_id, instance, None, None, shares))

@@ -33,7 +33,7 @@ from typing import Any
 from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
-from odradek.broker.coordinator.group_type import Committer, Effects, Ticket, TimerExpired, TimerKey
+from odradek.broker.coordinator.group_type import Committer, Effects, PendingReply, TimerExpired, TimerKey
 from odradek.broker.coordinator.records import CoordinatorRecord, decode_record, encode_record
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
@@ -52,7 +52,7 @@ class ClassicScript:
         self.now_ms = START_MS
         self.settings = ClassicSettings(0)
         self.group = self._new_group()
-        self.tickets: dict[Ticket, str] = {}
+        self.pending_replies: dict[PendingReply, str] = {}
         self.numbers: dict[str, int] = {}
         self.timers: dict[TimerKey, int] = {}
         self.follow_up: Any = None
@@ -88,7 +88,7 @@ class ClassicScript:
         number = self.numbers.get(name, 0) + 1
         session = int(arguments.get("session", 10_000))
         join = Join(
-            self._ticket(name),
+            self._pending_reply(name),
             member_id=arguments.get("id", ""),
             new_member_id=f"{name}-{number}",
             group_instance_id=arguments.get("instance"),
@@ -109,7 +109,7 @@ class ClassicScript:
     def _sync(self, name: str, *rest: str) -> Iterator[str]:
         arguments = _arguments(rest)
         sync = Sync(
-            self._ticket(name),
+            self._pending_reply(name),
             int(arguments.get("generation", self.group.generation_id)),
             arguments["id"],
             arguments.get("instance"),
@@ -122,14 +122,14 @@ class ClassicScript:
     def _heartbeat(self, name: str, *rest: str) -> Iterator[str]:
         arguments = _arguments(rest)
         generation = int(arguments.get("generation", self.group.generation_id))
-        heartbeat = Heartbeat(self._ticket(name), generation, arguments["id"], arguments.get("instance"))
+        heartbeat = Heartbeat(self._pending_reply(name), generation, arguments["id"], arguments.get("instance"))
         yield from self._happened(self.group.handle(heartbeat, self.now_ms))
 
     def _leave(self, name: str, *rest: str) -> Iterator[str]:
         arguments = _arguments(rest)
         ids = arguments.get("id", "").split(",")
         leaving = tuple(Leaving(each, arguments.get("instance"), "closing") for each in ids)
-        yield from self._happened(self.group.handle(Leave(self._ticket(name), leaving), self.now_ms))
+        yield from self._happened(self.group.handle(Leave(self._pending_reply(name), leaving), self.now_ms))
 
     def _commit(self, *rest: str) -> Iterator[str]:
         arguments = _arguments(rest)
@@ -173,14 +173,14 @@ class ClassicScript:
 
     # --------------------------------------------------------------------------------------------------------- effects
 
-    def _ticket(self, name: str) -> Ticket:
-        ticket = Ticket()
-        self.tickets[ticket] = name
-        return ticket
+    def _pending_reply(self, name: str) -> PendingReply:
+        pending_reply = PendingReply()
+        self.pending_replies[pending_reply] = name
+        return pending_reply
 
     def _happened(self, effects: Effects) -> Iterator[str]:
-        for ticket, reply in effects.replies:
-            yield f"{self.tickets.pop(ticket)}: {_reply_text(reply)}"
+        for pending_reply, reply in effects.replies:
+            yield f"{self.pending_replies.pop(pending_reply)}: {_reply_text(reply)}"
         for record in effects.records:
             self.last_record = record
             yield f"record {_record_text(record)}"

@@ -12,7 +12,7 @@ from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
 from odradek.broker.coordinator.consumer_group.consumer_protocol import write_assignment
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from odradek.broker.coordinator.group_type import Effects, Ticket, TimerExpired
+from odradek.broker.coordinator.group_type import Effects, PendingReply, TimerExpired
 from odradek.broker.coordinator.migration import Migration
 from odradek.broker.coordinator.records import CoordinatorRecord
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
@@ -63,7 +63,7 @@ class Place:
         known = "" if member_id not in self.known() else member_id
         return self.handle(
             Join(
-                Ticket(),
+                PendingReply(),
                 known,
                 member_id,
                 instance_id,
@@ -87,7 +87,7 @@ class Place:
         """One classic member, `old`, that was assigned this in generation 1."""
         self.join("old", **fields)
         self.handle(TimerExpired(("join", "")))
-        self.handle(Sync(Ticket(), 1, "old", None, None, None, {"old": assignment}))
+        self.handle(Sync(PendingReply(), 1, "old", None, None, None, {"old": assignment}))
 
     def heartbeat(self, member_id: str, epoch: int = 0, instance_id: str | None = None) -> Any:
         request = ConsumerGroupHeartbeatRequest(
@@ -99,7 +99,7 @@ class Place:
             subscribed_topic_names=["t"],
             topic_partitions=[],
         )
-        return self.handle(ConsumerHeartbeat(Ticket(), request, "", "c", "/h"))
+        return self.handle(ConsumerHeartbeat(PendingReply(), request, "", "c", "/h"))
 
 
 ALL_FOUR = write_assignment({TOPIC_ID: range(4)}, IMAGE, SUBSCRIPTION)
@@ -212,7 +212,7 @@ def test_members_of_the_classic_protocol_leave_a_consumer_group_one_by_one() -> 
     place.form(ALL_FOUR)
     place.heartbeat("new")
     leaving = (Leaving("old", None, ""), Leaving("new", None, ""), Leaving("nobody", None, ""))
-    (left,) = place.handle(Leave(Ticket(), leaving))
+    (left,) = place.handle(Leave(PendingReply(), leaving))
     codes = [row.error_code for row in left.members]
     assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID]
     assert place.known() == {"new"}

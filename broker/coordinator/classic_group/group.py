@@ -50,7 +50,7 @@ from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Lea
 from odradek.broker.coordinator.classic_group.join import Joining
 from odradek.broker.coordinator.classic_group.rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
 from odradek.broker.coordinator.classic_group.state import State
-from odradek.broker.coordinator.group_type import CLASSIC, Effects, Event, Note, TimerExpired
+from odradek.broker.coordinator.group_type import CLASSIC, Effects, Event, LogLine, TimerExpired
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
 from odradek.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
@@ -158,16 +158,16 @@ class ClassicGroup(Joining):
     def _sync(self, sync: Sync, effects: Effects) -> None:
         error = self._why_not_sync(sync)
         if error is not None:
-            effects.replies.append((sync.ticket, SyncGroupResponse(error_code=error)))
+            effects.replies.append((sync.pending_reply, SyncGroupResponse(error_code=error)))
             return
         member = self.members[sync.member_id]
         self.members.not_synced.pop(sync.member_id, None)
         if not self.members.not_synced:
             effects.timers[SYNC_TIMER] = None
         if self.current is State.STABLE:
-            effects.replies.append((sync.ticket, self._synced(member)))
+            effects.replies.append((sync.pending_reply, self._synced(member)))
             return
-        member.syncing = sync.ticket
+        member.syncing = sync.pending_reply
         if self.members.leader == sync.member_id:
             assignments = {each.member_id: sync.assignments.get(each.member_id, b"") for each in self.members}
             effects.records.append(self.record_with(assignments))
@@ -190,9 +190,9 @@ class ClassicGroup(Joining):
             return
         for member in self.members:
             member.assignment = stored.assignments[member.member_id]
-            ticket, member.syncing = member.syncing, None
-            if ticket is not None:
-                effects.replies.append((ticket, self._synced(member)))
+            pending_reply, member.syncing = member.syncing, None
+            if pending_reply is not None:
+                effects.replies.append((pending_reply, self._synced(member)))
                 self._expect_life(member, effects)
         self.move_to(State.STABLE)
 
@@ -205,11 +205,11 @@ class ClassicGroup(Joining):
         if error is None:
             error = _HEARTBEAT[self.current]
             self._expect_life(self.members[heartbeat.member_id], effects)
-        effects.replies.append((heartbeat.ticket, HeartbeatResponse(error_code=error)))
+        effects.replies.append((heartbeat.pending_reply, HeartbeatResponse(error_code=error)))
 
     def _leave(self, leave: Leave, effects: Effects) -> None:
         rows = [self._leave_one(leaving, effects) for leaving in leave.members]
-        effects.replies.append((leave.ticket, LeaveGroupResponse(members=rows)))
+        effects.replies.append((leave.pending_reply, LeaveGroupResponse(members=rows)))
         if any(row.error_code == ErrorCode.NONE for row in rows) and self.current is not State.EMPTY:
             self._rebalance_or_go_on("members left", effects)
 
@@ -222,7 +222,7 @@ class ClassicGroup(Joining):
             error = self.why_not(member_id, instance_id)
         if error is None:
             self._remove(member_id, effects)
-            effects.notes.append(Note("member left", {"member": member_id, "reason": leaving.reason}))
+            effects.log_lines.append(LogLine("member left", {"member": member_id, "reason": leaving.reason}))
         return MemberResponse(leaving.member_id, instance_id, ErrorCode.NONE if error is None else error)
 
     def _expire(self, expired: TimerExpired, effects: Effects) -> None:
@@ -245,7 +245,7 @@ class ClassicGroup(Joining):
         member = self.members.get(member_id)
         if (member is None and member_id not in self.members.pending) or (member is not None and member.is_waiting):
             return
-        effects.notes.append(Note("member failed", {"member": member_id}))
+        effects.log_lines.append(LogLine("member failed", {"member": member_id}))
         self._remove(member_id, effects)
         if member is not None and self.current is not State.PREPARING:
             self._prepare_rebalance(f"the session of member {member_id} is over", effects)

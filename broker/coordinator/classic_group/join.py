@@ -22,7 +22,7 @@ from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.classic_group.members import Member, new_member
 from odradek.broker.coordinator.classic_group.rebalance import Rebalance, refused_join
 from odradek.broker.coordinator.classic_group.state import State, session_timer
-from odradek.broker.coordinator.group_type import Effects, Note
+from odradek.broker.coordinator.group_type import Effects, LogLine
 from odradek.protocol.errors import ErrorCode
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
@@ -46,7 +46,7 @@ class Joining(Rebalance):
         error = self._why_not_join(join)
         if error is not None:
             told_id = "" if error is ErrorCode.GROUP_MAX_SIZE_REACHED else join.member_id
-            effects.replies.append((join.ticket, refused_join(error, told_id)))
+            effects.replies.append((join.pending_reply, refused_join(error, told_id)))
         elif is_known:
             self._join_known(join, effects)
         elif join.group_instance_id is not None:
@@ -55,7 +55,7 @@ class Joining(Rebalance):
             self.members.pending[join.new_member_id] = None
             effects.timers[session_timer(join.new_member_id)] = join.session_timeout_ms
             reply = refused_join(ErrorCode.MEMBER_ID_REQUIRED, join.new_member_id)
-            effects.replies.append((join.ticket, reply))
+            effects.replies.append((join.pending_reply, reply))
         else:
             self._add(join, join.new_member_id, effects)
         if not self.is_stored and not is_known and not effects.records:
@@ -98,7 +98,9 @@ class Joining(Rebalance):
         is_unchanged = member.protocols == join.protocols
         if is_unchanged and (self.current is State.COMPLETING or (self.current is State.STABLE and not leads)):
             # It has not heard of this generation, or thinks that it has not; who leads may want to assign anew.
-            effects.replies.append((join.ticket, self._joined(member, with_members=self.current is State.COMPLETING)))
+            effects.replies.append(
+                (join.pending_reply, self._joined(member, with_members=self.current is State.COMPLETING))
+            )
             return
         self.members.rejoin(member, join)
         self._rebalance_or_go_on(f"member {member.member_id} joins again; client reason: {join.reason}", effects)
@@ -114,7 +116,9 @@ class Joining(Rebalance):
         effects.timers[session_timer(old_id)] = None
         self.members.rejoin(member, join)
         self._expect_life(member, effects)
-        effects.notes.append(Note("static member replaced", {"instance": group_instance_id, "old_member": old_id}))
+        effects.log_lines.append(
+            LogLine("static member replaced", {"instance": group_instance_id, "old_member": old_id})
+        )
         reason = f"static member {group_instance_id} came back; client reason: {join.reason}"
         if self.current is not State.STABLE:
             # Who is to assign may know the old id, so an assignment under way would miss the new one.
@@ -127,14 +131,14 @@ class Joining(Rebalance):
 
     def _replacement_stored(self, replacement: Replacement, error: ErrorCode | None, effects: Effects) -> None:
         member = self.members[replacement.new_id]
-        ticket = self.members.take_joining(member)
-        assert ticket is not None
+        pending_reply = self.members.take_joining(member)
+        assert pending_reply is not None
         if error is not None:
             self.members.take_back_static(replacement.old, replacement.new_id)
             self.members.leader = replacement.leader_before
             effects.timers[session_timer(replacement.new_id)] = None
             self._expect_life(replacement.old, effects)
-            effects.replies.append((ticket, refused_join(error, "")))
+            effects.replies.append((pending_reply, refused_join(error, "")))
             return
         reply = self._joined(member, with_members=replacement.may_skip_assignment)
         if replacement.may_skip_assignment:
@@ -142,7 +146,7 @@ class Joining(Rebalance):
         else:
             # A client from before KIP-814 that learns that it leads would assign; it is told the old id instead.
             reply.leader = replacement.leader_before or ""
-        effects.replies.append((ticket, reply))
+        effects.replies.append((pending_reply, reply))
 
     def _add(self, join: Join, member_id: str, effects: Effects) -> None:
         if not len(self.members):

@@ -2,7 +2,7 @@
 
 Between calls:
 - There is a leader exactly when there are members: the first to come, replaced when it goes.
-- `joining` of a member is the ticket of its parked JoinGroup, `syncing` that of its parked SyncGroup.
+- `joining` of a member is the pending reply of its parked JoinGroup, `syncing` that of its parked SyncGroup.
 - `pending` are ids that were given out and have not come back yet (KIP-394); they are no members.
 - `not_synced` are members of this generation that have not asked for their assignment.
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from odradek.broker.coordinator.classic_group.events import Join, Protocols
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 
 
 class Member(msgspec.Struct):
@@ -31,8 +31,8 @@ class Member(msgspec.Struct):
     session_timeout_ms: int
     protocols: Protocols
     assignment: bytes = b""
-    joining: Ticket | None = None
-    syncing: Ticket | None = None
+    joining: PendingReply | None = None
+    syncing: PendingReply | None = None
     is_new: bool = False
 
     @property
@@ -55,7 +55,7 @@ def new_member(join: Join, member_id: str) -> Member:
         join.rebalance_timeout_ms,
         join.session_timeout_ms,
         join.protocols,
-        joining=join.ticket,
+        joining=join.pending_reply,
         is_new=True,
     )
 
@@ -96,7 +96,7 @@ class Members:
         return self._static.get(group_instance_id)
 
     def add(self, member: Member) -> None:
-        """Take in a member, who waits for the group if it has a `joining` ticket."""
+        """Take in a member, who waits for the group if it has a `joining` reply."""
         self._count(member, 1)
         self._by_id[member.member_id] = member
         self.pending.pop(member.member_id, None)
@@ -121,7 +121,7 @@ class Members:
     def replace_static(self, old_id: str, new_id: str) -> tuple[Member, Member]:
         """Give a static member a new id: its instance came back, and whoever has the old one is fenced (KIP-345).
 
-        Returns the member as it was, with its tickets, and as it is.
+        Returns the member as it was, with its pending_replies, and as it is.
         """
         was_leader = self.leader == old_id
         old = self._by_id[old_id]
@@ -133,7 +133,7 @@ class Members:
         return old, member
 
     def take_back_static(self, old: Member, new_id: str) -> None:
-        """Undo `replace_static`: the member is as it was, without its tickets."""
+        """Undo `replace_static`: the member is as it was, without its pending_replies."""
         self.remove(new_id)
         old.joining = old.syncing = None
         self.add(old)
@@ -144,15 +144,15 @@ class Members:
         member.protocols = join.protocols
         member.rebalance_timeout_ms = join.rebalance_timeout_ms
         member.session_timeout_ms = join.session_timeout_ms
-        member.joining = join.ticket
+        member.joining = join.pending_reply
         self._count(member, 1)
 
-    def take_joining(self, member: Member) -> Ticket | None:
-        """The ticket of the member's parked JoinGroup, if there is one, which it gives up: it is answered now."""
-        ticket, member.joining = member.joining, None
-        if ticket is not None:
+    def take_joining(self, member: Member) -> PendingReply | None:
+        """Take the pending reply of the parked JoinGroup off the member, for the caller to complete."""
+        pending_reply, member.joining = member.joining, None
+        if pending_reply is not None:
             self.joined_count -= 1
-        return ticket
+        return pending_reply
 
     def elect_joined_leader(self) -> bool:
         """Make sure that the leader is one who has joined; False if nobody has."""

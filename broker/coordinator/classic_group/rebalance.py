@@ -17,7 +17,7 @@ import msgspec
 
 from odradek.broker.coordinator.classic_group.members import Member
 from odradek.broker.coordinator.classic_group.state import ClassicGroupState, State, session_timer
-from odradek.broker.coordinator.group_type import Effects, Note, TimerKey
+from odradek.broker.coordinator.group_type import Effects, LogLine, TimerKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from odradek.protocol.messages.sync_group import SyncGroupResponse
@@ -56,7 +56,7 @@ class Rebalance(ClassicGroupState):
         effects.timers[SYNC_TIMER] = None
         was_empty = self.current is State.EMPTY
         self.move_to(State.PREPARING)
-        effects.notes.append(Note("rebalancing", {"generation": self.generation_id, "reason": reason}))
+        effects.log_lines.append(LogLine("rebalancing", {"generation": self.generation_id, "reason": reason}))
         if was_empty:
             delay = self._settings.initial_rebalance_delay_ms
             self._initial_wait = delay, max(self.members.rebalance_timeout_ms - delay, 0)
@@ -85,7 +85,7 @@ class Rebalance(ClassicGroupState):
         for member in gone:
             self._remove(member.member_id, effects)
         if gone:
-            effects.notes.append(Note("members did not join", {"members": [each.member_id for each in gone]}))
+            effects.log_lines.append(LogLine("members did not join", {"members": [each.member_id for each in gone]}))
         if len(self.members) and not self.members.elect_joined_leader():
             # Static members alone, and none has come back yet: they may, until their sessions end.
             effects.timers[JOIN_TIMER] = self.members.rebalance_timeout_ms
@@ -99,29 +99,29 @@ class Rebalance(ClassicGroupState):
             self._topics = self.subscriptions()
             self.move_to(State.EMPTY)
             effects.records.append(self.record_with({}))
-            effects.notes.append(Note("group is empty", {"generation": self.generation_id}))
+            effects.log_lines.append(LogLine("group is empty", {"generation": self.generation_id}))
 
     def _begin_generation(self, effects: Effects) -> None:
         self.protocol_name = self.members.choose_protocol()
         self._topics = self.subscriptions()
         self.move_to(State.COMPLETING)
         for member in self.members:
-            ticket = self.members.take_joining(member)
-            if ticket is not None:
-                effects.replies.append((ticket, self._joined(member, with_members=True)))
+            pending_reply = self.members.take_joining(member)
+            if pending_reply is not None:
+                effects.replies.append((pending_reply, self._joined(member, with_members=True)))
             self._expect_life(member, effects)
             member.is_new = False
             self.members.not_synced[member.member_id] = None
         effects.timers[SYNC_TIMER] = self.members.rebalance_timeout_ms
         fields = {"generation": self.generation_id, "protocol": self.protocol_name, "members": len(self.members)}
-        effects.notes.append(Note("members have joined", fields))
+        effects.log_lines.append(LogLine("members have joined", fields))
 
     def _forget_assignments(self, error: ErrorCode, effects: Effects) -> None:
         for member in self.members:
             member.assignment = b""
-            ticket, member.syncing = member.syncing, None
-            if ticket is not None:
-                effects.replies.append((ticket, SyncGroupResponse(error_code=error)))
+            pending_reply, member.syncing = member.syncing, None
+            if pending_reply is not None:
+                effects.replies.append((pending_reply, SyncGroupResponse(error_code=error)))
                 self._expect_life(member, effects)
 
     # ---------------------------------------------------------------------------------------------- members, answers

@@ -48,7 +48,7 @@ def name(state: GroupState, event: Join, settings: ConsumerGroupSettings) -> Eff
     checks.check_room(state, event.new_member_id, settings)
     _subscription(state, event, event.new_member_id)
     response = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=event.new_member_id)
-    return Effects(replies=[(event.ticket, response)])
+    return Effects(replies=[(event.pending_reply, response)])
 
 
 def join(
@@ -81,7 +81,7 @@ def join(
         protocol_name=event.protocols[0][0],
         member_id=member_id,
     )
-    effects.replies.append((event.ticket, response))
+    effects.replies.append((event.pending_reply, response))
     replaced = state.static_member(event.group_instance_id)
     if replaced is not None and replaced.classic is None:
         # Differs from Kafka, where there is a rebalance only if it reads other topics: here is one way back for all.
@@ -115,7 +115,7 @@ def sync(state: GroupState, event: Sync, image: MetadataImage) -> Effects:
             protocol_name=event.protocol_name,
             assignment=consumer_protocol.write_assignment(member.assigned, image, protocol.metadata),
         )
-    effects.replies.append((event.ticket, response))
+    effects.replies.append((event.pending_reply, response))
     return effects
 
 
@@ -132,7 +132,7 @@ def heartbeat(state: GroupState, event: Heartbeat) -> Effects:
     if must_rejoin:
         _expect_rejoin(state, member, effects)
     code = ErrorCode.REBALANCE_IN_PROGRESS if must_rejoin else ErrorCode.NONE
-    effects.replies.append((event.ticket, HeartbeatResponse(error_code=code)))
+    effects.replies.append((event.pending_reply, HeartbeatResponse(error_code=code)))
     return effects
 
 
@@ -147,7 +147,7 @@ def leave(state: GroupState, event: Leave, image: MetadataImage, downgrade: depa
             code = error.code
         rows.append(MemberResponse(leaving.member_id, leaving.group_instance_id, code))
     effects = departure.fence(state, gone, image, "it left", downgrade) if gone else Effects()
-    effects.replies.append((event.ticket, LeaveGroupResponse(members=rows)))
+    effects.replies.append((event.pending_reply, LeaveGroupResponse(members=rows)))
     return effects
 
 

@@ -22,7 +22,7 @@ from odradek.broker.coordinator.consumer_group.member import STATIC_LEAVE_EPOCH,
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
 from odradek.broker.coordinator.consumer_group.timers import REBALANCE, all_timers
-from odradek.broker.coordinator.group_type import Effects, Note, TimerKey
+from odradek.broker.coordinator.group_type import Effects, LogLine, TimerKey
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
@@ -39,7 +39,7 @@ def leave(state: GroupState, event: ConsumerHeartbeat, image: MetadataImage, dow
     else:
         effects = fence(state, [member], image, "it left", downgrade)
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
-    effects.replies.append((event.ticket, response))
+    effects.replies.append((event.pending_reply, response))
     return effects
 
 
@@ -57,12 +57,14 @@ def fence(
 ) -> Effects:
     """Take the members out; those who stay may have their partitions from the next epoch on."""
     gone = {member.member_id for member in members}
-    notes = [Note("consumer group member out", {"member": member_id, "reason": reason}) for member_id in sorted(gone)]
+    log_lines = [
+        LogLine("consumer group member out", {"member": member_id, "reason": reason}) for member_id in sorted(gone)
+    ]
     downgraded = downgrade(state, gone)
     if downgraded is not None:
-        downgraded.notes += notes
+        downgraded.log_lines += log_lines
         return downgraded
-    effects = Effects(notes=notes)
+    effects = Effects(log_lines=log_lines)
     for member in members:
         effects.records += records.member_deleted(state.group_id, member.member_id)
         effects.timers.update(dict.fromkeys(all_timers(member.member_id)))

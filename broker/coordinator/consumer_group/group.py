@@ -144,7 +144,7 @@ class ConsumerGroup:
         return Effects()
 
     def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
-        """Note it, whatever the topics: a look at the metadata costs less than to find out who reads them."""
+        """Set a mark, whatever the topics: a look at the metadata costs less than to find out who reads them."""
         self._state.is_refresh_due = True
         if has_new_topics:
             self._state.topics_added_at = self._image().revision

@@ -57,7 +57,7 @@ def heartbeat(
     )
     if request.member_epoch == 0 or _is_full(request) or not same_partitions(old.assigned, member.assigned):
         response.assignment = _assignment(member.assigned)
-    effects.replies.append((event.ticket, response))
+    effects.replies.append((event.pending_reply, response))
     return effects
 
 

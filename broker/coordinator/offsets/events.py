@@ -45,7 +45,7 @@ class Commit(OffsetEvent, frozen=True):
     response: OffsetCommitResponse
 
     def effects(self, at: Situation) -> Effects:
-        effects = Effects(replies=[(self.ticket, self.response)])
+        effects = Effects(replies=[(self.pending_reply, self.response)])
         try:
             effects.timers = self._check(at)
         except KafkaError as error:
@@ -80,7 +80,7 @@ class DeleteOffsets(OffsetEvent, frozen=True):
         if at.group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {at.group_id}")
         at.group.check_offset_delete()
-        effects = Effects(replies=[(self.ticket, self.response)])
+        effects = Effects(replies=[(self.pending_reply, self.response)])
         answered = {topic.name: topic for topic in self.response.topics}
         for topic in self.topics:
             named = [partition.partition_index for partition in topic.partitions]
@@ -105,7 +105,7 @@ class DeleteGroup(OffsetEvent, frozen=True):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {at.group_id}")
         at.group.check_delete()
         return Effects(
-            replies=[(self.ticket, DeletableGroupResult(at.group_id))],
+            replies=[(self.pending_reply, DeletableGroupResult(at.group_id))],
             records=[*at.offsets.tombstones_of_group(at.group_id), *at.group.tombstones()],
         )
 

@@ -92,29 +92,31 @@ class Shard:
         """Answer everybody who waits that the coordinator is not here any more."""
         self._is_unloaded = True
         for group in self.state.groups.values():
-            for ticket, reply in group.unloaded().replies:
-                ticket.give(reply)
+            for pending_reply, reply in group.unloaded().replies:
+                pending_reply.complete(reply)
         for timers in self._timers.values():
             timers.cancel_all()
         moved = KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved")
         while self._writes:
-            for ticket, _ in self._writes.popleft().effects.replies:
-                ticket.give(moved)
+            for pending_reply, _ in self._writes.popleft().effects.replies:
+                pending_reply.complete(moved)
         for queue in self._queues.values():
             for event in queue:
                 if isinstance(event, Event):
-                    event.ticket.give(KafkaError(ErrorCode.NOT_COORDINATOR, "the group moves to another broker"))
+                    event.pending_reply.complete(
+                        KafkaError(ErrorCode.NOT_COORDINATOR, "the group moves to another broker")
+                    )
             queue.clear()
 
     def submit(self, group_id: str, event: Any) -> None:
         """Let an event happen to the group: now, or when what happens to it now is over.
 
-        Events without a ticket are TimerExpired, MetadataChanged, WorkFailed, and what `Effects.work` returned.
+        Events without a pending reply are TimerExpired, MetadataChanged, WorkFailed, and what `Effects.work` returned.
         """
         queue = self._queues.get(group_id)
         if self._is_unloaded:
             if isinstance(event, Event):
-                event.ticket.give(KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved"))
+                event.pending_reply.complete(KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moved"))
         elif queue is None:
             self._happen(group_id, event)
         else:
@@ -125,7 +127,7 @@ class Shard:
             group, effects = self._effects(group_id, event)
         except KafkaError as error:
             if isinstance(event, Event):
-                event.ticket.give(error)
+                event.pending_reply.complete(error)
             return
         if isinstance(event, TimerExpired):
             effects.expired = event.key
@@ -138,7 +140,7 @@ class Shard:
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not take the others along
             _LOG.exception("event failed", error, group=group_id)
             if isinstance(event, Event):
-                event.ticket.give(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+                event.pending_reply.complete(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _effects(self, group_id: str, event: Any) -> tuple[Group | None, Effects]:
         now_ms = self._clock.time_ms()
@@ -211,8 +213,8 @@ class Shard:
                 self._finish(group_id, group, effects, write.base_offset)
         except Exception as defect:  # noqa: BLE001 - whatever it is, it must not keep other groups waiting
             _LOG.exception("event failed", defect, group=group_id)
-            for ticket, _ in effects.replies:
-                ticket.give(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            for pending_reply, _ in effects.replies:
+                pending_reply.complete(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         while queue and group_id not in self._queues:
             self._happen_late(group_id, queue.popleft())
         if queue:
@@ -229,10 +231,10 @@ class Shard:
             for record_offset, record in enumerate(effects.records, base_offset):
                 self.state.replay(record, record_offset, now_ms, candidate=candidate)
         self._set_timers(group_id, effects)
-        for ticket, reply in effects.replies:
-            ticket.give(reply)
-        for note in effects.notes:
-            _LOG.info(note.event, group=group_id, **note.fields)
+        for pending_reply, reply in effects.replies:
+            pending_reply.complete(reply)
+        for line in effects.log_lines:
+            _LOG.info(line.event, group=group_id, **line.fields)
         if effects.work is not None:
             self._run(effects.work).add_done_callback(partial(self._worked, group_id))
         if effects.follow_up is not None and group is not None:
@@ -249,8 +251,8 @@ class Shard:
     def _fail(self, group_id: str, group: Group | None, effects: Effects, error: KafkaError) -> None:
         """Tell everybody concerned that the records could not be written."""
         _LOG.warning("records not written", group=group_id, error=str(error))
-        for ticket, _ in effects.replies:
-            ticket.give(error)
+        for pending_reply, _ in effects.replies:
+            pending_reply.complete(error)
         if effects.is_applied and effects.become is None:
             if group is not None:
                 self.state.groups[group_id] = group

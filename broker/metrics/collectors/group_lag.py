@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from odradek.broker.clock import Clock
-from odradek.broker.coordinator.group_coordinator import Groups
+from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.log import Log
@@ -37,7 +37,9 @@ class _Unread(NamedTuple):
 class GroupLag:
     """The times, of the groups that one broker coordinates. Used on the event loop only."""
 
-    def __init__(self, groups: Groups, partitions: Partitions, threads: DiskThreads, clock: Clock, limit: int) -> None:
+    def __init__(
+        self, groups: GroupCoordinator, partitions: Partitions, threads: DiskThreads, clock: Clock, limit: int
+    ) -> None:
         self._groups = groups
         self._partitions = partitions
         self._threads = threads

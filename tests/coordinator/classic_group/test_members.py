@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.classic_group.members import Members, new_member
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 
 
 def joining(protocol: str) -> Join:
-    return Join(Ticket(), "", "m", None, "c", "/h", 30_000, 60_000, "consumer", ((protocol, b""),), "", False, True)
+    return Join(
+        PendingReply(), "", "m", None, "c", "/h", 30_000, 60_000, "consumer", ((protocol, b""),), "", False, True
+    )
 
 
 def test_protocols_that_nobody_speaks_any_more_are_forgotten() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.consumer_group.consumer_protocol import read_assignment
-from odradek.broker.coordinator.group_type import Ticket
+from odradek.broker.coordinator.group_type import PendingReply
 from odradek.protocol.codec import encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
@@ -70,7 +70,7 @@ class ClassicClient:
         """A process that has just joined does not know its id for certain, and goes without a word."""
         self.owned = set()
         if self.generation_id >= 0 or for_good:
-            group.handle(Leave(Ticket(), (Leaving(self.member_id, None, "churn"),)))
+            group.handle(Leave(PendingReply(), (Leaving(self.member_id, None, "churn"),)))
 
     def _join(self, group: Group) -> tuple[Any, Any]:
         by_topic: dict[str, list[int]] = {}
@@ -80,7 +80,7 @@ class ClassicClient:
         subscription = ConsumerProtocolSubscription(self.topics, owned_partitions=owned)
         metadata = b"\0\1" + bytes(encode(subscription, 1))
         event = Join(
-            Ticket(),
+            PendingReply(),
             member_id=self.member_id,
             new_member_id="",
             group_instance_id=None,
@@ -114,11 +114,13 @@ class ClassicClient:
             self.next_step = "join" if self.owned - assigned else "heartbeat"
             self.owned = assigned
 
-        return Sync(Ticket(), self.generation_id, self.member_id, None, "consumer", "cooperative-sticky", {}), synced
+        return Sync(
+            PendingReply(), self.generation_id, self.member_id, None, "consumer", "cooperative-sticky", {}
+        ), synced
 
     def _heartbeat(self, group: Group) -> tuple[Any, Any]:
         def heard(response: Any) -> None:
             if response.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
                 self.next_step = "join"
 
-        return Heartbeat(Ticket(), self.generation_id, self.member_id, None), heard
+        return Heartbeat(PendingReply(), self.generation_id, self.member_id, None), heard

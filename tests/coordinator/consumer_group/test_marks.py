@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from odradek.broker.coordinator.group_type import Effects, Ticket, WorkFailed
+from odradek.broker.coordinator.group_type import Effects, PendingReply, WorkFailed
 from odradek.protocol.codec import encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -32,7 +32,7 @@ def join(group: Group, member_id: str, pattern: str) -> Effects:
         subscribed_topic_regex=pattern,
         topic_partitions=[],
     )
-    return group.group.handle(ConsumerHeartbeat(Ticket(), request, "", "c", "/h"), group.now_ms)
+    return group.group.handle(ConsumerHeartbeat(PendingReply(), request, "", "c", "/h"), group.now_ms)
 
 
 def written(group: Group, effects: Effects) -> None:
@@ -86,7 +86,7 @@ def test_a_change_of_topics_is_not_forgotten_over_a_member_that_is_only_given_an
     group.set_topics({"t": 2})
     epoch = group.group.described().group_epoch
     protocols = (("range", b"\0\1" + bytes(encode(ConsumerProtocolSubscription(["t"]), 1))),)
-    classic = Join(Ticket(), "", "b", None, "c", "/h", 30_000, 60_000, "consumer", protocols, "", True, True)
+    classic = Join(PendingReply(), "", "b", None, "c", "/h", 30_000, 60_000, "consumer", protocols, "", True, True)
     ((_, response),) = group.handle(classic).replies
     assert response.error_code == ErrorCode.MEMBER_ID_REQUIRED
 

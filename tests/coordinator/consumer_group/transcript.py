@@ -23,7 +23,7 @@ import msgspec
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
 from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from odradek.broker.coordinator.group_type import Effects, Ticket, TimerExpired, TimerKey
+from odradek.broker.coordinator.group_type import Effects, PendingReply, TimerExpired, TimerKey
 from odradek.broker.coordinator.records import CoordinatorRecord
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.protocol.errors import KafkaError
@@ -96,7 +96,7 @@ class Group:
     def heartbeat(self, member_id: str, epoch: int, **fields: Any) -> Any:
         """Return the response. Raises KafkaError."""
         request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, **fields)
-        effects = self.handle(ConsumerHeartbeat(Ticket(), request, "new-id", "client", "/127.0.0.1"))
+        effects = self.handle(ConsumerHeartbeat(PendingReply(), request, "new-id", "client", "/127.0.0.1"))
         ((_, response),) = effects.replies
         self.last = effects
         return response

@@ -14,7 +14,15 @@ import pytest
 from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
 from odradek.broker.coordinator.classic_group.stored_group import group_tombstone
-from odradek.broker.coordinator.group_type import CLASSIC, Effects, Event, Ticket, TimerExpired, TimerKey, WorkFailed
+from odradek.broker.coordinator.group_type import (
+    CLASSIC,
+    Effects,
+    Event,
+    PendingReply,
+    TimerExpired,
+    TimerKey,
+    WorkFailed,
+)
 from odradek.broker.coordinator.partition_state import PartitionState
 from odradek.broker.coordinator.records import CoordinatorRecord
 from odradek.broker.coordinator.runtime.shard import TIMER_RETRY_MS, Shard
@@ -108,12 +116,12 @@ class Bench:
         state.groups["g"] = cast("Any", self.group)
         self.shard = Shard(state, cast("Any", self.log), ManualClock(0), cast("Any", self.loop), self._run)
 
-    def ask(self, effects: Effects | None) -> Ticket:
+    def ask(self, effects: Effects | None) -> PendingReply:
         """Let a request come that has these effects."""
         self.group.script.append(effects)
-        ticket = Ticket()
-        self.shard.submit("g", Asked(ticket))
-        return ticket
+        pending_reply = PendingReply()
+        self.shard.submit("g", Asked(pending_reply))
+        return pending_reply
 
     @property
     def expired(self) -> list[TimerKey]:
@@ -229,7 +237,7 @@ async def test_a_group_hears_that_its_work_failed(bench: Bench) -> None:
 async def test_an_event_that_meets_a_defect_does_not_take_those_behind_it_along(bench: Bench) -> None:
     reply = HeartbeatResponse()
     bench.ask(written())
-    failing, next_one = bench.ask(None), Ticket()
+    failing, next_one = bench.ask(None), PendingReply()
     bench.group.script.append(Effects(replies=[(next_one, reply)]))
     bench.shard.submit("g", Asked(next_one))
 
@@ -245,19 +253,19 @@ async def test_an_append_that_ends_at_once_is_replayed_after_an_earlier_one_of_a
     bench: Bench, error: Exception | None
 ) -> None:
     replayed: list[str] = []
-    replies: dict[str, Ticket] = {}
+    replies: dict[str, PendingReply] = {}
     for group_id in ("g", "h"):
         group = ScriptedGroup()
         group.replay = lambda _, group_id=group_id: replayed.append(group_id)  # type: ignore[method-assign, misc]
         bench.shard.state.groups[group_id] = cast("Any", group)
-        replies[group_id] = Ticket()
+        replies[group_id] = PendingReply()
         record = ClassicGroup(group_id, ClassicSettings(), 0).record_of_new_group()
         group.script = [Effects(records=[record], replies=[(replies[group_id], HeartbeatResponse())]), Effects()]
     bench.shard.submit("g", Asked(replies["g"]))
     bench.log.is_fast = True
 
     bench.shard.submit("h", Asked(replies["h"]))
-    bench.shard.submit("h", Asked(Ticket()))
+    bench.shard.submit("h", Asked(PendingReply()))
 
     assert replayed == []
     answered = replies["h"].result(asyncio.get_running_loop().create_future)
