@@ -1,13 +1,13 @@
-"""State kept on behalf of clients: groups of both protocols, with their committed offsets; transactions later.
+"""State that the broker keeps for clients: groups of both protocols with their committed offsets.
 
 | module | what |
 |---|---|
-| `group_coordinator`, `partition_state` | the coordinator of groups; the groups of one partition |
-| `group_type`, `group_types` | what any type of group must offer; the types that there are |
-| `consumer_group`, `assignors` | groups of the consumer protocol (KIP-848), and who gets which partitions in them |
-| `migration` | live groups that go from one protocol to the other |
-| `offsets` | committed offsets, and what is asked of them |
-| `records` | `__consumer_offsets`: the topic, its records, a classic group in them |
+| `group_coordinator` | the coordinator of groups: its topic, and what concerns all groups of this broker |
+| `group_shard` | the groups and offsets of one partition of `__consumer_offsets` |
+| `group_type`, `group_types` | the interface of a group of any type; the types that there are |
 | `classic_group` | groups of the classic protocol |
-| `runtime` | leadership, loading, events, records and timers |
+| `consumer_group`, `assignors` | groups of the consumer protocol (KIP-848), and the assignment of partitions to members |
+| `migration` | groups that change their protocol while they have members |
+| `offsets` | committed offsets, and the requests that change them |
+| `runtime` | leadership, loading, events, records, timers: the part that every coordinator needs |
 """

@@ -15,8 +15,8 @@ from odradek.broker.coordinator.group_type import CLASSIC, CONSUMER, Group
 from odradek.broker.metadata.image import MetadataImage
 
 if TYPE_CHECKING:
+    from odradek.broker.coordinator.group_shard import GroupFactories
     from odradek.broker.coordinator.migration import Migration
-    from odradek.broker.coordinator.partition_state import GroupFactories
 
 
 def group_factories(config: BrokerConfig, image: Callable[[], MetadataImage]) -> GroupFactories:

@@ -27,8 +27,9 @@ from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSett
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import metadata_hash
 from odradek.broker.coordinator.consumer_group.timers import all_timers, session_timer
-from odradek.broker.coordinator.group_type import Effects, LogLine
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.group_type import Conversion
+from odradek.broker.coordinator.runtime.events import Effects, LogLine, TimerKey
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
 from odradek.protocol.stored_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
@@ -73,19 +74,18 @@ class Migration:
         joined = upgraded.handle(event, now_ms)
         for record in joined.records:
             upgraded.replay(record)
-        effects = group.dissolved(ErrorCode.REBALANCE_IN_PROGRESS)
-        effects.timers = {JOIN_TIMER: None, SYNC_TIMER: None}
-        effects.replies += joined.replies
-        effects.records = [*group.tombstones(), *converted, *joined.records]
-        for member in group.members:
-            effects.timers[session_timer(member.member_id)] = member.session_timeout_ms
-        effects.timers |= joined.timers
-        effects.log_lines.append(LogLine("group upgraded to the consumer protocol", {"members": len(group.members)}))
-        effects.work = joined.work
-        effects.become, effects.is_applied = upgraded, True
-        return effects
+        sessions = {session_timer(member.member_id): member.session_timeout_ms for member in group.members}
+        line = LogLine("group upgraded to the consumer protocol", {"members": len(group.members)})
+        return Conversion(
+            replies=[*group.dissolved(ErrorCode.REBALANCE_IN_PROGRESS).replies, *joined.replies],
+            records=[*group.tombstones(), *converted, *joined.records],
+            timers={JOIN_TIMER: None, SYNC_TIMER: None, **sessions, **joined.timers},
+            log_lines=[line],
+            work=joined.work,
+            new_group=upgraded,
+        )
 
-    def downgrade(self, state: GroupState, gone: Collection[str], now_ms: int) -> Effects | None:
+    def downgrade(self, state: GroupState, gone: Collection[str], now_ms: int) -> Conversion | None:
         """Make a classic group of those who stay when these members are gone; None if that may or need not be."""
         staying = [member for member in state.members.values() if member.member_id not in gone]
         if not staying or any(member.classic is None for member in staying):
@@ -98,12 +98,16 @@ class Migration:
         group.take_over([_classic_member(state, member, self._image()) for member in staying], state.group_epoch)
         record = group.record()
         effects = group.rebalance("downgraded: its last member of the consumer protocol is gone", now_ms)
-        for member_id in state.members:
-            for timer in all_timers(member_id):
-                effects.timers.setdefault(timer, None)
-        effects.records = [*state.tombstones(), record, *effects.records]
-        effects.become, effects.is_applied = group, True
-        return effects
+        timers: dict[TimerKey, int | None] = {
+            each: None for member_id in state.members for each in all_timers(member_id)
+        }
+        return Conversion(
+            replies=effects.replies,
+            records=[*state.tombstones(), record, *effects.records],
+            timers=timers | effects.timers,
+            log_lines=effects.log_lines,
+            new_group=group,
+        )
 
     def _check_upgrade(self, group: ClassicGroup, event: ConsumerHeartbeat) -> None:
         settings = self._settings(group.group_id)

@@ -46,7 +46,7 @@ def error_response(
 
 def _group(services: Services, group_id: str) -> ConsumerGroup:
     check_group_id(group_id)
-    group = services.groups.shard_of(group_id).state.groups.get(group_id)
+    group = services.groups.shard_of(group_id).groups.get(group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if not isinstance(group, ConsumerGroup):

@@ -13,7 +13,7 @@ from typing import cast
 
 from odradek.broker.coordinator.consumer_group.checks import check_request
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from odradek.broker.coordinator.group_type import PendingReply
+from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode

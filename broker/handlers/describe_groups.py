@@ -47,7 +47,7 @@ def error_response(request: DescribeGroupsRequest, code: ErrorCode, message: str
 
 
 def _describe(services: Services, group_id: str) -> DescribedGroup:
-    group = services.groups.shard_of(group_id).state.groups.get(group_id)
+    group = services.groups.shard_of(group_id).groups.get(group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if not isinstance(group, ClassicGroup):

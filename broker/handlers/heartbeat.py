@@ -11,7 +11,7 @@ import asyncio
 from typing import cast
 
 from odradek.broker.coordinator.classic_group.events import Heartbeat
-from odradek.broker.coordinator.group_type import PendingReply
+from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.services import Services

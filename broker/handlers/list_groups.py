@@ -21,7 +21,7 @@ def handle(services: Services, context: RequestContext, request: ListGroupsReque
     types = {each.strip().lower() for each in request.types_filter}
     rows = []
     for shard in services.groups.shards():
-        for group in tuple(shard.state.groups.values()):
+        for group in tuple(shard.groups.values()):
             yield
             if (not states or group.state.lower() in states) and (not types or group.group_type in types):
                 rows.append(ListedGroup(group.group_id, group.protocol_type, group.state, group.group_type))

@@ -14,9 +14,10 @@ import asyncio
 from collections.abc import Awaitable
 from typing import cast
 
-from odradek.broker.coordinator.group_type import Committer, PendingReply
+from odradek.broker.coordinator.group_type import Committer
 from odradek.broker.coordinator.offsets.committed_offsets import NO_EXPIRY, CommittedOffset
-from odradek.broker.coordinator.offsets.events import Commit
+from odradek.broker.coordinator.offsets.events import CommitOffsets
+from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -92,7 +93,7 @@ def _submit(services: Services, context: RequestContext, request: OffsetCommitRe
     )
     offsets = [(*key, committed) for key, committed in commits.items()]
     return cast(
-        "Answer", services.groups.submit(request.group_id, Commit(PendingReply(), committer, offsets, response))
+        "Answer", services.groups.submit(request.group_id, CommitOffsets(PendingReply(), committer, offsets, response))
     )
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from odradek.broker.coordinator.group_type import PendingReply
 from odradek.broker.coordinator.offsets.events import DeleteOffsets
+from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlice

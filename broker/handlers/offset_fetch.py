@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from odradek.broker.coordinator.runtime.shard import Shard
+from odradek.broker.coordinator.group_shard import GroupCoordinatorShard
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
@@ -58,7 +58,7 @@ class _Fetch(NamedTuple):
     """The look-up of the rows of one group."""
 
     services: Services
-    shard: Shard
+    shard: GroupCoordinatorShard
     group_id: str
     exists: bool
     require_stable: bool
@@ -68,7 +68,7 @@ class _Fetch(NamedTuple):
         found: list[OffsetFetchResponseTopics] = []
         if not self.exists:
             return found
-        committed = self.shard.state.offsets.of_group(self.group_id)
+        committed = self.shard.offsets.of_group(self.group_id)
         for name, partitions in [(name, tuple(partitions)) for name, partitions in committed.items()]:
             topic = self.services.metadata.image.topics.get(name)
             if topic is None and self.by_id:
@@ -99,7 +99,7 @@ class _Fetch(NamedTuple):
         return rows
 
     def _partition(self, topic: str, topic_id: bytes, index: int) -> OffsetFetchResponsePartitions:
-        offsets = self.shard.state.offsets
+        offsets = self.shard.offsets
         if self.require_stable and offsets.is_pending(self.group_id, topic, index):
             return _row(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         commit = offsets.get(self.group_id, topic, index) if self.exists else None
@@ -127,7 +127,7 @@ def _fetch(
     services: Services, wanted: OffsetFetchRequestGroup, require_stable: bool, by_id: bool
 ) -> Steps[OffsetFetchResponseGroup]:
     shard = services.groups.shard_of(wanted.group_id)
-    group = shard.state.groups.get(wanted.group_id)
+    group = shard.groups.get(wanted.group_id)
     if group is not None:
         group.check_fetch(wanted.member_id, wanted.member_epoch)
     fetch = _Fetch(services, shard, wanted.group_id, group is not None, require_stable, by_id)

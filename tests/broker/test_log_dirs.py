@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.coordinator import group_coordinator as groups
+from odradek.broker.coordinator.runtime import runtime
 from odradek.broker.replication import partitions
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.protocol.errors import ErrorCode
@@ -112,7 +112,7 @@ async def test_groups_whose_log_cannot_be_made_or_read_for_now_are_loaded_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partitions, "_RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(groups, "_LOAD_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(runtime, "_LOAD_RETRY_SECONDS", 0.01)
     files = FewFiles()
     monkeypatch.setattr("odradek.broker.log_dir_startup.OsFiles", lambda: files)
     settings = {"log.dirs": str(tmp_path), "offsets.topic.num.partitions": "1"}

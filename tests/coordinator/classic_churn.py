@@ -14,7 +14,8 @@ from typing import Any
 from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
-from odradek.broker.coordinator.group_type import Committer, Effects, PendingReply, TimerExpired, TimerKey
+from odradek.broker.coordinator.group_type import Committer
+from odradek.broker.coordinator.runtime.events import Effects, PendingReply, TimerExpired, TimerKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
@@ -168,7 +169,7 @@ class ClassicChurn:
                 self._answered(client, reply)
         if effects.follow_up is not None:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE if self.random.random() < 0.02 else None
-            self._take(self.group.stored(effects.follow_up, error, self.now_ms))
+            self._take(self.group.append_completed(effects.follow_up, error, self.now_ms))
 
     def _answered(self, client: Client, reply: Any) -> None:
         if isinstance(reply, JoinGroupResponse):

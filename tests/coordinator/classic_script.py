@@ -33,13 +33,15 @@ from typing import Any
 from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
-from odradek.broker.coordinator.group_type import Committer, Effects, PendingReply, TimerExpired, TimerKey
-from odradek.broker.coordinator.records import CoordinatorRecord, decode_record, encode_record
+from odradek.broker.coordinator.group_type import Committer
+from odradek.broker.coordinator.runtime.events import Effects, PendingReply, TimerExpired, TimerKey
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord, decode_record, encode_record
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import LeaveGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
+from odradek.protocol.stored_records.record_types import GROUP_RECORDS
 
 START_MS = 1_000_000
 Arguments = dict[str, str]
@@ -148,7 +150,7 @@ class ClassicScript:
     def _stored(self, error: str = "") -> Iterator[str]:
         follow_up, self.follow_up = self.follow_up, None
         code = ErrorCode[error] if error else None
-        yield from self._happened(self.group.stored(follow_up, code, self.now_ms))
+        yield from self._happened(self.group.append_completed(follow_up, code, self.now_ms))
 
     def _wait(self, milliseconds: str) -> Iterator[str]:
         until = self.now_ms + int(milliseconds)
@@ -161,7 +163,7 @@ class ClassicScript:
 
     def _load(self) -> Iterator[str]:
         assert self.last_record is not None
-        stored = decode_record(*encode_record(self.last_record))
+        stored = decode_record(GROUP_RECORDS, *encode_record(self.last_record))
         assert stored is not None
         self.timers.clear()
         self.group = self._new_group()

@@ -221,9 +221,9 @@ async def test_a_partition_that_cannot_be_loaded_does_not_take_the_broker_along(
         raise ZeroDivisionError("a defect in a state machine")
 
     with monkeypatch.context() as patched:
-        patched.setattr("odradek.broker.coordinator.group_coordinator.load", fail)
+        patched.setattr("odradek.broker.coordinator.runtime.runtime.load", fail)
         publish(broker, "__consumer_offsets", leader=SELF)
-        while "groups not loaded" not in caplog.text:
+        while "coordinator not loaded" not in caplog.text:
             assert await member.commit("t", 4) != ErrorCode.NONE
     assert await member.commit("t", 4) == ErrorCode.NOT_COORDINATOR
 

@@ -12,9 +12,10 @@ from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
 from odradek.broker.coordinator.consumer_group.consumer_protocol import write_assignment
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from odradek.broker.coordinator.group_type import Effects, PendingReply, TimerExpired
+from odradek.broker.coordinator.group_type import Conversion
 from odradek.broker.coordinator.migration import Migration
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.runtime.events import Effects, PendingReply, TimerExpired
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.protocol.codec import encode
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -40,13 +41,13 @@ class Place:
     def take(self, effects: Effects) -> list[Any]:
         """Carry out what the coordinator would; returns the replies."""
         self.log += effects.records
-        if not effects.is_applied:
+        if effects.replay_records:
             for record in effects.records:
                 self.group.replay(record)
-        self.group = effects.become or self.group
+        self.group = effects.new_group if isinstance(effects, Conversion) else self.group
         replies = [reply for _, reply in effects.replies]
         if effects.follow_up is not None:
-            replies += self.take(self.group.stored(effects.follow_up, None, 0))
+            replies += self.take(self.group.append_completed(effects.follow_up, None, 0))
         return replies
 
     def handle(self, event: Any) -> list[Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from odradek.broker.coordinator.group_type import Event
+from odradek.broker.coordinator.group_type import GroupEvent
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names and metadata of the protocols (assignors) that a member supports, by preference."""
 
 
-class Join(Event, frozen=True):
+class Join(GroupEvent, frozen=True):
     """JoinGroup. `new_member_id` is the id to take if the member has none yet.
 
     `requires_known_member_id`: a new dynamic member is sent away with its id first (KIP-394, from version 4 on).
@@ -31,7 +31,7 @@ class Join(Event, frozen=True):
     may_skip_assignment: bool
 
 
-class Sync(Event, frozen=True):
+class Sync(GroupEvent, frozen=True):
     """SyncGroup. `assignments` by member id come from the leader; protocol type and name (KIP-559) may be unknown."""
 
     generation_id: int
@@ -42,7 +42,7 @@ class Sync(Event, frozen=True):
     assignments: dict[str, bytes]
 
 
-class Heartbeat(Event, frozen=True):
+class Heartbeat(GroupEvent, frozen=True):
     """Heartbeat."""
 
     generation_id: int
@@ -58,7 +58,7 @@ class Leaving(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Leave(Event, frozen=True):
+class Leave(GroupEvent, frozen=True):
     """LeaveGroup."""
 
     members: tuple[Leaving, ...]

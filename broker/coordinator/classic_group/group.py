@@ -50,7 +50,8 @@ from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Lea
 from odradek.broker.coordinator.classic_group.join import Joining
 from odradek.broker.coordinator.classic_group.rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
 from odradek.broker.coordinator.classic_group.state import State
-from odradek.broker.coordinator.group_type import CLASSIC, Effects, Event, LogLine, TimerExpired
+from odradek.broker.coordinator.group_type import CLASSIC
+from odradek.broker.coordinator.runtime.events import Effects, Event, LogLine, TimerExpired
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
 from odradek.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
@@ -98,7 +99,7 @@ class ClassicGroup(Joining):
 
     def handle(self, event: Any, now_ms: int) -> Effects:
         self._now_ms = now_ms
-        effects = Effects(is_applied=True)
+        effects = Effects(replay_records=False)
         handler = self._handlers.get(event.__class__)
         if handler is not None:
             handler(event, effects)
@@ -113,9 +114,9 @@ class ClassicGroup(Joining):
         """A classic group ignores it: its leader watches the topics, and joins again."""
         return Effects()
 
-    def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
+    def append_completed(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
         self._now_ms = now_ms
-        effects = Effects(is_applied=True)
+        effects = Effects(replay_records=False)
         if isinstance(follow_up, _Assignment):
             self._assignment_stored(follow_up, error, effects)
         else:
@@ -124,7 +125,7 @@ class ClassicGroup(Joining):
 
     def loaded(self, now_ms: int) -> Effects:
         self._now_ms = now_ms
-        effects = Effects(is_applied=True)
+        effects = Effects(replay_records=False)
         for member in self.members:
             self._expect_life(member, effects)
         if len(self.members) > self._settings.max_size:
@@ -141,7 +142,7 @@ class ClassicGroup(Joining):
 
     def dissolved(self, error: ErrorCode) -> Effects:
         """Answer everybody who waits with `error`, and wait no more: the group goes, or another takes its place."""
-        effects = Effects(is_applied=True)
+        effects = Effects(replay_records=False)
         for member in self.members:
             self._refuse(member, error, effects)
         return effects
@@ -226,12 +227,12 @@ class ClassicGroup(Joining):
         return MemberResponse(leaving.member_id, instance_id, ErrorCode.NONE if error is None else error)
 
     def _expire(self, expired: TimerExpired, effects: Effects) -> None:
-        if expired.key == JOIN_TIMER:
+        if expired.timer == JOIN_TIMER:
             self._join_time_is_up(effects)
-        elif expired.key == SYNC_TIMER:
+        elif expired.timer == SYNC_TIMER:
             self._sync_time_is_up(effects)
         else:
-            _, member_id = expired.key
+            _, member_id = expired.timer
             self._session_is_over(member_id, effects)
 
     def _sync_time_is_up(self, effects: Effects) -> None:

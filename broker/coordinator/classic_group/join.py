@@ -22,7 +22,7 @@ from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.classic_group.members import Member, new_member
 from odradek.broker.coordinator.classic_group.rebalance import Rebalance, refused_join
 from odradek.broker.coordinator.classic_group.state import State, session_timer
-from odradek.broker.coordinator.group_type import Effects, LogLine
+from odradek.broker.coordinator.runtime.events import Effects, LogLine
 from odradek.protocol.errors import ErrorCode
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from odradek.broker.coordinator.classic_group.events import Join, Protocols
-from odradek.broker.coordinator.group_type import PendingReply
+from odradek.broker.coordinator.runtime.events import PendingReply
 
 
 class Member(msgspec.Struct):

@@ -17,7 +17,7 @@ import msgspec
 
 from odradek.broker.coordinator.classic_group.members import Member
 from odradek.broker.coordinator.classic_group.state import ClassicGroupState, State, session_timer
-from odradek.broker.coordinator.group_type import Effects, LogLine, TimerKey
+from odradek.broker.coordinator.runtime.events import Effects, LogLine, TimerKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from odradek.protocol.messages.sync_group import SyncGroupResponse

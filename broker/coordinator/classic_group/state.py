@@ -24,8 +24,9 @@ from odradek.broker.coordinator.classic_group.stored_group import (
     loaded_member,
     subscribed_topics,
 )
-from odradek.broker.coordinator.group_type import Committer, TimerKey
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.group_type import Committer
+from odradek.broker.coordinator.runtime.events import TimerKey
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.stored_records.group_metadata import GroupMetadataValue
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from odradek.broker.coordinator.classic_group.members import Member, Members
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.protocol.codec import decode
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription

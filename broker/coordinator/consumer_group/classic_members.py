@@ -27,7 +27,7 @@ from odradek.broker.coordinator.consumer_group.member_update import MemberUpdate
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.timers import join_timer, session_timer, sync_timer
-from odradek.broker.coordinator.group_type import Effects
+from odradek.broker.coordinator.runtime.events import Effects
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
 from odradek.protocol.messages.heartbeat import HeartbeatResponse

@@ -22,7 +22,7 @@ from odradek.broker.coordinator.consumer_group.member import STATIC_LEAVE_EPOCH,
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
 from odradek.broker.coordinator.consumer_group.timers import REBALANCE, all_timers
-from odradek.broker.coordinator.group_type import Effects, LogLine, TimerKey
+from odradek.broker.coordinator.runtime.events import Effects, LogLine, TimerKey
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 

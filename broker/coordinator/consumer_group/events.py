@@ -7,11 +7,11 @@ from typing import ClassVar
 import msgspec
 
 from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
-from odradek.broker.coordinator.group_type import CONSUMER, Event
+from odradek.broker.coordinator.group_type import CONSUMER, GroupEvent
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
-class ConsumerHeartbeat(Event, frozen=True):
+class ConsumerHeartbeat(GroupEvent, frozen=True):
     """ConsumerGroupHeartbeat, its form checked before. `new_member_id` is for a member without one (version 0)."""
 
     creates: ClassVar[str] = CONSUMER

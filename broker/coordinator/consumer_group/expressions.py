@@ -17,7 +17,7 @@ from odradek.broker.coordinator.consumer_group.member import ConsumerMember
 from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression, check, resolve
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
-from odradek.broker.coordinator.group_type import Effects
+from odradek.broker.coordinator.runtime.events import Effects
 from odradek.broker.metadata.image import MetadataImage
 
 MIN_REFRESH_INTERVAL_MS = 10_000

@@ -36,8 +36,9 @@ from odradek.broker.coordinator.consumer_group.member import MemberState
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.timers import rebalance_timer, session_timer
-from odradek.broker.coordinator.group_type import CONSUMER, Committer, Effects, TimerExpired, TimerKey, WorkFailed
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.group_type import CONSUMER, Committer
+from odradek.broker.coordinator.runtime.events import Effects, TimerExpired, TimerKey, WorkFailed
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.consumer_group_describe import DescribedGroup
@@ -103,7 +104,7 @@ class ConsumerGroup:
                     return departure.leave(state, event, image, downgrade)
                 return self._marked(heartbeat.heartbeat(state, event, self._settings(), image, now_ms))
             case TimerExpired():
-                return departure.time_out(state, event.key, image, downgrade)
+                return departure.time_out(state, event.timer, image, downgrade)
             case ExpressionsResolved():
                 state.is_resolving = False
                 return expressions.refresh(state, event, image)
@@ -135,7 +136,7 @@ class ConsumerGroup:
             state.is_refresh_due = False
         return effects
 
-    def stored(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
+    def append_completed(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
         if error is not None:
             state, marked = self._state, follow_up
             state.is_refresh_due = state.is_refresh_due or marked.is_refreshed

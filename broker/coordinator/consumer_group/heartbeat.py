@@ -27,7 +27,7 @@ from odradek.broker.coordinator.consumer_group.member_update import MemberUpdate
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.timers import session_timer
-from odradek.broker.coordinator.group_type import Effects
+from odradek.broker.coordinator.runtime.events import Effects
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.messages.consumer_group_heartbeat import (
     Assignment,

@@ -23,7 +23,7 @@ from odradek.broker.coordinator.consumer_group.subscription import (
     topic_names,
 )
 from odradek.broker.coordinator.consumer_group.timers import rebalance_timer
-from odradek.broker.coordinator.group_type import Effects
+from odradek.broker.coordinator.runtime.events import Effects
 from odradek.broker.metadata.image import MetadataImage
 
 

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 
 from odradek.broker.coordinator.consumer_group.member import ConsumerMember, OwnedPartitions
 from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.protocol.stored_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,

@@ -40,7 +40,7 @@ from odradek.broker.coordinator.consumer_group.current_assignment import Target
 from odradek.broker.coordinator.consumer_group.member import LEAVE_EPOCH, ConsumerMember, MemberState, OwnedPartitions
 from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
 from odradek.broker.coordinator.consumer_group.subscription import topic_names
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.protocol.schema import Message
 from odradek.protocol.stored_records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,

@@ -19,7 +19,7 @@ from odradek.broker.coordinator.consumer_group.member import ConsumerMember
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import topic_ids, topic_names
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.broker.metadata.image import MetadataImage
 
 

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from odradek.broker.coordinator.group_type import TimerKey
+from odradek.broker.coordinator.runtime.events import TimerKey
 
 SESSION = "session"
 REBALANCE = "rebalance"

@@ -1,7 +1,7 @@
-"""Committed offsets of groups, and the events that change them.
+"""Committed offsets of groups.
 
 | module | what |
 |---|---|
-| `committed_offsets` | the committed offsets of one partition's groups: what a group has read, kept until it is |
-| `events` | what clients ask of a group's committed offsets, as events: each says what it makes of the group and |
+| `committed_offsets` | the offsets of one partition's groups, with those of open transactions; when they expire |
+| `events` | requests that change them, as events |
 """

@@ -1,16 +1,18 @@
-"""The committed offsets of one partition's groups: what a group has read, kept until it is taken back or expires.
+"""The committed offsets of the groups of one partition, kept until they are deleted or expire.
 
 ```
 commit ─► records ─► log ─► replay ─┬─ without a producer ───────────────────────────────► committed
-                                    └─ of a transaction ─► pending ─┬─ its commit marker ─► committed, unless one
-                                                                    │                        committed since is newer
-                                                                    └─ its abort marker ──► forgotten
+                                    └─ of a transaction ─► pending ─┬─ its commit marker ─► committed, unless a later
+                                                                    │                        commit has replaced it
+                                                                    └─ its abort marker ──► discarded
 ```
 
-Nothing changes but by `replay` and `end_transaction`; everything else only reads, or returns records to write. An
-offset expires when `offsets.retention.minutes` have passed since the group became empty (of a group that only keeps
-offsets, and of topics that a stable group of consumers does not read any more: since the commit), or at the time that
-the commit itself asked for, as clients before OffsetCommit 5 could. Kafka's `OffsetMetadataManager` is the model.
+Only `replay` and `end_transaction` change the state; the other methods read it, or return records to write.
+
+An offset expires when `offsets.retention.minutes` have passed since the group became empty. Two kinds expire that long
+after their commit: offsets of a group that never had members, and offsets of topics that a stable group of consumers
+no longer reads. A commit may also name the time itself, as clients before OffsetCommit 5 could. Kafka's
+`OffsetMetadataManager` is the model.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from odradek.broker.coordinator.group_type import Group
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.runtime.coordinator_shard import NO_PRODUCER
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.protocol.stored_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
 RECORD_TYPES = (0, 1)
-NO_PRODUCER = -1
 _RECORD_TYPE = 1
 _VALUE_VERSION = 4
 _VALUE_VERSION_WITH_EXPIRY = 1
@@ -31,7 +33,7 @@ NO_EXPIRY = -1
 
 
 class CommittedOffset(NamedTuple):
-    """One commit. `expires_at_ms` is the client's own time, or -1; `record_offset` is where in the log it is."""
+    """One commit. `expires_at_ms` is the time that the client named, or -1; `record_offset` is its place in the log."""
 
     offset: int
     leader_epoch: int
@@ -44,10 +46,11 @@ class CommittedOffset(NamedTuple):
 
 TopicPartition = tuple[str, int]
 OfGroup = dict[str, dict[int, CommittedOffset]]
+"""The offsets of one group, by topic and partition."""
 
 
 def commit_record(group_id: str, topic: str, partition: int, commit: CommittedOffset) -> CoordinatorRecord:
-    """The record of a commit. Kafka 4.3 writes version 4, and 1 if the client said when the offset expires."""
+    """Return the record of a commit: in version 4 as Kafka 4.3, or 1 if the client named the time of expiry."""
     value = OffsetCommitValue(
         commit.offset,
         commit.leader_epoch,
@@ -65,12 +68,12 @@ def commit_record(group_id: str, topic: str, partition: int, commit: CommittedOf
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-    """The record that takes a committed offset back."""
+    """Return the record that deletes a committed offset."""
     return CoordinatorRecord(_RECORD_TYPE, OffsetCommitKey(group_id, topic, partition), None)
 
 
 class CommittedOffsets:
-    """The offsets of all groups of a partition of `__consumer_offsets`."""
+    """The offsets of all groups of one partition of `__consumer_offsets`."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -78,11 +81,11 @@ class CommittedOffsets:
         self._pending: dict[int, dict[str, OfGroup]] = {}  # by producer id
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
-        """What the group has committed, by topic and partition."""
+        """Return the group's offsets by topic and partition."""
         return self._groups.get(group_id, {})
 
     def commits_of(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
-        """What the group has committed: topic, partition and offset of each."""
+        """Yield topic, partition and offset of each commit of the group."""
         for topic, partitions in self.of_group(group_id).items():
             for partition, commit in partitions.items():
                 yield topic, partition, commit
@@ -91,21 +94,21 @@ class CommittedOffsets:
         return self._groups.get(group_id, {}).get(topic, {}).get(partition)
 
     def groups_with(self, topics: frozenset[str]) -> Iterator[str]:
-        """The groups that have committed for one of these topics."""
+        """Return the groups that have committed for one of these topics."""
         return (group_id for group_id, of_group in self._groups.items() if not topics.isdisjoint(of_group))
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction is about to change this offset."""
+        """Whether an open transaction has an offset for this partition."""
         return any(partition in groups.get(group_id, {}).get(topic, {}) for groups in self._pending.values())
 
     def has_pending(self, group_id: str) -> bool:
-        """Whether an open transaction is about to change some offset of the group."""
+        """Whether an open transaction has an offset of this group."""
         return any(group_id in groups for groups in self._pending.values())
 
     # -------------------------------------------------------------------------------------------------------- the state
 
     def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER) -> None:
-        """Take a commit, or a tombstone, into the state."""
+        """Apply a commit or a tombstone. `producer_id` is that of its transaction, if it belongs to one."""
         key: Any = record.key
         value: Any = record.value
         if value is None:
@@ -128,9 +131,10 @@ class CommittedOffsets:
             _put(self._pending.setdefault(producer_id, {}), key.group, key.topic, key.partition, commit)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Make the pending offsets of a producer committed ones, or forget them.
+        """Commit the pending offsets of a producer, or discard them.
 
-        A commit outside transactions that came after is newer than the transaction's, whatever the marker's place.
+        A commit outside transactions stays if its record is later in the log than that of the transaction's commit;
+        the place of the marker does not matter.
         """
         groups = self._pending.pop(producer_id, {})
         if not committed:
@@ -144,14 +148,14 @@ class CommittedOffsets:
     # ------------------------------------------------------------------------------------------------- records to write
 
     def tombstones_of_group(self, group_id: str) -> list[CoordinatorRecord]:
-        """Take back all that the group has committed, or is about to."""
-        named: dict[TopicPartition, None] = {}
+        """Return tombstones for all committed and pending offsets of the group."""
+        partitions: dict[TopicPartition, None] = {}
         for groups in (self._groups, *self._pending.values()):
-            named |= dict.fromkeys((topic, index) for topic, index, _ in _each(groups.get(group_id, {})))
-        return [offset_tombstone(group_id, topic, index) for topic, index in named]
+            partitions |= dict.fromkeys((topic, index) for topic, index, _ in _each(groups.get(group_id, {})))
+        return [offset_tombstone(group_id, topic, index) for topic, index in partitions]
 
     def tombstones_of_partitions(self, group_id: str, topic: str, partitions: Iterable[int]) -> list[CoordinatorRecord]:
-        """Take back what the group has committed, or is about to, for these partitions."""
+        """Return tombstones for the group's committed and pending offsets of these partitions."""
         return [
             offset_tombstone(group_id, topic, index)
             for index in partitions
@@ -159,7 +163,7 @@ class CommittedOffsets:
         ]
 
     def expired(self, group: Group, now_ms: int, retention_ms: int) -> tuple[list[CoordinatorRecord], bool]:
-        """The tombstones of what has expired by now, and whether nothing is left after them."""
+        """Return tombstones for the offsets that have expired, and whether the group has no others."""
         group_id = group.group_id
         tombstones = []
         nothing_left = not self.has_pending(group_id)
@@ -191,7 +195,7 @@ def _each(topics: OfGroup) -> Iterator[tuple[str, int, CommittedOffset]]:
 
 
 def _put(groups: dict[str, OfGroup], group_id: str, topic: str, partition: int, commit: CommittedOffset) -> bool:
-    """Whether there was none before."""
+    """Put the commit in place; return whether it is the partition's first."""
     partitions = groups.setdefault(group_id, {}).setdefault(topic, {})
     is_new = partition not in partitions
     partitions[partition] = commit
@@ -199,7 +203,7 @@ def _put(groups: dict[str, OfGroup], group_id: str, topic: str, partition: int, 
 
 
 def _remove(groups: dict[str, OfGroup], key: Any) -> bool:
-    """Whether there was one."""
+    """Remove a commit; return whether there was one."""
     topics = groups.get(key.group, {})
     partitions = topics.get(key.topic, {})
     was_there = partitions.pop(key.partition, None) is not None

@@ -1,12 +1,13 @@
-"""What clients ask of a group's committed offsets, as events: each says what it makes of the group and its offsets."""
+"""The events of committed offsets: OffsetCommit, OffsetDelete, DeleteGroups, expiration, deletion of topics."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from typing import NamedTuple
 
-from odradek.broker.coordinator.group_type import Committer, Effects, Event, Group, TimerKey
+from odradek.broker.coordinator.group_type import Committer, Group
 from odradek.broker.coordinator.offsets.committed_offsets import CommittedOffset, CommittedOffsets, commit_record
+from odradek.broker.coordinator.runtime.events import Effects, Event, TimerKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_groups import DeletableGroupResult
 from odradek.protocol.messages.offset_commit import OffsetCommitResponse
@@ -17,11 +18,11 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
-_FIRST_COMMIT_VERSION_THAT_KNOWS_NO_GROUP = 9
+_FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 
 
-class Situation(NamedTuple):
-    """What such an event is told: the group, if there is one, and all offsets of its partition."""
+class OffsetContext(NamedTuple):
+    """The group of an offset event, None if there is none, and the offsets of all groups of its partition."""
 
     group_id: str
     group: Group | None
@@ -30,37 +31,39 @@ class Situation(NamedTuple):
 
 
 class OffsetEvent(Event, frozen=True):
-    """An event that is not for the group's state machine alone."""
+    """An event that reads or changes the committed offsets of a group, whatever its type."""
 
     @abstractmethod
-    def effects(self, at: Situation) -> Effects:
-        """What comes of it. Raises KafkaError. Nothing is changed yet: that is done by the records."""
+    def effects(self, context: OffsetContext) -> Effects:
+        """Return the effects; state changes only when the records are replayed. Raises KafkaError."""
 
 
-class Commit(OffsetEvent, frozen=True):
-    """OffsetCommit: `commits` are the offsets that may be committed, `response` has the rows of all."""
+class CommitOffsets(OffsetEvent, frozen=True):
+    """OffsetCommit. `commits` has the offsets to commit, `response` a row for every partition of the request."""
 
     committer: Committer
     commits: list[tuple[str, int, CommittedOffset]]
     response: OffsetCommitResponse
 
-    def effects(self, at: Situation) -> Effects:
+    def effects(self, context: OffsetContext) -> Effects:
         effects = Effects(replies=[(self.pending_reply, self.response)])
         try:
-            effects.timers = self._check(at)
+            effects.timers = self._check(context)
         except KafkaError as error:
             self._refuse(error.code)
         else:
-            effects.records = [commit_record(at.group_id, topic, index, each) for topic, index, each in self.commits]
+            effects.records = [
+                commit_record(context.group_id, topic, index, each) for topic, index, each in self.commits
+            ]
         return effects
 
-    def _check(self, at: Situation) -> dict[TimerKey, int | None]:
-        if at.group is not None:
-            return at.group.check_commit(self.committer, [(topic, index) for topic, index, _ in self.commits])
+    def _check(self, context: OffsetContext) -> dict[TimerKey, int | None]:
+        if context.group is not None:
+            return context.group.check_commit(self.committer, [(topic, index) for topic, index, _ in self.commits])
         if self.committer.generation_id >= 0:
-            knows = self.committer.api_version >= _FIRST_COMMIT_VERSION_THAT_KNOWS_NO_GROUP
-            code = ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION
-            raise KafkaError(code, f"there is no group {at.group_id}")
+            has_code = self.committer.api_version >= _FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND
+            code = ErrorCode.GROUP_ID_NOT_FOUND if has_code else ErrorCode.ILLEGAL_GENERATION
+            raise KafkaError(code, f"there is no group {context.group_id}")
         return {}
 
     def _refuse(self, code: ErrorCode) -> None:
@@ -71,25 +74,26 @@ class Commit(OffsetEvent, frozen=True):
 
 
 class DeleteOffsets(OffsetEvent, frozen=True):
-    """OffsetDelete; `response` has the rows of partitions that do not exist; `topics` are the others."""
+    """OffsetDelete. `topics` has the partitions that exist, `response` the rows of the others."""
 
     topics: list[OffsetDeleteRequestTopic]
     response: OffsetDeleteResponse
 
-    def effects(self, at: Situation) -> Effects:
-        if at.group is None:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {at.group_id}")
-        at.group.check_offset_delete()
+    def effects(self, context: OffsetContext) -> Effects:
+        group_id, group, offsets, _ = context
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
+        group.check_offset_delete()
         effects = Effects(replies=[(self.pending_reply, self.response)])
         answered = {topic.name: topic for topic in self.response.topics}
         for topic in self.topics:
-            named = [partition.partition_index for partition in topic.partitions]
+            indexes = [partition.partition_index for partition in topic.partitions]
             code = ErrorCode.NONE
-            if at.group.is_subscribed_to(topic.name):
+            if group.is_subscribed_to(topic.name):
                 code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             else:
-                effects.records += at.offsets.tombstones_of_partitions(at.group_id, topic.name, named)
-            rows = [OffsetDeleteResponsePartition(index, code) for index in named]
+                effects.records += offsets.tombstones_of_partitions(group_id, topic.name, indexes)
+            rows = [OffsetDeleteResponsePartition(index, code) for index in indexes]
             if topic.name in answered:
                 answered[topic.name].partitions += rows
             else:
@@ -98,41 +102,43 @@ class DeleteOffsets(OffsetEvent, frozen=True):
 
 
 class DeleteGroup(OffsetEvent, frozen=True):
-    """DeleteGroups, of one group."""
+    """One group of a DeleteGroups request."""
 
-    def effects(self, at: Situation) -> Effects:
-        if at.group is None:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {at.group_id}")
-        at.group.check_delete()
+    def effects(self, context: OffsetContext) -> Effects:
+        group_id, group, offsets, _ = context
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
+        group.check_delete()
         return Effects(
-            replies=[(self.pending_reply, DeletableGroupResult(at.group_id))],
-            records=[*at.offsets.tombstones_of_group(at.group_id), *at.group.tombstones()],
+            replies=[(self.pending_reply, DeletableGroupResult(group_id))],
+            records=[*offsets.tombstones_of_group(group_id), *group.tombstones()],
         )
 
 
-class Expire(OffsetEvent, frozen=True):
-    """Now and then: take back what has expired, and a group without members that keeps nothing any more."""
+class ExpireOffsets(OffsetEvent, frozen=True):
+    """The periodic deletion of offsets whose retention is over, and of a group that has neither members nor offsets."""
 
     retention_ms: int
 
-    def effects(self, at: Situation) -> Effects:
-        if at.group is None:
+    def effects(self, context: OffsetContext) -> Effects:
+        _, group, offsets, now_ms = context
+        if group is None:
             return Effects()
-        records, nothing_left = at.offsets.expired(at.group, at.now_ms, self.retention_ms)
-        if nothing_left and at.group.is_empty:
-            records += at.group.tombstones()
+        records, nothing_left = offsets.expired(group, now_ms, self.retention_ms)
+        if nothing_left and group.is_empty:
+            records += group.tombstones()
         return Effects(records=records)
 
 
-class ForgetTopics(OffsetEvent, frozen=True):
-    """Topics were deleted: take back what was committed for them."""
+class TopicsDeleted(OffsetEvent, frozen=True):
+    """Topics were deleted, so their committed offsets are deleted, too."""
 
     topics: frozenset[str]
 
-    def effects(self, at: Situation) -> Effects:
+    def effects(self, context: OffsetContext) -> Effects:
+        group_id, _, offsets, _ = context
+        committed = offsets.of_group(group_id)
         records = []
-        for topic in self.topics & at.offsets.of_group(at.group_id).keys():
-            records += at.offsets.tombstones_of_partitions(
-                at.group_id, topic, list(at.offsets.of_group(at.group_id)[topic])
-            )
+        for topic in self.topics & committed.keys():
+            records += offsets.tombstones_of_partitions(group_id, topic, list(committed[topic]))
         return Effects(records=records)

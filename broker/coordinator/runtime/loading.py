@@ -1,8 +1,8 @@
-"""Reading a partition of `__consumer_offsets` back into memory, on a thread, when this broker begins to lead it.
+"""Loading: reads a partition of an internal topic from the log back into memory, on a thread.
 
-What cannot be read is passed over with a line in the log that names the offset, and so are records of types that
-another version of the broker has written: one bad record must not keep all groups of the partition from coming back.
-Batches of magic 0 and 1, which old brokers wrote, are read like others.
+What cannot be read is skipped, with a line in the broker's log that names the offset, and so are records of unknown
+types, which another version of the broker wrote: one bad record must not keep the whole partition from being loaded.
+Batches of magic 0 and 1, which old brokers wrote, are read like others. Kafka's `CoordinatorLoaderImpl` is the model.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from odradek.broker.coordinator.offsets.committed_offsets import NO_PRODUCER
-from odradek.broker.coordinator.partition_state import PartitionState
-from odradek.broker.coordinator.records import MalformedRecordError, decode_record
+from odradek.broker.coordinator.runtime.coordinator_shard import NO_PRODUCER, CoordinatorShard
+from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
+from odradek.broker.coordinator.runtime.records import MalformedRecordError
 from odradek.broker.storage.log import Log
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import RemoteProtocolError
@@ -28,7 +28,7 @@ _V2 = 2
 
 
 class _Batch(NamedTuple):
-    """A batch, or a message of an older format, and what its records have in common."""
+    """The header fields of a batch, or of a message in an older format, and its records."""
 
     base_offset: int
     next_offset: int
@@ -37,18 +37,19 @@ class _Batch(NamedTuple):
     records: Iterator[Record]
 
 
-def load(log: Log, state: PartitionState, buffer_bytes: int, now_ms: int) -> int:
-    """Replay the log from its start to its end into `state`; return the number of records.
+def load(topic: InternalTopic, log: Log, shard: CoordinatorShard, now_ms: int) -> int:
+    """Replay the log from its start to its end into `shard`; return the number of records.
 
-    `buffer_bytes` is how much is read at a time, though never less than a batch. Raises KafkaError if the disk fails.
+    Reads `load_buffer_bytes` of the topic at a time, though never less than a batch. Raises KafkaError if the disk
+    fails.
     """
     replayed = 0
     offset, end_offset = log.log_start_offset, log.log_end_offset
     while offset < end_offset:
-        chunk = log.bytes_of(log.read(offset, buffer_bytes, end_offset))
+        chunk = log.bytes_of(log.read(offset, topic.load_buffer_bytes, end_offset))
         before = offset
         for batch in _batches(chunk):
-            replayed += _replay(log, state, batch, offset, now_ms)
+            replayed += _replay_batch(topic, log, shard, batch, offset, now_ms)
             offset = batch.next_offset
         if offset == before:
             break
@@ -56,7 +57,7 @@ def load(log: Log, state: PartitionState, buffer_bytes: int, now_ms: int) -> int
 
 
 def _batches(chunk: bytes) -> Iterator[_Batch]:
-    """The whole batches of what was read; the last may be cut off."""
+    """The whole batches of a chunk; the last one may be cut off."""
     position = 0
     while position + _OFFSET_AND_LENGTH.size <= len(chunk):
         offset, length = _OFFSET_AND_LENGTH.unpack_from(chunk, position)
@@ -74,42 +75,46 @@ def _batches(chunk: bytes) -> Iterator[_Batch]:
 
 
 def _records(chunk: bytes, position: int, header: BatchHeader) -> Iterator[Record]:
-    """Decompress the batch when its first record is asked for, where what goes wrong is caught."""
+    """A generator, so that the batch is decompressed in `_replay_batch`, where errors are caught."""
     yield from iter_records(chunk, position, header)
 
 
-def _replay(log: Log, state: PartitionState, batch: _Batch, from_offset: int, now_ms: int) -> int:
+def _replay_batch(
+    topic: InternalTopic, log: Log, shard: CoordinatorShard, batch: _Batch, from_offset: int, now_ms: int
+) -> int:
     replayed = 0
     try:
         for record in batch.records:
             if record.offset < from_offset:
-                continue  # of a batch that the log's start lies in
+                continue  # the log starts inside this batch
             replayed += 1
             if batch.is_control:
-                _end_transaction(state, record, batch.producer_id)
+                _replay_marker(shard, record, batch.producer_id)
             else:
-                _replay_record(log, state, record, batch.producer_id, now_ms)
+                _replay_record(topic, log, shard, record, batch.producer_id, now_ms)
     except RemoteProtocolError as error:
-        _LOG.error("batch passed over", partition=log.partition, offset=batch.base_offset, error=str(error))
+        _LOG.error("batch skipped", partition=log.partition, offset=batch.base_offset, error=str(error))
     return replayed
 
 
-def _replay_record(log: Log, state: PartitionState, record: Record, producer_id: int, now_ms: int) -> None:
+def _replay_record(
+    topic: InternalTopic, log: Log, shard: CoordinatorShard, record: Record, producer_id: int, now_ms: int
+) -> None:
     try:
-        decoded = decode_record(record.key, record.value)
+        decoded = topic.decode(record.key, record.value)
     except MalformedRecordError as error:
-        _LOG.error("record passed over", partition=log.partition, offset=record.offset, error=str(error))
+        _LOG.error("record skipped", partition=log.partition, offset=record.offset, error=str(error))
         return
     if decoded is None:
-        _LOG.warning("record of an unknown type passed over", partition=log.partition, offset=record.offset)
+        _LOG.warning("record of an unknown type skipped", partition=log.partition, offset=record.offset)
         return
     try:
-        state.replay(decoded, record.offset, now_ms, producer_id)
+        shard.replay(decoded, record.offset, now_ms, producer_id)
     except ValueError as error:  # well formed, but its fields contradict each other
-        _LOG.error("record passed over", partition=log.partition, offset=record.offset, error=str(error))
+        _LOG.error("record skipped", partition=log.partition, offset=record.offset, error=str(error))
 
 
-def _end_transaction(state: PartitionState, record: Record, producer_id: int) -> None:
+def _replay_marker(shard: CoordinatorShard, record: Record, producer_id: int) -> None:
     kind = control_record_type(record.key)
     if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
-        state.offsets.end_transaction(producer_id, committed=kind is ControlRecordType.COMMIT)
+        shard.replay_end_transaction_marker(producer_id, committed=kind is ControlRecordType.COMMIT)

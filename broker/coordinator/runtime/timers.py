@@ -1,7 +1,7 @@
-"""The timers of one group on the event loop, made for being moved far more often than they expire.
+"""The timers of one key on the event loop. Setting a timer again, which is frequent, is cheap; expiring is rare.
 
-A heartbeat moves a session's end by a few seconds. Moving it later costs one entry in a dictionary: the loop's timer
-stays where it is, and finds when it fires that there is time left.
+A heartbeat moves the end of a session by a few seconds. That costs one entry in a dictionary: the loop's timer stays
+where it is, and is set again when it fires too early.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from odradek.broker.coordinator.group_type import TimerKey
+from odradek.broker.coordinator.runtime.events import TimerKey
 
 
-class GroupTimers:
-    """Calls `expired(key)` once for each timer that was set and not moved or cancelled since.
+class KeyTimers:
+    """Calls `expired(timer)` once for each timer that was set and neither set again nor cancelled since.
 
-    What comes of that may have to wait while the group is busy, and the timer may be moved or cancelled meanwhile:
-    `take_due` says whether it still counts.
+    That event may have to wait while its key is busy, and the timer may be set again or cancelled meanwhile:
+    `take_due` returns whether it still counts.
     """
 
     __slots__ = ("_deadlines", "_due", "_expired", "_handles", "_loop")
@@ -28,25 +28,25 @@ class GroupTimers:
         self._handles: dict[TimerKey, asyncio.TimerHandle] = {}
         self._due: set[TimerKey] = set()
 
-    def set(self, key: TimerKey, delay_ms: int) -> None:
-        """Let the timer expire in `delay_ms`, whatever it was set to."""
-        self._due.discard(key)
+    def set(self, timer: TimerKey, delay_ms: int) -> None:
+        """Make the timer expire in `delay_ms`, whatever it was set to before."""
+        self._due.discard(timer)
         deadline = self._loop.time() + delay_ms / 1000
-        before = self._deadlines.get(key)
-        self._deadlines[key] = deadline
+        before = self._deadlines.get(timer)
+        self._deadlines[timer] = deadline
         if before is None or before > deadline:
-            self._arm(key, deadline)
+            self._arm(timer, deadline)
 
-    def cancel(self, key: TimerKey) -> None:
-        """Let the timer not expire; there may be none."""
-        self._due.discard(key)
-        if self._deadlines.pop(key, None) is not None:
-            self._handles.pop(key).cancel()
+    def cancel(self, timer: TimerKey) -> None:
+        """Cancel the timer, if it is set."""
+        self._due.discard(timer)
+        if self._deadlines.pop(timer, None) is not None:
+            self._handles.pop(timer).cancel()
 
-    def take_due(self, key: TimerKey) -> bool:
-        """Say, once, whether the timer has expired and was neither set nor cancelled since."""
-        is_due = key in self._due
-        self._due.discard(key)
+    def take_due(self, timer: TimerKey) -> bool:
+        """Return whether the timer has expired and was neither set again nor cancelled since; true only once."""
+        is_due = timer in self._due
+        self._due.discard(timer)
         return is_due
 
     def cancel_all(self) -> None:
@@ -56,18 +56,18 @@ class GroupTimers:
         self._deadlines.clear()
         self._due.clear()
 
-    def _arm(self, key: TimerKey, deadline: float) -> None:
-        handle = self._handles.get(key)
+    def _arm(self, timer: TimerKey, deadline: float) -> None:
+        handle = self._handles.get(timer)
         if handle is not None:
             handle.cancel()
-        self._handles[key] = self._loop.call_at(deadline, self._fire, key)
+        self._handles[timer] = self._loop.call_at(deadline, self._fire, timer)
 
-    def _fire(self, key: TimerKey) -> None:
-        deadline = self._deadlines[key]
+    def _fire(self, timer: TimerKey) -> None:
+        deadline = self._deadlines[timer]
         if self._loop.time() < deadline:
-            del self._handles[key]
-            self._arm(key, deadline)
+            del self._handles[timer]
+            self._arm(timer, deadline)
             return
-        del self._deadlines[key], self._handles[key]
-        self._due.add(key)
-        self._expired(key)
+        del self._deadlines[timer], self._handles[timer]
+        self._due.add(timer)
+        self._expired(timer)

@@ -116,10 +116,10 @@ class BrokerGauges:
         if self._services is None:
             return
         for shard in self._services.groups.shards():
-            for group_id, group in tuple(shard.state.groups.items()):
+            for group_id, group in tuple(shard.groups.items()):
                 committed = [
                     self._committed(group_id, topic, index, commit.offset)
-                    for topic, index, commit in shard.state.offsets.commits_of(group_id)
+                    for topic, index, commit in shard.offsets.commits_of(group_id)
                 ]
                 yield GroupGauges(group_id, group.group_type, group.state, group.members_count, committed)
 

@@ -68,8 +68,8 @@ class GroupLag:
 
     def _behind(self) -> Iterator[tuple[_Key, Log, int]]:
         for shard in self._groups.shards():
-            for group_id in tuple(shard.state.groups):
-                for topic, index, commit in shard.state.offsets.commits_of(group_id):
+            for group_id in tuple(shard.groups):
+                for topic, index, commit in shard.offsets.commits_of(group_id):
                     partition = self._partitions.led(topic, index)
                     if partition is not None and commit.offset < partition.high_watermark:
                         yield (group_id, topic, index), partition.log, commit.offset

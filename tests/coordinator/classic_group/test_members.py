@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.classic_group.members import Members, new_member
-from odradek.broker.coordinator.group_type import PendingReply
+from odradek.broker.coordinator.runtime.events import PendingReply
 
 
 def joining(protocol: str) -> Join:

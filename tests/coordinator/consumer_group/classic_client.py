@@ -6,7 +6,7 @@ from typing import Any
 
 from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.consumer_group.consumer_protocol import read_assignment
-from odradek.broker.coordinator.group_type import PendingReply
+from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.protocol.codec import encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription, TopicPartition

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from odradek.broker.coordinator.consumer_group.member import MemberState
 from odradek.broker.coordinator.consumer_group.state import GroupState
-from odradek.broker.coordinator.records import CoordinatorRecord, decode_record, encode_record
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord, decode_record, encode_record
+from odradek.protocol.stored_records.record_types import GROUP_RECORDS
 
 RECORDED = Path(__file__).parent / "recorded" / "kafka-records.txt"
 
@@ -25,7 +26,7 @@ def stored() -> Iterator[tuple[bytes, bytes | None]]:
 def records_of(group_id: str) -> Iterator[CoordinatorRecord]:
     """Those of a consumer group, in order."""
     for key, value in stored():
-        record = decode_record(key, value)
+        record = decode_record(GROUP_RECORDS, key, value)
         assert record is not None
         if getattr(record.key, "group_id", None) == group_id:
             yield record
@@ -34,7 +35,7 @@ def records_of(group_id: str) -> Iterator[CoordinatorRecord]:
 def test_every_record_is_read_and_written_back_as_it_was() -> None:
     seen = 0
     for key, value in stored():
-        record = decode_record(key, value)
+        record = decode_record(GROUP_RECORDS, key, value)
         assert record is not None
         assert encode_record(record) == (key, value)
         seen += 1

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
-from odradek.broker.coordinator.group_type import Effects, PendingReply, WorkFailed
+from odradek.broker.coordinator.runtime.events import Effects, PendingReply, WorkFailed
 from odradek.protocol.codec import encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -37,11 +37,11 @@ def join(group: Group, member_id: str, pattern: str) -> Effects:
 
 def written(group: Group, effects: Effects) -> None:
     group.take(effects)
-    group.group.stored(effects.follow_up, None, group.now_ms)
+    group.group.append_completed(effects.follow_up, None, group.now_ms)
 
 
 def not_written(group: Group, effects: Effects) -> None:
-    group.group.stored(effects.follow_up, ErrorCode.COORDINATOR_NOT_AVAILABLE, group.now_ms)
+    group.group.append_completed(effects.follow_up, ErrorCode.COORDINATOR_NOT_AVAILABLE, group.now_ms)
 
 
 def test_expressions_are_resolved_again_after_the_work_failed(group: Group) -> None:

@@ -23,8 +23,8 @@ import msgspec
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
 from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
-from odradek.broker.coordinator.group_type import Effects, PendingReply, TimerExpired, TimerKey
-from odradek.broker.coordinator.records import CoordinatorRecord
+from odradek.broker.coordinator.runtime.events import Effects, PendingReply, TimerExpired, TimerKey
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions

@@ -1,19 +1,19 @@
-"""The records of `__consumer_offsets`: typed in memory, bytes in the log.
+"""The records of an internal topic: typed in memory, bytes in the log.
 
-`odradek.protocol.stored_records` draws the bytes.
-They are written in the versions that Kafka 4.3.1 writes. What cannot be read is `MalformedRecordError`, what is of a
-type that this version does not know is None: another version wrote it, and it is passed over.
+`odradek.protocol.stored_records` draws the bytes. Keys and values begin with a number of two bytes: in a key the record
+type, in a value the version. Keys are written in version 0, values in the version that the record names.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from odradek.protocol.codec import decode, encode_into
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.schema import Message, spec
-from odradek.protocol.stored_records.record_types import GROUP_RECORDS
+from odradek.protocol.stored_records.record_types import StoredRecord
 
 _INT16 = struct.Struct(">h")
 _KEY_VERSION = 0
@@ -24,7 +24,7 @@ class MalformedRecordError(Exception):
 
 
 class CoordinatorRecord(NamedTuple):
-    """One record. A `value` of None takes back what the key stands for."""
+    """One record. A `value` of None is a tombstone: it deletes what earlier records with this key said."""
 
     record_type: int
     key: Message
@@ -33,7 +33,7 @@ class CoordinatorRecord(NamedTuple):
 
 
 def encode_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they are stored. Raises LocalProtocolError."""
+    """Return key and value as they are stored. Raises LocalProtocolError."""
     key = bytearray(_INT16.pack(record.record_type))
     encode_into(record.key, _KEY_VERSION, key)
     if record.value is None:
@@ -43,12 +43,14 @@ def encode_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
     return bytes(key), bytes(value)
 
 
-def decode_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord | None:
-    """The record, or None if its type is unknown. Raises MalformedRecordError."""
+def decode_record(
+    record_types: Mapping[int, StoredRecord], key: bytes | None, value: bytes | None
+) -> CoordinatorRecord | None:
+    """Return the record, or None if `record_types` does not have its type. Raises MalformedRecordError."""
     if key is None or len(key) < _INT16.size:
         raise MalformedRecordError("the key has no record type")
     record_type = _INT16.unpack_from(key)[0]
-    known = GROUP_RECORDS.get(record_type)
+    known = record_types.get(record_type)
     if known is None:
         return None
     try:

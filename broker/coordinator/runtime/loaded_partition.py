@@ -1,0 +1,269 @@
+"""One loaded partition at work: events in, records into the log, replies and timers out.
+
+```
+submit(key, event) ─► key busy? wait in its queue
+                      no: handle ─► effects ─┬─ records ─► append ─┬─ ended, none pending before ────► complete
+                                             │                     └─ else pending, the key is busy ─► complete, queue
+                                             └─ none ────────────────────────────────────────────────► complete
+complete: replay the records ─► set timers ─► send replies ─► start work ─► follow-up, whose effects go the same way
+```
+
+- A key handles one event at a time.
+- Records are replayed in the order of the log, whichever key they belong to: an append that has ended stays pending
+  until every earlier one has ended. An append that fails wrote nothing, or nothing that counts, so it fails at once.
+- An event without records is completed at once, even if appends of other keys are pending.
+
+On a single broker a small append ends at once, so the queues are for large appends, flushes and replicas. They are
+bounded by the connections, each of which waits for one reply, and by the timers. Kafka's `CoordinatorContext` is the
+model. Used on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from odradek.broker.clock import Clock
+from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShard
+from odradek.broker.coordinator.runtime.events import Effects, Event, TimerExpired, TimerKey, WorkFailed
+from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
+from odradek.broker.coordinator.runtime.timers import KeyTimers
+from odradek.broker.structured_logging import StructuredLogger
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+_LOG = StructuredLogger(__name__)
+
+TIMER_RETRY_MS = 500
+"""When a timer expires again after its records could not be written, as in Kafka."""
+
+_MOVED = KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moves to another broker")
+
+S = TypeVar("S", bound=CoordinatorShard)
+
+
+class _Write:
+    """The effects of one event of `key`; `base_offset` is where their records are in the log, None before they are.
+
+    `expired` is the timer whose expiration was the event.
+    """
+
+    __slots__ = ("base_offset", "effects", "expired", "key")
+
+    def __init__(self, key: str, effects: Effects, expired: TimerKey | None = None) -> None:
+        self.key = key
+        self.effects = effects
+        self.expired = expired
+        self.base_offset: int | None = None
+
+
+class LoadedPartition(Generic[S]):
+    """One partition, whose state `shard` is. `run` runs a function in a thread; `key_name` is for the broker's log.
+
+    After `unload` everything is answered NOT_COORDINATOR, and nothing else happens.
+    """
+
+    def __init__(
+        self,
+        shard: S,
+        writer: PartitionWriter,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        run: Callable[[Callable[[], Any]], asyncio.Future[Any]],
+        key_name: str,
+    ) -> None:
+        self.shard = shard
+        self.leader_epoch = writer.leader_epoch
+        self._writer = writer
+        self._clock = clock
+        self._loop = loop
+        self._run = run
+        self._key_name = key_name
+        self._queues: dict[str, deque[Any]] = {}  # events that wait, by busy key
+        self._pending: deque[_Write] = deque()  # in the order of the log
+        self._timers: dict[str, KeyTimers] = {}
+        self._is_unloaded = False
+
+    def start(self) -> None:
+        """Carry out the effects of being loaded."""
+        for key, effects in tuple(self.shard.loaded(self._clock.time_ms())):
+            self._carry_out(_Write(key, effects))
+
+    def unload(self) -> None:
+        """Answer every request that waits: the coordinator is not here any more."""
+        self._is_unloaded = True
+        for effects in tuple(self.shard.unloaded()):
+            for pending_reply, reply in effects.replies:
+                pending_reply.complete(reply)
+        for timers in self._timers.values():
+            timers.cancel_all()
+        while self._pending:
+            self._refuse(self._pending.popleft(), _MOVED)
+        for queue in self._queues.values():
+            for event in queue:
+                _complete(event, _MOVED)
+            queue.clear()
+
+    def submit(self, key: str, event: Any) -> None:
+        """Handle the event: now, or when the earlier events of its key have completed.
+
+        An event that no request waits for is any object that is not an `Event`.
+        """
+        queue = self._queues.get(key)
+        if self._is_unloaded:
+            _complete(event, _MOVED)
+        elif queue is None:
+            self._handle(key, event)
+        else:
+            queue.append(event)
+
+    def _handle(self, key: str, event: Any) -> None:
+        expired = event.timer if isinstance(event, TimerExpired) else None
+        if expired is not None and not self._is_due(key, expired):
+            return  # it was set again or cancelled while the event waited
+        try:
+            effects = self.shard.handle(key, event, self._clock.time_ms())
+        except KafkaError as error:
+            _complete(event, error)
+            return
+        self._carry_out(_Write(key, effects, expired))
+
+    def _handle_queued(self, key: str, event: Any) -> None:
+        """Handle an event that waited. No caller is there to catch a defect, and other events wait behind it."""
+        try:
+            self._handle(key, event)
+        except Exception as defect:  # noqa: BLE001 - whatever it is, the events behind it must be handled
+            self._log_defect("event failed", key, defect)
+            _complete(event, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def _carry_out(self, write: _Write) -> None:
+        if not write.effects.records:
+            self._succeed(write)
+            return
+        try:
+            appended = self._writer.append(write.effects.records)
+        except KafkaError as error:
+            self._fail(write, error)
+            return
+        if isinstance(appended, int):
+            write.base_offset = appended
+            if not self._pending:
+                self._succeed(write)
+                return
+        else:
+            appended.add_done_callback(partial(self._append_ended, write))
+        self._pending.append(write)
+        self._queues.setdefault(write.key, deque())
+
+    def _append_ended(self, write: _Write, appended: asyncio.Future[int]) -> None:
+        if appended.cancelled() or self._is_unloaded:
+            return
+        error = appended.exception()
+        if error is None:
+            write.base_offset = appended.result()
+        else:
+            self._pending.remove(write)
+            if not isinstance(error, KafkaError):
+                self._log_defect("append failed", write.key, error)
+                error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._complete_pending(write, error)
+        while self._pending and self._pending[0].base_offset is not None:
+            self._complete_pending(self._pending.popleft())
+
+    def _complete_pending(self, write: _Write, error: KafkaError | None = None) -> None:
+        """Complete a write that was pending, then handle the events that waited for it."""
+        queue = self._queues.pop(write.key)
+        try:
+            if error is None:
+                self._succeed(write)
+            else:
+                self._fail(write, error)
+        except Exception as defect:  # noqa: BLE001 - whatever it is, other keys must not wait for ever
+            self._log_defect("event failed", write.key, defect)
+            self._refuse(write, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        while queue and write.key not in self._queues:
+            self._handle_queued(write.key, queue.popleft())
+        if queue:
+            self._queues[write.key].extend(queue)
+
+    def _succeed(self, write: _Write) -> None:
+        """Complete an event whose records, if it has any, are in the log."""
+        key, effects, shard = write.key, write.effects, self.shard
+        now_ms = self._clock.time_ms()
+        if effects.replay_records and write.base_offset is not None:
+            for record_offset, record in enumerate(effects.records, write.base_offset):
+                shard.replay(record, record_offset, now_ms)
+        shard.event_completed(key, effects, None)
+        self._set_timers(key, effects.timers)
+        for pending_reply, reply in effects.replies:
+            pending_reply.complete(reply)
+        for line in effects.log_lines:
+            _LOG.info(line.event, **{self._key_name: key}, **line.fields)
+        if effects.work is not None:
+            self._run(effects.work).add_done_callback(partial(self._work_ended, key))
+        self._follow_up(write, None)
+
+    def _fail(self, write: _Write, error: KafkaError) -> None:
+        """Complete an event whose records could not be written."""
+        key, effects = write.key, write.effects
+        _LOG.warning("records not written", **{self._key_name: key}, error=str(error))
+        self._refuse(write, error)
+        self.shard.event_completed(key, effects, error)
+        if effects.survive_failure:
+            self._set_timers(key, effects.timers)
+        elif write.expired is not None:
+            self._set_timers(key, {write.expired: TIMER_RETRY_MS})
+        self._follow_up(write, error.code)
+
+    def _follow_up(self, write: _Write, error: ErrorCode | None) -> None:
+        follow_up = write.effects.follow_up
+        if follow_up is not None:
+            now_ms = self._clock.time_ms()
+            self._carry_out(_Write(write.key, self.shard.append_completed(write.key, follow_up, error, now_ms)))
+
+    @staticmethod
+    def _refuse(write: _Write, error: KafkaError) -> None:
+        for pending_reply, _ in write.effects.replies:
+            pending_reply.complete(error)
+
+    def _work_ended(self, key: str, work: asyncio.Future[Any]) -> None:
+        if work.cancelled() or self._is_unloaded:
+            return
+        defect = work.exception()
+        if defect is not None:
+            self._log_defect("work failed", key, defect)
+        self.submit(key, WorkFailed() if defect is not None else work.result())
+
+    def _set_timers(self, key: str, delays_ms: dict[TimerKey, int | None]) -> None:
+        timers = self._timers.get(key)
+        if key not in self.shard:
+            if timers is not None:
+                timers.cancel_all()
+                del self._timers[key]
+            return
+        if timers is None:
+            if not delays_ms:
+                return
+            timers = self._timers[key] = KeyTimers(self._loop, partial(self._timer_expired, key))
+        for timer, delay_ms in delays_ms.items():
+            if delay_ms is None:
+                timers.cancel(timer)
+            else:
+                timers.set(timer, delay_ms)
+
+    def _is_due(self, key: str, timer: TimerKey) -> bool:
+        timers = self._timers.get(key)
+        return timers is not None and timers.take_due(timer)
+
+    def _timer_expired(self, key: str, timer: TimerKey) -> None:
+        self.submit(key, TimerExpired(timer))
+
+    def _log_defect(self, event: str, key: str, defect: BaseException) -> None:
+        _LOG.exception(event, defect, **{self._key_name: key})
+
+
+def _complete(event: Any, error: KafkaError) -> None:
+    if isinstance(event, Event):
+        event.pending_reply.complete(error)

@@ -1,0 +1,243 @@
+"""The runtime of one coordinator: follows which partitions of its topic this broker leads, and keeps them in memory.
+
+```
+metadata image ─► partition led in a new epoch ─► loading (on a thread) ─► LoadedPartition: handles events
+               ─► led no longer ──────────────────────────────────────────► unloaded
+```
+
+| the partition of a key is | an event for it gets |
+|---|---|
+| not led here, or the topic does not exist | NOT_COORDINATOR |
+| loading | COORDINATOR_LOAD_IN_PROGRESS |
+| loading again, after the broker ran out of file descriptors or memory | COORDINATOR_LOAD_IN_PROGRESS |
+| led here, but loading it failed | NOT_COORDINATOR, until it is led in another epoch |
+| loaded | its reply |
+
+Kafka's `CoordinatorRuntime` is the model. Used on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from odradek.broker.clock import Clock
+from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShard
+from odradek.broker.coordinator.runtime.events import Event
+from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
+from odradek.broker.coordinator.runtime.loaded_partition import LoadedPartition
+from odradek.broker.coordinator.runtime.loading import load
+from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
+from odradek.broker.metadata.image import MetadataImage, TopicImage
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.storage.disk.disk_errors import TransientDiskError
+from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import Structure
+
+if TYPE_CHECKING:
+    from odradek.broker.replication.disk_threads import DiskThreads
+    from odradek.broker.replication.partition import Partition
+    from odradek.broker.replication.partitions import Partitions
+
+_LOG = StructuredLogger(__name__)
+_LOAD_RETRY_SECONDS = 1.0  # after an error that is not of the disk
+
+S = TypeVar("S", bound=CoordinatorShard)
+
+
+class CoordinatorRuntime(Generic[S]):
+    """Runs the coordinator of `topic`. `new_shard` makes the empty state of a partition.
+
+    `key_name` is the field that keys are logged under. `image_changed` must be called for every metadata image, `stop`
+    once.
+    """
+
+    def __init__(
+        self,
+        topic: InternalTopic,
+        new_shard: Callable[[], S],
+        *,
+        key_name: str,
+        node_id: int,
+        clock: Clock,
+        metadata: Metadata,
+        partitions: Partitions,
+        threads: DiskThreads,
+        tasks: BackgroundTasks,
+        purgatory: Purgatory[ErrorCode],
+    ) -> None:
+        self.topic = topic
+        self._new_shard = new_shard
+        self._key_name = key_name
+        self._node_id = node_id
+        self._clock = clock
+        self._metadata = metadata
+        self._partitions = partitions
+        self._threads = threads
+        self._tasks = tasks
+        self._purgatory = purgatory
+        self._loaded: dict[int, LoadedPartition[S]] = {}
+        self._loading: dict[int, int] = {}  # leader epochs by partition
+        self._loads: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._creations = 0  # of the topic, in progress
+        self._is_stopped = False
+        partitions.on_late_creation.append(lambda: self._start(self._load_led()))
+
+    # ---------------------------------------------------------------------------------------------------------- events
+
+    def submit(self, key: str, event: Event) -> Structure | asyncio.Future[Structure]:
+        """Handle the event; return its reply, or the future of it.
+
+        Raises KafkaError, from here or from the future: the errors of the coordinator, and those of the table above.
+        """
+        self._partition_of(key).submit(key, event)
+        return event.pending_reply.result(self._loop.create_future)
+
+    def shard_of(self, key: str) -> S:
+        """Return the state of the key's partition, to read. Raises KafkaError as `submit` does."""
+        return self._partition_of(key).shard
+
+    def loaded_partitions(self) -> tuple[LoadedPartition[S], ...]:
+        return tuple(self._loaded.values())
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a partition that is led here is still being loaded."""
+        return bool(self._loading)
+
+    def _partition_of(self, key: str) -> LoadedPartition[S]:
+        name = self.topic.name
+        topic = self._metadata.image.topics.get(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{name} does not exist yet")
+        index = self.topic.partition_of(key, len(topic.partitions))
+        partition = self._loaded.get(index)
+        if partition is None:
+            if index in self._loading:
+                raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{name}-{index} is loading")
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{name}-{index} is not led here")
+        return partition
+
+    # ------------------------------------------------------------------------------------------------------- the topic
+
+    def coordinator_of(self, key: str) -> int:
+        """Return the node that coordinates the key, -1 if there is none now."""
+        topic = self._metadata.image.topics.get(self.topic.name)
+        return -1 if topic is None else topic.partitions[self.topic.partition_of(key, len(topic.partitions))].leader
+
+    @property
+    def has_topic(self) -> bool:
+        """Whether the topic exists, and `create_topic` is not in progress."""
+        return not self._creations and self.topic.name in self._metadata.image.topics
+
+    async def create_topic(self) -> None:
+        """Create the topic, and return when its partitions that are led here are loaded.
+
+        Raises KafkaError COORDINATOR_NOT_AVAILABLE if the topic cannot be created, for any reason: clients retry.
+        """
+        self._creations += 1
+        try:
+            await self._ensure_topic()
+            await self._partitions.settled()
+            while self._loads:
+                await asyncio.wait(tuple(self._loads))
+        finally:
+            self._creations -= 1
+
+    async def _ensure_topic(self) -> None:
+        name = self.topic.name
+        try:
+            await self.topic.ensure_exists(self._metadata)
+        except KafkaError as error:
+            _LOG.warning("topic not created", topic=name, error=str(error))
+            detail = f"{name} could not be created: {error.detail}"
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, detail) from error
+
+    # ------------------------------------------------------------------------------------------------------ leadership
+
+    def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
+        """Load and unload partitions as their leaders in the new image require."""
+        name = self.topic.name
+        if not self._is_stopped and old.topics.get(name) is not new.topics.get(name):
+            self._unload_lost(new.topics.get(name))
+            self._start(self._load_led())
+
+    def stop(self) -> None:
+        """Answer every request that waits NOT_COORDINATOR, so that clients look for another coordinator."""
+        self._is_stopped = True
+        for partition in self._loaded.values():
+            partition.unload()
+        self._loaded.clear()
+
+    def _unload_lost(self, topic: TopicImage | None) -> None:
+        for index, partition in tuple(self._loaded.items()):
+            if not self._is_led(topic, index, partition.leader_epoch):
+                del self._loaded[index]
+                partition.unload()
+                _LOG.info("coordinator unloaded", topic=self.topic.name, partition=index)
+        for index, leader_epoch in tuple(self._loading.items()):
+            if not self._is_led(topic, index, leader_epoch):
+                del self._loading[index]  # its load goes on, and its result is discarded
+
+    def _is_led(self, topic: TopicImage | None, index: int, leader_epoch: int) -> bool:
+        """Return whether this broker still leads the partition in that epoch."""
+        image = None if topic is None else topic.partition(index)
+        return image is not None and image.leader == self._node_id and image.leader_epoch == leader_epoch
+
+    async def _load_led(self) -> None:
+        await self._partitions.settled()
+        topic = self._metadata.image.topics.get(self.topic.name)
+        for index in range(0 if topic is None else len(topic.partitions)):
+            try:
+                partition = self._partitions.get(self.topic.name, index)
+            except KafkaError:
+                continue  # no replica here
+            loaded = self._loaded.get(index)
+            known_epoch = self._loading.get(index) if loaded is None else loaded.leader_epoch
+            if partition.is_leader and known_epoch != partition.leader_epoch:
+                self._loading[index] = partition.leader_epoch
+                self._start(self._load(partition))
+
+    async def _load(self, partition: Partition) -> None:
+        index = partition.index
+        where = {"topic": self.topic.name, "partition": index}
+        shard = self._new_shard()
+        writer = PartitionWriter(partition, self.topic, self._clock, self._purgatory)
+        started = self._clock.monotonic()
+        try:
+            records = await self._threads.run(load, self.topic, partition.log, shard, self._clock.time_ms())
+        except TransientDiskError as error:
+            _LOG.warning("coordinator not loaded yet", **where, error=str(error))
+            self._start(self._load_again(partition, writer.leader_epoch))
+            return
+        except Exception as error:  # noqa: BLE001 - one partition must not keep the others from being loaded
+            _LOG.exception("coordinator not loaded", error, **where)
+            if self._loading.get(index) == writer.leader_epoch:
+                del self._loading[index]
+            return
+        if self._loading.get(index) != writer.leader_epoch:
+            return  # another load of it has begun, in another epoch
+        del self._loading[index]
+        if partition.leader_epoch != writer.leader_epoch or not partition.is_leader or self._is_stopped:
+            return
+        loaded = LoadedPartition(shard, writer, self._clock, self._loop, self._threads.run, self._key_name)
+        self._loaded[index] = loaded
+        loaded.start()
+        if records:
+            seconds = round(self._clock.monotonic() - started, 3)
+            _LOG.info("coordinator loaded", **where, seconds=seconds, records=records)
+
+    async def _load_again(self, partition: Partition, leader_epoch: int) -> None:
+        await asyncio.sleep(_LOAD_RETRY_SECONDS)
+        if self._loading.get(partition.index) == leader_epoch:
+            await self._load(partition)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks.start("coordinator loading", work)
+        self._loads.add(task)
+        task.add_done_callback(self._loads.discard)

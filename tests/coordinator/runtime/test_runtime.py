@@ -1,0 +1,289 @@
+"""A coordinator of counters beside a broker's own: leadership, loading, unloading, and real appends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.coordinator.runtime.events import PendingReply
+from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.purgatory import DelayedOperation
+from odradek.broker.replication.partition import Partition
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.runtime.counters import REMINDER, TOPIC, Add, Break, Counters
+from tests.handlers.busy_threads import busy_disk_threads, busy_writer_threads
+from tests.handlers.cluster import OTHER, SELF, publish
+
+LARGE = b"x" * 100_000
+TOO_LARGE = b"x" * 400_000
+
+Start = Callable[[], AbstractAsyncContextManager["Place"]]
+
+
+class Place:
+    """A broker with a runtime of counters."""
+
+    def __init__(self, broker: Broker) -> None:
+        services = broker.services
+        self.broker = broker
+        self.tasks = BackgroundTasks(lambda what, error: None)
+        self.runtime = CoordinatorRuntime(
+            TOPIC,
+            Counters,
+            key_name="counter",
+            node_id=broker.config.node_id,
+            clock=services.clock,
+            metadata=services.metadata,
+            partitions=services.partitions,
+            threads=services.partitions._threads,
+            tasks=self.tasks,
+            purgatory=cast("Any", services.produce_purgatory),
+        )
+        services.metadata.on_change(self.runtime.image_changed)
+
+    @property
+    def partition(self) -> Partition:
+        return self.broker.services.partitions.get(TOPIC.name, 0)
+
+    @property
+    def counters(self) -> Counters:
+        return self.runtime.shard_of("any")
+
+    def submit(self, key: str, amount: int, padding: bytes = b"", **effects: Any) -> Any:
+        return self.runtime.submit(key, Add(PendingReply(), amount, padding, effects))
+
+    async def add(self, key: str, amount: int, padding: bytes = b"", **effects: Any) -> int:
+        """Return the sum. Raises KafkaError."""
+        answer = self.submit(key, amount, padding, **effects)
+        reply = await answer if isinstance(answer, asyncio.Future) else answer
+        return cast("int", reply.count)
+
+    async def error(self, key: str = "a", amount: int = 1, padding: bytes = b"") -> ErrorCode:
+        """Return the code of the error, or NONE."""
+        try:
+            await self.add(key, amount, padding)
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
+
+    async def until(self, code: ErrorCode, *, instead_of: set[ErrorCode]) -> None:
+        """Read the counter until that has this outcome."""
+        while (found := await self.error(amount=0)) is not code:
+            assert found in instead_of
+            await asyncio.sleep(0)
+
+
+class AddOnAppend(DelayedOperation[None]):
+    """Adds 2 to `b` when an append is in the log, before the callback of that append has run."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.reply: Any = None
+
+    def is_ready(self, key: Hashable) -> bool:
+        if self.reply is None:
+            self.reply = ...  # the append below comes here, too
+            self.reply = self._place.submit("b", 2)
+        return False
+
+    def answer(self) -> None:
+        """It is not waited for."""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Start a broker on the same log directory, and counters in it."""
+
+    @asynccontextmanager
+    async def started() -> AsyncIterator[Place]:
+        async with Broker({"log.dirs": str(tmp_path / "log")}) as broker:
+            place = Place(broker)
+            place.runtime.image_changed(MetadataImage(), broker.services.metadata.image)
+            await place.runtime.create_topic()
+            yield place
+            place.runtime.stop()
+            await place.tasks.stop()
+
+    return started
+
+
+@pytest.fixture
+async def place(start: Start) -> AsyncIterator[Place]:
+    async with start() as place:
+        yield place
+
+
+async def test_there_is_no_coordinator_before_the_topic_exists(tmp_path: Path) -> None:
+    async with Broker({"log.dirs": str(tmp_path)}) as broker:
+        place = Place(broker)
+        assert await place.error() == ErrorCode.NOT_COORDINATOR
+        assert place.runtime.coordinator_of("a") == -1
+        assert not place.runtime.has_topic
+
+        await place.runtime.create_topic()
+
+        assert await place.error() == ErrorCode.NONE
+        assert place.runtime.coordinator_of("a") == SELF
+        assert place.runtime.has_topic
+        await place.tasks.stop()
+
+
+async def test_a_small_event_is_answered_at_once(place: Place) -> None:
+    reply = place.submit("a", 3)
+
+    assert reply.count == 3
+    assert place.counters.counts == {"a": 3}
+
+
+async def test_state_survives_a_restart(start: Start) -> None:
+    async with start() as place:
+        await place.add("a", 3)
+        await place.add("b", 1, LARGE)
+        await place.add("a", 1)
+
+    async with start() as place:
+        assert place.counters.replayed == [("a", 3), ("b", 1), ("a", 4)]
+        assert await place.add("a", 1) == 5
+
+
+async def test_a_large_append_holds_up_its_own_key_and_is_replayed_first(place: Place) -> None:
+    async with busy_writer_threads(place.broker):
+        large, behind = place.submit("a", 1, LARGE), place.submit("a", 1)
+        small = place.submit("b", 2)
+        assert not small.done()
+        assert place.counters.replayed == []
+
+    assert [(await reply).count for reply in (large, behind, small)] == [1, 2, 2]
+    assert place.counters.replayed == [("a", 1), ("b", 2), ("a", 2)]
+
+
+async def test_a_small_append_that_follows_a_large_one_at_once_is_replayed_after_it(place: Place) -> None:
+    follower = AddOnAppend(place)
+    place.broker.services.produce_purgatory.park(cast("Any", follower), [place.partition], 60_000)
+
+    assert (await place.submit("a", 1, LARGE)).count == 1
+
+    assert (await follower.reply).count == 2
+    assert place.counters.replayed == [("a", 1), ("b", 2)]
+
+
+async def test_an_append_that_fails_changes_nothing(place: Place) -> None:
+    await place.add("a", 1)
+
+    assert await place.error("a", 1, TOO_LARGE) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+    assert place.counters.counts == {"a": 1}
+    assert await place.add("a", 1) == 2
+
+
+async def test_a_defect_is_raised_to_its_request(place: Place) -> None:
+    with pytest.raises(ZeroDivisionError):
+        place.runtime.submit("a", Break(PendingReply()))
+
+    assert await place.add("a", 1) == 1
+
+
+async def test_an_append_waits_for_the_replicas(place: Place) -> None:
+    epoch = place.broker.services.metadata.broker_epoch
+    publish(place.broker, TOPIC.name, isr={SELF: epoch, OTHER: 9})
+    reply = place.submit("a", 1)
+    assert not reply.done()
+    assert place.counters.counts == {}
+
+    publish(place.broker, TOPIC.name, isr={SELF: epoch})
+
+    assert (await reply).count == 1
+    assert place.counters.counts == {"a": 1}
+
+
+async def test_a_timer_expires(place: Place) -> None:
+    expired = asyncio.Event()
+    place.counters.on_expired = expired.set
+    await place.add("a", 1, timers={REMINDER: 1})
+
+    await expired.wait()
+
+    assert await place.add("a", 0) == 1001
+
+
+async def test_a_partition_that_moves_is_unloaded_and_its_requests_are_answered(place: Place) -> None:
+    await place.add("a", 1, timers={REMINDER: 3_600_000})
+    counters = place.counters
+    async with busy_writer_threads(place.broker):
+        waiting = place.submit("a", 1, LARGE), place.submit("a", 1)
+
+        publish(place.broker, TOPIC.name, leader=OTHER)
+
+        for reply in waiting:
+            with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+                await reply
+    assert await place.error() == ErrorCode.NOT_COORDINATOR
+    assert place.runtime.coordinator_of("a") == OTHER
+    assert counters.counts == {"a": 1}
+
+
+async def test_a_partition_that_comes_back_is_loaded_again(place: Place) -> None:
+    await place.add("a", 1)
+    publish(place.broker, TOPIC.name, leader=OTHER)
+    async with busy_disk_threads(place.broker):
+        publish(place.broker, TOPIC.name, leader=SELF)
+        await place.until(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, instead_of={ErrorCode.NOT_COORDINATOR})
+        assert place.runtime.is_loading
+    await place.until(ErrorCode.NONE, instead_of={ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+
+    assert not place.runtime.is_loading
+    assert place.counters.replayed == [("a", 1)]
+    assert await place.add("a", 1) == 2
+
+
+async def test_a_load_is_discarded_if_the_partition_moves_meanwhile(place: Place) -> None:
+    publish(place.broker, TOPIC.name, leader=OTHER)
+    async with busy_disk_threads(place.broker):
+        publish(place.broker, TOPIC.name, leader=SELF)
+        await place.until(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, instead_of={ErrorCode.NOT_COORDINATOR})
+        publish(place.broker, TOPIC.name, leader=OTHER)
+        assert await place.error() == ErrorCode.NOT_COORDINATOR
+    await place.runtime.create_topic()  # returns when all loads have ended
+
+    assert await place.error() == ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_load_that_fails_is_repeated_in_the_next_epoch(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await place.add("a", 1)
+    publish(place.broker, TOPIC.name, leader=OTHER)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Counters, "replay", fail)
+        publish(place.broker, TOPIC.name, leader=SELF)
+        await place.runtime.create_topic()
+        assert "coordinator not loaded" in caplog.text
+    assert await place.error() == ErrorCode.NOT_COORDINATOR
+
+    publish(place.broker, TOPIC.name, leader=SELF)
+    await place.runtime.create_topic()
+
+    assert await place.add("a", 1) == 2
+
+
+async def test_a_runtime_that_is_stopped_answers_what_waits(place: Place) -> None:
+    async with busy_writer_threads(place.broker):
+        reply = place.submit("a", 1, LARGE)
+
+        place.runtime.stop()
+
+        with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+            await reply
+    assert await place.error() == ErrorCode.NOT_COORDINATOR
