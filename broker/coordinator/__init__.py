@@ -6,7 +6,7 @@
 | `group_shard` | the groups and offsets of one partition of `__consumer_offsets` |
 | `group_type`, `group_types` | the interface of a group of any type; the types that there are |
 | `classic_group` | groups of the classic protocol |
-| `consumer_group`, `assignors` | groups of the consumer protocol (KIP-848), and the assignment of partitions to members |
+| `consumer_group`, `assignors` | groups of the consumer protocol (KIP-848), and the assignment of partitions |
 | `migration` | groups that change their protocol while they have members |
 | `offsets` | committed offsets, and the requests that change them |
 | `runtime` | leadership, loading, events, records, timers: the part that every coordinator needs |

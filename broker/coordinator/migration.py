@@ -77,7 +77,7 @@ class Migration:
         sessions = {session_timer(member.member_id): member.session_timeout_ms for member in group.members}
         line = LogLine("group upgraded to the consumer protocol", {"members": len(group.members)})
         return Conversion(
-            replies=[*group.dissolved(ErrorCode.REBALANCE_IN_PROGRESS).replies, *joined.replies],
+            replies=[*group.refuse_all_parked(ErrorCode.REBALANCE_IN_PROGRESS).replies, *joined.replies],
             records=[*group.tombstones(), *converted, *joined.records],
             timers={JOIN_TIMER: None, SYNC_TIMER: None, **sessions, **joined.timers},
             log_lines=[line],

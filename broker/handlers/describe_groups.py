@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.members import Member
-from odradek.broker.coordinator.classic_group.state import State
+from odradek.broker.coordinator.classic_group.state_table import State
 from odradek.broker.request.authorized_operations import ALL_GROUP_OPERATIONS, NOT_REQUESTED
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -52,7 +52,7 @@ def _describe(services: Services, group_id: str) -> DescribedGroup:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if not isinstance(group, ClassicGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
-    protocol = group.protocol_name if group.current is State.STABLE else None
+    protocol = group.protocol_name if group.is_stable else None
     return DescribedGroup(
         ErrorCode.NONE,
         None,

@@ -1,218 +1,238 @@
-"""A consumer group of the classic protocol: a pure state machine, told of events and the time, that returns effects.
+"""A group of the classic protocol: a state machine that handles events and returns effects.
 
-```
-          ┌────────── nobody is left ──────────┐
-          ▼                                    │
-      ┌───────┐  join   ┌────────────────────┐ │ all have joined,   ┌─────────────────────┐  leader's sync  ┌────────┐
- new─►│ Empty │────────►│ PreparingRebalance ├─┴─ or time is up ───►│ CompletingRebalance │────(stored)────►│ Stable │
-      └───────┘         └────────────────────┘                      └──────────┬──────────┘                 └───┬────┘
-                                  ▲                                            │  join, leave, a member fails   │
-                                  └────────────────────────────────────────────┴────────────────────────────────┘
-   any ──► Dead: the partition went to another broker
-```
-
-What a request of a member in good standing meets, by state; others get UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
-FENCED_INSTANCE_ID or INCONSISTENT_GROUP_PROTOCOL whatever the state:
-
-| | Empty | PreparingRebalance | CompletingRebalance | Stable |
-|---|---|---|---|---|
-| JoinGroup, as before | UNKNOWN_MEMBER_ID | parked | this generation | this generation; of the leader: rebalance |
-| JoinGroup, changed | UNKNOWN_MEMBER_ID | parked | rebalance | rebalance |
-| SyncGroup | UNKNOWN_MEMBER_ID | REBALANCE_IN_PROGRESS | parked until the leader's | the assignment |
-| Heartbeat | UNKNOWN_MEMBER_ID | REBALANCE_IN_PROGRESS | none | none |
-| OffsetCommit | UNKNOWN_MEMBER_ID | none | REBALANCE_IN_PROGRESS | none |
-
-Timers:
-
-| key | set | what happens when it expires |
+| timer | set | when it expires |
 |---|---|---|
-| session, member | at each heartbeat, commit, answered join or sync | the member is out, unless it is parked |
-| session, pending id | when the id is given out | the id is forgotten |
-| join | when a rebalance begins | who has not joined is out, but static members; the others go on |
-| sync | when the members are told to sync | who has not synced is out; rebalance |
+| session, member | at each heartbeat, commit, answered join or sync | the member is removed, unless it is parked |
+| session, id that was given out | when the id is given out | the id is forgotten |
+| join | when a rebalance starts | members that have not joined are removed, but not static ones; the others go on |
+| sync | when the members are told to sync | members that have not synced are removed; rebalance |
 
-The two halves of a rebalance have modules of their own: `group_join` says who may enter and how, `group_rebalance` how
-a generation begins. What the group is between events is in `group_state`.
-
-The record of the group is written when an empty group is created, when the leader's assignment has come (the members
-hear of it once it is in the log), when the group becomes empty, and when a static member comes back under a new id.
-Kafka's `GroupMetadataManager` and `ClassicGroup` are the model.
+`state_table` has the states and the responses in each of them, `join` says how members enter, `rebalance` how a
+generation begins. The record of the group is written when an empty group is created, when the leader's assignment has
+come (the members get it once it is in the log), when the group becomes empty, and when a static member comes back under
+a new id. Kafka's `GroupMetadataManager` and `ClassicGroup` are the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar
 
 import msgspec
 
 from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
-from odradek.broker.coordinator.classic_group.join import Joining
-from odradek.broker.coordinator.classic_group.rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
-from odradek.broker.coordinator.classic_group.state import State
-from odradek.broker.coordinator.group_type import CLASSIC
-from odradek.broker.coordinator.runtime.events import Effects, Event, LogLine, TimerExpired
+from odradek.broker.coordinator.classic_group.join import Joining, Replacement
+from odradek.broker.coordinator.classic_group.member_effects import (
+    clear_assignments,
+    refuse_parked,
+    remove_member,
+    restart_session,
+    sync_response,
+)
+from odradek.broker.coordinator.classic_group.members import Member, Members
+from odradek.broker.coordinator.classic_group.rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings, Rebalance
+from odradek.broker.coordinator.classic_group.state import ClassicGroupState
+from odradek.broker.coordinator.classic_group.state_table import ERRORS, RESPONSES, Action, Request, State
+from odradek.broker.coordinator.classic_group.stored_group import group_tombstone
+from odradek.broker.coordinator.group_type import CLASSIC, Committer, GroupEvent
+from odradek.broker.coordinator.runtime.events import Effects, LogLine, TimerExpired, TimerKey
+from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
 from odradek.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 from odradek.protocol.plural import pluralize
 
-_HEARTBEAT = {
-    State.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
-    State.PREPARING: ErrorCode.REBALANCE_IN_PROGRESS,
-    State.COMPLETING: ErrorCode.NONE,
-    State.STABLE: ErrorCode.NONE,
-    State.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-}
-
 
 class _Assignment(msgspec.Struct, frozen=True):
-    """Follow-up of a leader's sync."""
+    """Follow-up of the leader's sync."""
 
     member_id: str
     assignments: dict[str, bytes]
 
 
 Upgrade = Callable[["ClassicGroup", Any, int], Effects]
-"""What a group with members makes of an event that is for a group of another type, at that time."""
+"""A function that handles an event for a group of another type, at a time, by converting a group with members."""
 
 
-class ClassicGroup(Joining):
-    """One group; see the module and `group_type.Group`."""
+class ClassicGroup:
+    """One group, as `group_type.Group` says."""
 
     group_type: ClassVar[str] = CLASSIC
     follows_metadata: ClassVar[bool] = False
 
     def __init__(self, group_id: str, settings: ClassicSettings, now_ms: int, upgrade: Upgrade | None = None) -> None:
-        super().__init__(group_id, settings, now_ms)
+        self.group_id = group_id
+        self._settings = settings
         self._upgrade = upgrade
+        self._state = ClassicGroupState(group_id, now_ms)
+        self._rebalance = Rebalance(self._state, settings)
+        self._joining = Joining(self._state, self._rebalance, settings)
         self._handlers: dict[type, Callable[[Any, Effects], None]] = {
-            Join: self._join,
+            Join: self._joining.join,
             Sync: self._sync,
             Heartbeat: self._heartbeat,
             Leave: self._leave,
-            TimerExpired: self._expire,
+            TimerExpired: self._timer_expired,
         }
+
+    @property
+    def state(self) -> str:
+        return self._state.current.value
+
+    @property
+    def is_empty(self) -> bool:
+        return self._state.current is State.EMPTY
+
+    @property
+    def is_stable(self) -> bool:
+        return self._state.current is State.STABLE
+
+    @property
+    def members(self) -> Members:
+        return self._state.members
+
+    @property
+    def members_count(self) -> int:
+        return len(self._state.members)
+
+    @property
+    def generation_id(self) -> int:
+        return self._state.generation_id
+
+    @property
+    def protocol_type(self) -> str:
+        return self._state.protocol_type or ""
+
+    @property
+    def protocol_name(self) -> str | None:
+        return self._state.protocol_name
 
     # ---------------------------------------------------------------------------------------------------------- events
 
     def handle(self, event: Any, now_ms: int) -> Effects:
-        self._now_ms = now_ms
-        effects = Effects(replay_records=False)
+        effects = self._effects(now_ms)
         handler = self._handlers.get(event.__class__)
         if handler is not None:
             handler(event, effects)
             return effects
-        if not isinstance(event, Event):
-            return effects  # of work that a group of the other type asked for, whose place this one took
+        if not isinstance(event, GroupEvent):
+            return effects  # the result of work for a consumer group that was converted to this one
         if self._upgrade is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
         return self._upgrade(self, event, now_ms)
 
-    def metadata_changed(self, *_: Any) -> Effects:
-        """A classic group ignores it: its leader watches the topics, and joins again."""
-        return Effects()
-
     def append_completed(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
-        self._now_ms = now_ms
-        effects = Effects(replay_records=False)
-        if isinstance(follow_up, _Assignment):
-            self._assignment_stored(follow_up, error, effects)
+        effects = self._effects(now_ms)
+        if isinstance(follow_up, Replacement):
+            self._joining.replacement_written(follow_up, error, effects)
         else:
-            self._replacement_stored(follow_up, error, effects)
+            self._assignment_written(follow_up, error, effects)
         return effects
 
+    def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
+        """Do nothing: the leader of a classic group watches the topics, and joins again."""
+        return Effects()
+
     def loaded(self, now_ms: int) -> Effects:
-        self._now_ms = now_ms
-        effects = Effects(replay_records=False)
+        effects = self._effects(now_ms)
         for member in self.members:
-            self._expect_life(member, effects)
+            restart_session(member, effects)
         if len(self.members) > self._settings.max_size:
-            self._prepare_rebalance(
-                f"{pluralize(len(self.members), 'member was', 'members were')} loaded, more than group.max.size",
-                effects,
-            )
+            count = pluralize(len(self.members), "member was", "members were")
+            self._rebalance.start(f"{count} loaded, more than group.max.size", effects)
         return effects
 
     def unloaded(self) -> Effects:
-        effects = self.dissolved(ErrorCode.NOT_COORDINATOR)
-        self.move_to(State.DEAD)
+        effects = self.refuse_all_parked(ErrorCode.NOT_COORDINATOR)
+        self._state.move_to(State.DEAD)
         return effects
 
-    def dissolved(self, error: ErrorCode) -> Effects:
-        """Answer everybody who waits with `error`, and wait no more: the group goes, or another takes its place."""
+    def refuse_all_parked(self, error: ErrorCode) -> Effects:
+        """Answer all parked requests with `error`: this group is about to go."""
         effects = Effects(replay_records=False)
         for member in self.members:
-            self._refuse(member, error, effects)
+            refuse_parked(self._state, member, error, effects)
         return effects
 
+    def take_over(self, members: Iterable[Member], generation_id: int) -> None:
+        """Become the stable group of these consumers of a group of another type. They keep their assignments."""
+        self._state.take_over(members, generation_id)
+
     def rebalance(self, reason: str, now_ms: int) -> Effects:
-        """Have all members of a group that has just taken over those of another one join again."""
+        """Make all members join again, after `take_over`."""
         effects = self.loaded(now_ms)
-        if self.current is State.STABLE:
-            self._prepare_rebalance(reason, effects)
+        if self.is_stable:
+            self._rebalance.start(reason, effects)
         return effects
+
+    def _effects(self, now_ms: int) -> Effects:
+        self._state.now_ms = now_ms
+        return Effects(replay_records=False)
 
     # ------------------------------------------------------------------------------------------------------------ sync
 
     def _sync(self, sync: Sync, effects: Effects) -> None:
-        error = self._why_not_sync(sync)
-        if error is not None:
-            effects.replies.append((sync.pending_reply, SyncGroupResponse(error_code=error)))
+        state = self._state
+        response = self._sync_error(sync) or RESPONSES[Request.SYNC][state.current]
+        if isinstance(response, ErrorCode):
+            effects.replies.append((sync.pending_reply, SyncGroupResponse(error_code=response)))
             return
-        member = self.members[sync.member_id]
-        self.members.not_synced.pop(sync.member_id, None)
-        if not self.members.not_synced:
+        member = state.members[sync.member_id]
+        state.members.not_synced.pop(sync.member_id, None)
+        if not state.members.not_synced:
             effects.timers[SYNC_TIMER] = None
-        if self.current is State.STABLE:
-            effects.replies.append((sync.pending_reply, self._synced(member)))
+        if response is Action.CURRENT:
+            effects.replies.append((sync.pending_reply, sync_response(state, member)))
             return
         member.syncing = sync.pending_reply
-        if self.members.leader == sync.member_id:
-            assignments = {each.member_id: sync.assignments.get(each.member_id, b"") for each in self.members}
-            effects.records.append(self.record_with(assignments))
+        if state.members.leader == sync.member_id:
+            assignments = {each.member_id: sync.assignments.get(each.member_id, b"") for each in state.members}
+            effects.records.append(state.record(assignments))
             effects.follow_up = _Assignment(sync.member_id, assignments)
 
-    def _why_not_sync(self, sync: Sync) -> ErrorCode | None:
-        error = self.why_not(sync.member_id, sync.group_instance_id)
+    def _sync_error(self, sync: Sync) -> ErrorCode | None:
+        state = self._state
+        error = state.member_error(sync.member_id, sync.group_instance_id)
         if error is not None:
             return error
-        if sync.generation_id != self.generation_id:
+        if sync.generation_id != state.generation_id:
             return ErrorCode.ILLEGAL_GENERATION
-        if _differ(sync.protocol_type, self._protocol_type) or _differ(sync.protocol_name, self.protocol_name):
+        if _differ(sync.protocol_type, state.protocol_type) or _differ(sync.protocol_name, state.protocol_name):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return ErrorCode.REBALANCE_IN_PROGRESS if self.current is State.PREPARING else None
+        return None
 
-    def _assignment_stored(self, stored: _Assignment, error: ErrorCode | None, effects: Effects) -> None:
+    def _assignment_written(self, written: _Assignment, error: ErrorCode | None, effects: Effects) -> None:
         if error is not None:
-            self._forget_assignments(error, effects)
-            self._rebalance_or_go_on(f"{error.name} when storing the assignment of {stored.member_id}", effects)
+            clear_assignments(self._state, error, effects)
+            reason = f"{error.name} when storing the assignment of {written.member_id}"
+            self._rebalance.start_or_complete(reason, effects)
             return
         for member in self.members:
-            member.assignment = stored.assignments[member.member_id]
-            pending_reply, member.syncing = member.syncing, None
-            if pending_reply is not None:
-                effects.replies.append((pending_reply, self._synced(member)))
-                self._expect_life(member, effects)
-        self.move_to(State.STABLE)
+            member.assignment = written.assignments[member.member_id]
+            syncing, member.syncing = member.syncing, None
+            if syncing is not None:
+                effects.replies.append((syncing, sync_response(self._state, member)))
+                restart_session(member, effects)
+        self._state.move_to(State.STABLE)
 
-    # ------------------------------------------------------------------------------------ signs of life, and of the end
+    # -------------------------------------------------------------------------------------- heartbeats, leaving, timers
 
     def _heartbeat(self, heartbeat: Heartbeat, effects: Effects) -> None:
-        error = self.why_not(heartbeat.member_id, heartbeat.group_instance_id)
-        if error is None and heartbeat.generation_id != self.generation_id:
+        state = self._state
+        error = state.member_error(heartbeat.member_id, heartbeat.group_instance_id)
+        if error is None and heartbeat.generation_id != state.generation_id:
             error = ErrorCode.ILLEGAL_GENERATION
         if error is None:
-            error = _HEARTBEAT[self.current]
-            self._expect_life(self.members[heartbeat.member_id], effects)
+            error = ERRORS[Request.HEARTBEAT][state.current]
+            restart_session(state.members[heartbeat.member_id], effects)
         effects.replies.append((heartbeat.pending_reply, HeartbeatResponse(error_code=error)))
 
     def _leave(self, leave: Leave, effects: Effects) -> None:
         rows = [self._leave_one(leaving, effects) for leaving in leave.members]
         effects.replies.append((leave.pending_reply, LeaveGroupResponse(members=rows)))
-        if any(row.error_code == ErrorCode.NONE for row in rows) and self.current is not State.EMPTY:
-            self._rebalance_or_go_on("members left", effects)
+        if any(row.error_code == ErrorCode.NONE for row in rows) and not self.is_empty:
+            self._rebalance.start_or_complete("members left", effects)
 
     def _leave_one(self, leaving: Leaving, effects: Effects) -> MemberResponse:
         member_id, instance_id = leaving.member_id, leaving.group_instance_id
@@ -220,39 +240,68 @@ class ClassicGroup(Joining):
         if not member_id:
             member_id = self.members.static_id(instance_id or "") or ""
         if member_id not in self.members.pending:
-            error = self.why_not(member_id, instance_id)
+            error = self._state.member_error(member_id, instance_id)
         if error is None:
-            self._remove(member_id, effects)
+            remove_member(self._state, member_id, effects)
             effects.log_lines.append(LogLine("member left", {"member": member_id, "reason": leaving.reason}))
         return MemberResponse(leaving.member_id, instance_id, ErrorCode.NONE if error is None else error)
 
-    def _expire(self, expired: TimerExpired, effects: Effects) -> None:
+    def _timer_expired(self, expired: TimerExpired, effects: Effects) -> None:
         if expired.timer == JOIN_TIMER:
-            self._join_time_is_up(effects)
+            self._rebalance.join_timer_expired(effects)
         elif expired.timer == SYNC_TIMER:
-            self._sync_time_is_up(effects)
+            self._rebalance.sync_timer_expired(effects)
         else:
             _, member_id = expired.timer
-            self._session_is_over(member_id, effects)
+            self._session_expired(member_id, effects)
 
-    def _sync_time_is_up(self, effects: Effects) -> None:
-        missing = list(self.members.not_synced)
-        for member_id in missing:
-            self._remove(member_id, effects)
-        if missing:
-            self._prepare_rebalance(f"members did not sync: {', '.join(missing)}", effects)
-
-    def _session_is_over(self, member_id: str, effects: Effects) -> None:
-        member = self.members.get(member_id)
-        if (member is None and member_id not in self.members.pending) or (member is not None and member.is_waiting):
+    def _session_expired(self, member_id: str, effects: Effects) -> None:
+        members = self.members
+        member = members.get(member_id)
+        if (member is None and member_id not in members.pending) or (member is not None and member.is_waiting):
             return
         effects.log_lines.append(LogLine("member failed", {"member": member_id}))
-        self._remove(member_id, effects)
-        if member is not None and self.current is not State.PREPARING:
-            self._prepare_rebalance(f"the session of member {member_id} is over", effects)
-        elif self.current is State.PREPARING and self.members.all_joined:
-            self._complete_join(effects)
+        remove_member(self._state, member_id, effects)
+        if member is not None and self._state.current is not State.PREPARING:
+            self._rebalance.start(f"the session of member {member_id} is over", effects)
+        else:
+            self._rebalance.complete_if_joined(effects)
+
+    # ------------------------------------------------------------------------------------------------ records, offsets
+
+    def replay(self, record: CoordinatorRecord) -> None:
+        self._state.replay(record)
+
+    def record(self) -> CoordinatorRecord:
+        """Return the record of the group as it is."""
+        return self._state.record()
+
+    def record_of_new_group(self) -> CoordinatorRecord:
+        """Return the record of a group without members."""
+        return self._state.record_of_new_group()
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return [group_tombstone(self.group_id)]
+
+    def check_commit(self, committer: Committer, partitions: Collection[tuple[str, int]]) -> dict[TimerKey, int | None]:
+        """Raises KafkaError. The partitions do not matter: a generation commits whatever it reads."""
+        return self._state.check_commit(committer)
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Do nothing: any client may read the offsets of a classic group."""
+
+    def check_offset_delete(self) -> None:
+        self._state.check_offset_delete()
+
+    def check_delete(self) -> None:
+        self._state.check_empty()
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return self._state.is_subscribed_to(topic)
+
+    def retention_start(self, commit_timestamp: int) -> int | None:
+        return self._state.retention_start(commit_timestamp)
 
 
-def _differ(told: str | None, known: str | None) -> bool:
-    return told is not None and known is not None and told != known
+def _differ(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and one != other

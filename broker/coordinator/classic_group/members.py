@@ -132,7 +132,7 @@ class Members:
             self.leader = new_id
         return old, member
 
-    def take_back_static(self, old: Member, new_id: str) -> None:
+    def restore_static(self, old: Member, new_id: str) -> None:
         """Undo `replace_static`: the member is as it was, without its pending_replies."""
         self.remove(new_id)
         old.joining = old.syncing = None

@@ -1,9 +1,9 @@
-"""How a classic group rebalances: it waits for its members, begins a generation, and tells them (`group` draws it).
+"""The rebalance of a classic group: it waits for its members to join, then begins a generation.
 
 ```
-somebody comes, goes, changes ─► prepare ─► PreparingRebalance ─┬─ all have joined ───┬─► CompletingRebalance, answered
-                                                                └─ time is up:         │
-                                                                   the others are out ─┴─ nobody is left ─► Empty
+members change ─► start ─► PreparingRebalance ─┬─ all have joined ─────────┬─► CompletingRebalance: joins are answered
+                                               └─ join timer expires:      │
+                                                  the others are removed ──┴─ no member is left ─► Empty
 ```
 A group that was empty waits `initial_rebalance_delay_ms` for more members after each new one, up to the rebalance
 timeout.
@@ -11,163 +11,130 @@ timeout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
-from odradek.broker.coordinator.classic_group.members import Member
-from odradek.broker.coordinator.classic_group.state import ClassicGroupState, State, session_timer
+from odradek.broker.coordinator.classic_group.member_effects import (
+    clear_assignments,
+    join_response,
+    remove_member,
+    restart_session,
+)
+from odradek.broker.coordinator.classic_group.state import ClassicGroupState
+from odradek.broker.coordinator.classic_group.state_table import CAN_REBALANCE, State
 from odradek.broker.coordinator.runtime.events import Effects, LogLine, TimerKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 JOIN_TIMER: TimerKey = ("join", "")
 SYNC_TIMER: TimerKey = ("sync", "")
-_CAN_REBALANCE = frozenset({State.EMPTY, State.COMPLETING, State.STABLE})
 
 
 class ClassicSettings(msgspec.Struct, frozen=True):
-    """What the broker's configuration says of classic groups."""
+    """The broker's configuration of classic groups."""
 
     initial_rebalance_delay_ms: int = 3000
     max_size: int = 0x7FFFFFFF
 
 
-class Rebalance(ClassicGroupState):
-    """The group as far as rebalances go."""
+class Rebalance:
+    """The rebalances of one group."""
 
-    def __init__(self, group_id: str, settings: ClassicSettings, now_ms: int) -> None:
-        super().__init__(group_id, now_ms)
+    def __init__(self, state: ClassicGroupState, settings: ClassicSettings) -> None:
+        self._state = state
         self._settings = settings
-        self._initial_wait: tuple[int, int] | None = None  # of an initial rebalance: the delay, what may follow it
-        self._more_came = False
+        self._initial_wait: tuple[int, int] | None = None  # in an initial rebalance: this delay, and the rest after it
+        self._has_new_members = False
 
-    def _rebalance_or_go_on(self, reason: str, effects: Effects) -> None:
-        if self.current in _CAN_REBALANCE:
-            self._prepare_rebalance(reason, effects)
-        elif self.current is State.PREPARING and self._initial_wait is None and self.members.all_joined:
-            self._complete_join(effects)
+    def start_or_complete(self, reason: str, effects: Effects) -> None:
+        """Start a rebalance because members changed; if one is under way, complete it if all members have joined."""
+        if self._state.current in CAN_REBALANCE:
+            self.start(reason, effects)
+        elif self._initial_wait is None:
+            self.complete_if_joined(effects)
 
-    def _prepare_rebalance(self, reason: str, effects: Effects) -> None:
-        if self.current is State.COMPLETING:
-            self._forget_assignments(ErrorCode.REBALANCE_IN_PROGRESS, effects)
-        self.members.not_synced.clear()
+    def start(self, reason: str, effects: Effects) -> None:
+        state = self._state
+        members = state.members
+        if state.current is State.COMPLETING:
+            clear_assignments(state, ErrorCode.REBALANCE_IN_PROGRESS, effects)
+        members.not_synced.clear()
         effects.timers[SYNC_TIMER] = None
-        was_empty = self.current is State.EMPTY
-        self.move_to(State.PREPARING)
-        effects.log_lines.append(LogLine("rebalancing", {"generation": self.generation_id, "reason": reason}))
+        was_empty = state.current is State.EMPTY
+        state.move_to(State.PREPARING)
+        effects.log_lines.append(LogLine("rebalancing", {"generation": state.generation_id, "reason": reason}))
         if was_empty:
             delay = self._settings.initial_rebalance_delay_ms
-            self._initial_wait = delay, max(self.members.rebalance_timeout_ms - delay, 0)
-            self._more_came = False
+            self._initial_wait = delay, max(members.rebalance_timeout_ms - delay, 0)
+            self._has_new_members = False
             effects.timers[JOIN_TIMER] = delay
-        elif self.members.all_joined:
+        elif members.all_joined:
             self._complete_join(effects)
         else:
-            effects.timers[JOIN_TIMER] = self.members.rebalance_timeout_ms
+            effects.timers[JOIN_TIMER] = members.rebalance_timeout_ms
 
-    def _join_time_is_up(self, effects: Effects) -> None:
+    def complete_if_joined(self, effects: Effects) -> None:
+        """Begin the generation if the group waits for its members, and all have joined."""
+        if self._state.current is State.PREPARING and self._state.members.all_joined:
+            self._complete_join(effects)
+
+    def member_added(self) -> None:
+        """Prolong the initial wait, if it is under way: a new member is about to be added."""
+        if self._state.current is State.PREPARING and self._initial_wait is not None:
+            self._has_new_members = True
+
+    def join_timer_expired(self, effects: Effects) -> None:
+        """Wait on if this is the initial wait and new members came; else go on with those that have joined."""
         if self._initial_wait is not None:
             waited, remaining = self._initial_wait
-            if self._more_came and remaining:
-                self._more_came = False
+            if self._has_new_members and remaining:
+                self._has_new_members = False
                 delay = min(self._settings.initial_rebalance_delay_ms, remaining)
                 self._initial_wait = delay, max(remaining - waited, 0)
                 effects.timers[JOIN_TIMER] = delay
                 return
         self._complete_join(effects)
 
+    def sync_timer_expired(self, effects: Effects) -> None:
+        """Remove the members that have not synced."""
+        missing = list(self._state.members.not_synced)
+        for member_id in missing:
+            remove_member(self._state, member_id, effects)
+        if missing:
+            self.start(f"members did not sync: {', '.join(missing)}", effects)
+
     def _complete_join(self, effects: Effects) -> None:
+        state = self._state
         self._initial_wait = None
         effects.timers[JOIN_TIMER] = None
-        gone = [each for each in self.members if each.joining is None and each.group_instance_id is None]
-        for member in gone:
-            self._remove(member.member_id, effects)
+        gone = [each.member_id for each in state.members if each.joining is None and each.group_instance_id is None]
+        for member_id in gone:
+            remove_member(state, member_id, effects)
         if gone:
-            effects.log_lines.append(LogLine("members did not join", {"members": [each.member_id for each in gone]}))
-        if len(self.members) and not self.members.elect_joined_leader():
-            # Static members alone, and none has come back yet: they may, until their sessions end.
-            effects.timers[JOIN_TIMER] = self.members.rebalance_timeout_ms
+            effects.log_lines.append(LogLine("members did not join", {"members": gone}))
+        if len(state.members) and not state.members.elect_joined_leader():
+            # All members are static and none has joined. They may until their sessions end.
+            effects.timers[JOIN_TIMER] = state.members.rebalance_timeout_ms
             return
-        self.generation_id += 1
-        self.members.not_synced.clear()
-        if len(self.members):
-            self._begin_generation(effects)
+        state.begin_generation()
+        fields: dict[str, Any] = {"generation": state.generation_id}
+        if len(state.members):
+            state.move_to(State.COMPLETING)
+            self._answer_joins(effects)
+            fields |= {"protocol": state.protocol_name, "members": len(state.members)}
+            effects.log_lines.append(LogLine("members have joined", fields))
         else:
-            self.protocol_name = None
-            self._topics = self.subscriptions()
-            self.move_to(State.EMPTY)
-            effects.records.append(self.record_with({}))
-            effects.log_lines.append(LogLine("group is empty", {"generation": self.generation_id}))
+            state.move_to(State.EMPTY)
+            effects.records.append(state.record())
+            effects.log_lines.append(LogLine("group is empty", fields))
 
-    def _begin_generation(self, effects: Effects) -> None:
-        self.protocol_name = self.members.choose_protocol()
-        self._topics = self.subscriptions()
-        self.move_to(State.COMPLETING)
-        for member in self.members:
-            pending_reply = self.members.take_joining(member)
-            if pending_reply is not None:
-                effects.replies.append((pending_reply, self._joined(member, with_members=True)))
-            self._expect_life(member, effects)
+    def _answer_joins(self, effects: Effects) -> None:
+        members = self._state.members
+        for member in members:
+            joining = members.take_joining(member)
+            if joining is not None:
+                effects.replies.append((joining, join_response(self._state, member, with_members=True)))
+            restart_session(member, effects)
             member.is_new = False
-            self.members.not_synced[member.member_id] = None
-        effects.timers[SYNC_TIMER] = self.members.rebalance_timeout_ms
-        fields = {"generation": self.generation_id, "protocol": self.protocol_name, "members": len(self.members)}
-        effects.log_lines.append(LogLine("members have joined", fields))
-
-    def _forget_assignments(self, error: ErrorCode, effects: Effects) -> None:
-        for member in self.members:
-            member.assignment = b""
-            pending_reply, member.syncing = member.syncing, None
-            if pending_reply is not None:
-                effects.replies.append((pending_reply, SyncGroupResponse(error_code=error)))
-                self._expect_life(member, effects)
-
-    # ---------------------------------------------------------------------------------------------- members, answers
-
-    def _remove(self, member_id: str, effects: Effects) -> None:
-        """Take a member out; if it is parked it is told, so that it may come again if it is still there."""
-        member = self.members.get(member_id)
-        if member is not None:
-            self._refuse(member, ErrorCode.UNKNOWN_MEMBER_ID, effects)
-        self.members.remove(member_id)
-        effects.timers[session_timer(member_id)] = None
-
-    def _expect_life(self, member: Member, effects: Effects) -> None:
-        effects.timers[session_timer(member.member_id)] = member.session_timeout_ms
-
-    def _refuse(self, member: Member, error: ErrorCode, effects: Effects) -> None:
-        """Answer what the member has parked."""
-        joining = self.members.take_joining(member) if member.member_id in self.members else member.joining
-        syncing, member.syncing = member.syncing, None
-        if joining is not None:
-            told_id = "" if error is ErrorCode.UNKNOWN_MEMBER_ID else member.member_id
-            effects.replies.append((joining, refused_join(error, told_id)))
-        if syncing is not None:
-            effects.replies.append((syncing, SyncGroupResponse(error_code=error)))
-
-    def _joined(self, member: Member, *, with_members: bool) -> JoinGroupResponse:
-        leads = with_members and self.members.leader == member.member_id
-        return JoinGroupResponse(
-            generation_id=self.generation_id,
-            protocol_type=self._protocol_type,
-            protocol_name=self.protocol_name,
-            leader=self.members.leader or "",
-            member_id=member.member_id,
-            members=list(self._member_rows()) if leads else [],
-        )
-
-    def _member_rows(self) -> Iterator[JoinGroupResponseMember]:
-        for each in self.members:
-            yield JoinGroupResponseMember(each.member_id, each.group_instance_id, each.metadata(self.protocol_name))
-
-    def _synced(self, member: Member) -> SyncGroupResponse:
-        return SyncGroupResponse(
-            protocol_type=self._protocol_type, protocol_name=self.protocol_name, assignment=member.assignment
-        )
-
-
-def refused_join(error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    """The answer to a JoinGroup that fails; the id is the one to come back with, or none."""
-    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None)
+            members.not_synced[member.member_id] = None
+        effects.timers[SYNC_TIMER] = members.rebalance_timeout_ms
