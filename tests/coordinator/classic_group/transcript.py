@@ -47,7 +47,7 @@ START_MS = 1_000_000
 Arguments = dict[str, str]
 
 
-class ClassicScript:
+class ClassicTranscript:
     """One run: `play` takes the lines of a script and gives back the whole transcript."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.coordinator.classic_script import ClassicScript
+from tests.coordinator.classic_group.transcript import ClassicTranscript
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 
@@ -16,7 +16,7 @@ SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 def test_the_group_does_what_the_script_says(script: Path) -> None:
     expected = script.read_text().splitlines()
 
-    transcript = list(ClassicScript().play(expected))
+    transcript = list(ClassicTranscript().play(expected))
 
     if os.environ.get("UPDATE_SCRIPTS"):
         script.write_text("\n".join(transcript) + "\n")

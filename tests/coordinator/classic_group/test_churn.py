@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.coordinator.classic_churn import ClassicChurn
+from tests.coordinator.classic_group.churn import ClassicChurn
 
 
 @settings(max_examples=30)
