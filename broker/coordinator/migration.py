@@ -20,13 +20,12 @@ from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.members import Member
 from odradek.broker.coordinator.classic_group.rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings
 from odradek.broker.coordinator.consumer_group import consumer_protocol, records
-from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat, all_timers, session_timer
 from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
 from odradek.broker.coordinator.consumer_group.member import ConsumerMember
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import metadata_hash
-from odradek.broker.coordinator.consumer_group.timers import all_timers, session_timer
 from odradek.broker.coordinator.group_type import Conversion
 from odradek.broker.coordinator.runtime.events import Effects, LogLine, TimerKey
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord

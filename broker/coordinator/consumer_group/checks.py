@@ -1,8 +1,21 @@
-"""What a heartbeat of the consumer protocol is refused for, with Kafka's codes and words."""
+"""The requests that a consumer group refuses: heartbeats, and offset commits and fetches. Codes and texts are Kafka's.
+
+| sender | may commit if | may fetch if |
+|---|---|---|
+| a client outside (epoch below 0) | the group is empty | it names no member |
+| a member, with its epoch | always | always |
+| a member, with an earlier epoch | it has had each partition since that epoch or longer (KIP-1251) | never |
+| a member, with a later epoch | never | never |
+
+A commit with an earlier epoch is no mistake: the response with the newer epoch may be on its way. The epoch in which a
+partition was assigned separates such a commit from that of a member that has lost the partition since. Members of the
+classic protocol are refused with ILLEGAL_GENERATION, others with STALE_MEMBER_EPOCH. Source: Kafka's
+`ConsumerGroup.validateOffsetCommit`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from odradek.broker.coordinator.consumer_group.member import (
     LEAVE_EPOCH,
@@ -13,16 +26,19 @@ from odradek.broker.coordinator.consumer_group.member import (
 )
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
+from odradek.broker.coordinator.group_type import Committer
+from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 _FIRST_VERSION_WITH_CLIENT_IDS = 1
+_FIRST_VERSION_WITH_MEMBER_EPOCHS = 9  # of OffsetCommit
 MAX_SUBSCRIBED_TOPICS = 10_000
-"""Names that one member may subscribe to: they are stored, and compared with the metadata, in one turn of the loop."""
+"""Names that one member may subscribe to: one turn of the event loop stores them and looks them up."""
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
-    """Check the form of a request, whatever group it is for. Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
+    """Check the form of a heartbeat, whatever its group. Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if version >= _FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
         _check_not_empty("MemberId", request.member_id)
@@ -30,7 +46,7 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
     _check_not_empty("InstanceId", request.instance_id)
     _check_not_empty("RackId", request.rack_id)
     if len(request.subscribed_topic_names or ()) > MAX_SUBSCRIBED_TOPICS:
-        # Differs from Kafka, which takes any number, because it would keep everybody waiting.
+        # Differs from Kafka: it allows any number. Here other clients would have to wait meanwhile.
         raise _invalid(f"SubscribedTopicNames has more than {MAX_SUBSCRIBED_TOPICS} names.")
     if epoch == 0:
         _check_first_request(request)
@@ -56,14 +72,14 @@ def _check_first_request(request: ConsumerGroupHeartbeatRequest) -> None:
 
 
 def check_exists(state: GroupState, epoch: int) -> None:
-    """Raises GROUP_ID_NOT_FOUND, unless there is the group, or the member joins, which makes it."""
+    """Raise GROUP_ID_NOT_FOUND unless the group exists, or the member joins, which creates it."""
     if not state.is_stored and epoch != 0:
         kind = "Consumer group" if epoch > 0 else "Group"
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {state.group_id} not found.")
 
 
 def check_room(state: GroupState, member_id: str, settings: ConsumerGroupSettings) -> None:
-    """Raises GROUP_MAX_SIZE_REACHED for a new member of a group that is full."""
+    """Raise GROUP_MAX_SIZE_REACHED for a new member of a group that is full."""
     if len(state.members) >= settings.max_size and member_id not in state.members:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -72,9 +88,10 @@ def check_room(state: GroupState, member_id: str, settings: ConsumerGroupSetting
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: TopicPartitionIds | None) -> None:
-    """Raises FENCED_MEMBER_EPOCH, unless the epoch is the member's, or its last one and it owns nothing of others.
+    """Raise FENCED_MEMBER_EPOCH unless the epoch is the member's.
 
-    Epoch 0 is always welcome: the member joins, or was fenced and starts over.
+    Its previous epoch is allowed if it owns no partition of others. Epoch 0 is always allowed: the member joins, or
+    starts over after it was fenced.
     """
     if epoch in (0, member.member_epoch):
         return
@@ -85,7 +102,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: TopicPartitionIds | N
 
 
 def known_member(state: GroupState, member_id: str, instance_id: str | None = None) -> ConsumerMember:
-    """Raises UNKNOWN_MEMBER_ID; with an instance id also FENCED_INSTANCE_ID, as `known_static_member`."""
+    """Return the member. Raises UNKNOWN_MEMBER_ID, and with an instance id the errors of `known_static_member`."""
     if instance_id is not None:
         return known_static_member(state, member_id, instance_id)
     member = state.members.get(member_id)
@@ -96,7 +113,7 @@ def known_member(state: GroupState, member_id: str, instance_id: str | None = No
 
 
 def known_static_member(state: GroupState, member_id: str, instance_id: str) -> ConsumerMember:
-    """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another process has taken the instance id."""
+    """Return the member. Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another process uses the instance id."""
     member = state.static_member(instance_id)
     if member is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -109,13 +126,79 @@ def known_static_member(state: GroupState, member_id: str, instance_id: str) -> 
 
 
 def check_released(member: ConsumerMember, member_id: str, instance_id: str) -> None:
-    """Raises UNRELEASED_INSTANCE_ID, unless the static member has said that it will be back."""
+    """Raise UNRELEASED_INSTANCE_ID unless the static member has left with epoch -2."""
     if member.member_epoch != STATIC_LEAVE_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
             f"is owned by {member.member_id} member.",
         )
+
+
+# -------------------------------------------------------------------------------------------------------------- offsets
+
+
+def check_commit(
+    state: GroupState, committer: Committer, partitions: Collection[tuple[str, int]], image: MetadataImage
+) -> None:
+    """Raise UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a refused commit."""
+    epoch = committer.generation_id
+    if epoch < 0 and not state.members:
+        return
+    if committer.is_transactional and epoch == -1 and not committer.member_id and committer.group_instance_id is None:
+        return
+    member = known_member(state, committer.member_id)
+    is_classic = member.classic is not None
+    if not committer.is_transactional and not is_classic and committer.api_version < _FIRST_VERSION_WITH_MEMBER_EPOCHS:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"OffsetCommit version {_FIRST_VERSION_WITH_MEMBER_EPOCHS} or above must be used by members using the "
+            "consumer group protocol",
+        )
+    if epoch > member.member_epoch:
+        raise _stale(
+            member, f"Received {_epoch_word(member)} {epoch} is newer than current member epoch {member.member_epoch}."
+        )
+    if epoch < member.member_epoch:
+        for topic, partition in partitions:
+            _check_assigned_by(member, epoch, topic, partition, image)
+
+
+def check_fetch(state: GroupState, member_id: str | None, epoch: int) -> None:
+    """Raise UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a refused fetch of offsets."""
+    if member_id is None and epoch < 0:
+        return
+    member = known_member(state, member_id or "")
+    if epoch != member.member_epoch:
+        raise _stale(
+            member,
+            f"The received {_epoch_word(member)} {epoch} does not match the expected member epoch "
+            f"{member.member_epoch}.",
+        )
+
+
+def _check_assigned_by(member: ConsumerMember, epoch: int, topic: str, partition: int, image: MetadataImage) -> None:
+    topic_id = image.topics[topic].topic_id if topic in image.topics else b""
+    assigned_in = member.assigned.get(topic_id, {}).get(partition)
+    if assigned_in is None:
+        assigned_in = member.pending_revocation.get(topic_id, {}).get(partition)
+    if assigned_in is None:
+        raise _stale(member, f"Partition {topic}-{partition} is not assigned or pending revocation for member.")
+    if epoch < assigned_in:
+        raise _stale(
+            member,
+            f"Received {_epoch_word(member)} {epoch} is older than assignment epoch {assigned_in} for partition "
+            f"{topic}-{partition}.",
+        )
+
+
+def _epoch_word(member: ConsumerMember) -> str:
+    return "member epoch" if member.classic is None else "generation id"
+
+
+def _stale(member: ConsumerMember, detail: str) -> KafkaError:
+    code = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+    return KafkaError(code, detail)
 
 
 def _check_not_empty(name: str, value: str | None) -> None:

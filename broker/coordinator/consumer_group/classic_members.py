@@ -1,17 +1,17 @@
-"""Members of the classic protocol in a group of the consumer protocol, while an application is upgraded one by one.
+"""Members of the classic protocol in a group of the consumer protocol, while an application's clients are upgraded.
 
-They join, sync and heartbeat as ever, with their member epoch as the generation. Nobody leads: the broker assigns, and
-each member goes through the states of `member` by rejoining.
+They join, sync and heartbeat as in a classic group, with their member epoch as the generation. There is no leader: the
+broker assigns, and each member goes through the states of `member` by rejoining.
 
-| request | what it is here |
+| request | meaning here |
 |---|---|
-| JoinGroup | a full heartbeat: subscription, owned partitions; it is answered at once, and nobody is the leader |
-| SyncGroup | the question what the member may own now |
-| Heartbeat | a sign of life; REBALANCE_IN_PROGRESS when the member must rejoin to take its next step |
-| LeaveGroup | leaving (`departure`) |
+| JoinGroup | a full heartbeat: subscription, owned partitions; it is answered at once, without a leader |
+| SyncGroup | returns the partitions that the member may own now |
+| Heartbeat | restarts the session; REBALANCE_IN_PROGRESS when the member must rejoin to take its next step |
+| LeaveGroup | leaves (`departure`) |
 
-A member is told to rejoin when the group has a newer epoch, when it must give partitions up, and when those that it
-waits for are free. The first time that it is told starts its join timer. Source: KIP-848, Kafka's
+A member must rejoin when the group has a newer epoch, when it must revoke partitions, and when the partitions that it
+waits for are free. The first REBALANCE_IN_PROGRESS starts its join timer. Source: KIP-848, Kafka's
 `classicGroupJoinToConsumerGroup` and its neighbours.
 """
 
@@ -21,12 +21,12 @@ import msgspec
 
 from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.consumer_group import checks, consumer_protocol, departure
-from odradek.broker.coordinator.consumer_group.heartbeat import take_over
+from odradek.broker.coordinator.consumer_group.events import join_timer, session_timer, sync_timer
+from odradek.broker.coordinator.consumer_group.heartbeat import replace_static
 from odradek.broker.coordinator.consumer_group.member import ConsumerMember, MemberState
 from odradek.broker.coordinator.consumer_group.member_update import MemberUpdate
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
-from odradek.broker.coordinator.consumer_group.timers import join_timer, session_timer, sync_timer
 from odradek.broker.coordinator.runtime.events import Effects
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
@@ -38,13 +38,13 @@ from odradek.protocol.stored_records.consumer_group import ClassicMemberMetadata
 from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription
 
 
-def must_be_named(event: Join) -> bool:
-    """Say whether the member is to be given an id, and to come back with it (KIP-394)."""
+def needs_member_id(event: Join) -> bool:
+    """Return whether the response must be a member id, to come back with (KIP-394)."""
     return event.requires_known_member_id and not event.member_id and event.group_instance_id is None
 
 
-def name(state: GroupState, event: Join, settings: ConsumerGroupSettings) -> Effects:
-    """Give the member an id. Raises GROUP_MAX_SIZE_REACHED or INCONSISTENT_GROUP_PROTOCOL, as its join would."""
+def give_member_id(state: GroupState, event: Join, settings: ConsumerGroupSettings) -> Effects:
+    """Answer MEMBER_ID_REQUIRED. Raises GROUP_MAX_SIZE_REACHED or INCONSISTENT_GROUP_PROTOCOL, as `join` would."""
     checks.check_room(state, event.new_member_id, settings)
     _subscription(state, event, event.new_member_id)
     response = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=event.new_member_id)
@@ -59,7 +59,7 @@ def join(
     now_ms: int,
     downgrade: departure.Downgrade,
 ) -> Effects:
-    """Let the member join. If it takes the place of the last one of the consumer protocol, the group is downgraded.
+    """Add the member. If it replaces the last member of the consumer protocol, the group is downgraded.
 
     Raises GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
     """
@@ -68,10 +68,10 @@ def join(
     subscription = _subscription(state, event, member_id)
     effects = Effects()
     old = _joining_member(state, event, member_id, effects)
-    new = _with_news(old, event, subscription)
+    new = _updated(old, event, subscription)
     owned = consumer_protocol.topic_partition_ids(subscription.owned_partitions, image)
     member = MemberUpdate(state, settings, image, now_ms, old, new, effects).apply(owned)
-    state.told_to_rejoin.discard(member_id)
+    state.must_rejoin.discard(member_id)
     effects.timers[join_timer(member_id)] = None
     effects.timers[session_timer(member_id)] = event.session_timeout_ms
     effects.timers[sync_timer(member_id)] = event.rebalance_timeout_ms
@@ -84,7 +84,7 @@ def join(
     effects.replies.append((event.pending_reply, response))
     replaced = state.static_member(event.group_instance_id)
     if replaced is not None and replaced.classic is None:
-        # Differs from Kafka, where there is a rebalance only if it reads other topics: here is one way back for all.
+        # Differs from Kafka: there it rebalances only if it reads other topics. Here every downgrade does.
         downgraded = downgrade(state.after(effects.records), ())
         if downgraded is not None:
             downgraded.records = [*effects.records, *downgraded.records]
@@ -94,14 +94,17 @@ def join(
 
 
 def sync(state: GroupState, event: Sync, image: MetadataImage) -> Effects:
-    """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION or INCONSISTENT_GROUP_PROTOCOL."""
+    """Answer with the assignment.
+
+    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION or INCONSISTENT_GROUP_PROTOCOL.
+    """
     member, classic = _classic_member(state, event.member_id, event.group_instance_id)
     _check_generation(member, event.generation_id)
     protocol = classic.supported_protocols[0]
     if event.protocol_type not in (None, consumer_protocol.NAME) or event.protocol_name not in (None, protocol.name):
         raise KafkaError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            f"Member {member.member_id} was told to speak {consumer_protocol.NAME} {protocol.name}.",
+            f"Member {member.member_id} has joined with {consumer_protocol.NAME} {protocol.name}.",
         )
     effects = Effects()
     if state.group_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
@@ -120,24 +123,24 @@ def sync(state: GroupState, event: Sync, image: MetadataImage) -> Effects:
 
 
 def heartbeat(state: GroupState, event: Heartbeat) -> Effects:
-    """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION."""
+    """Restart the session. Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION."""
     member, classic = _classic_member(state, event.member_id, event.group_instance_id)
     _check_generation(member, event.generation_id)
     effects = Effects(timers={session_timer(member.member_id): classic.session_timeout_ms})
-    must_rejoin = (
+    is_rejoin_due = (
         member.member_epoch < state.group_epoch
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or (member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(state, member))
     )
-    if must_rejoin:
+    if is_rejoin_due:
         _expect_rejoin(state, member, effects)
-    code = ErrorCode.REBALANCE_IN_PROGRESS if must_rejoin else ErrorCode.NONE
+    code = ErrorCode.REBALANCE_IN_PROGRESS if is_rejoin_due else ErrorCode.NONE
     effects.replies.append((event.pending_reply, HeartbeatResponse(error_code=code)))
     return effects
 
 
 def leave(state: GroupState, event: Leave, image: MetadataImage, downgrade: departure.Downgrade) -> Effects:
-    """Take members out, each with an answer of its own."""
+    """Remove the members; the response has a row for each."""
     rows, gone = [], []
     for leaving in event.members:
         code = ErrorCode.NONE
@@ -152,15 +155,15 @@ def leave(state: GroupState, event: Leave, image: MetadataImage, downgrade: depa
 
 
 def _subscription(state: GroupState, event: Join, member_id: str) -> ConsumerProtocolSubscription:
-    """Return what the member wants; all its protocols say the same of that."""
+    """Return the subscription of the first protocol; those of the others have the same topics."""
     classic = [member.classic for member in state.members.values() if member.classic is not None]
-    spoken = [{protocol.name for protocol in each.supported_protocols} for each in classic]
-    is_spoken = any(all(name in names for names in spoken) for name, _ in event.protocols)
-    if event.protocol_type == consumer_protocol.NAME and is_spoken:
+    supported = [{protocol.name for protocol in each.supported_protocols} for each in classic]
+    is_supported = any(all(name in names for names in supported) for name, _ in event.protocols)
+    if event.protocol_type == consumer_protocol.NAME and is_supported:
         try:
             return consumer_protocol.read_subscription(event.protocols[0][1])
         except RemoteProtocolError:
-            # Differs from Kafka: refused like any protocol that is not the group's, where it fails for its own reasons.
+            # Differs from Kafka: an unreadable subscription is refused like an unsupported protocol.
             pass
     detail = f"Member {member_id}'s protocols are not supported."
     raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail)
@@ -173,10 +176,10 @@ def _joining_member(state: GroupState, event: Join, member_id: str, effects: Eff
     if event.member_id:
         return checks.known_static_member(state, member_id, instance_id)
     present = state.static_member(instance_id)
-    return ConsumerMember(member_id) if present is None else take_over(state, present, member_id, effects)
+    return ConsumerMember(member_id) if present is None else replace_static(state, present, member_id, effects)
 
 
-def _with_news(member: ConsumerMember, event: Join, subscription: ConsumerProtocolSubscription) -> ConsumerMember:
+def _updated(member: ConsumerMember, event: Join, subscription: ConsumerProtocolSubscription) -> ConsumerMember:
     protocols = [ClassicProtocol(name, metadata) for name, metadata in event.protocols]
     return msgspec.structs.replace(
         member,
@@ -204,7 +207,7 @@ def _classic_member(
 def _leaving_member(state: GroupState, leaving: Leaving) -> ConsumerMember:
     member_id, instance_id = leaving.member_id, leaving.group_instance_id
     if instance_id is not None and not member_id:
-        # An admin takes out a static member, whatever its member id.
+        # An admin removes a static member, whatever its member id.
         member_id = state.static_member_ids.get(instance_id, "")
     return _classic_member(state, member_id, instance_id)[0]
 
@@ -219,8 +222,8 @@ def _check_generation(member: ConsumerMember, generation_id: int) -> None:
 
 
 def _expect_rejoin(state: GroupState, member: ConsumerMember, effects: Effects) -> None:
-    if member.member_id not in state.told_to_rejoin:
-        state.told_to_rejoin.add(member.member_id)
+    if member.member_id not in state.must_rejoin:
+        state.must_rejoin.add(member.member_id)
         effects.timers[join_timer(member.member_id)] = member.rebalance_timeout_ms
 
 

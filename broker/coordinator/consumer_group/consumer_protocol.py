@@ -1,4 +1,4 @@
-"""What members of the classic protocol say in the bytes of JoinGroup, and are told in those of SyncGroup.
+"""The bytes in JoinGroup and SyncGroup of consumers of the classic protocol: subscriptions and assignments.
 
 `odradek.protocol.stored_records.consumer_protocol` draws the messages.
 """
@@ -20,17 +20,17 @@ NAME = "consumer"
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """Raises RemoteProtocolError."""
+    """Return the subscription in the metadata of a protocol. Raises RemoteProtocolError."""
     return read_consumer_protocol(ConsumerProtocolSubscription, metadata)
 
 
 def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """No bytes are an empty assignment. Raises RemoteProtocolError."""
+    """Return the assignment; without any bytes it is empty. Raises RemoteProtocolError."""
     return read_consumer_protocol(ConsumerProtocolAssignment, data) if data else ConsumerProtocolAssignment()
 
 
 def write_assignment(assigned: TopicPartitionIds, image: MetadataImage, metadata: bytes) -> bytes:
-    """Return the assignment in the version that the member's `metadata` has; deleted topics are left out.
+    """Return the assignment in the version of the member's `metadata`, without deleted topics.
 
     Raises RemoteProtocolError.
     """
@@ -42,5 +42,5 @@ def write_assignment(assigned: TopicPartitionIds, image: MetadataImage, metadata
 
 
 def topic_partition_ids(topics: list[TopicPartition], image: MetadataImage) -> dict[bytes, list[int]]:
-    """Return partitions by topic id; topics that do not exist are left out."""
+    """Return the partitions by topic id, without topics that do not exist."""
     return {image.topics[row.topic].topic_id: row.partitions for row in topics if row.topic in image.topics}

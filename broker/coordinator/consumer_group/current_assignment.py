@@ -1,14 +1,14 @@
-"""Reconciliation: from what a member has, one step towards what the target gives it.
+"""Reconciliation: one step from the partitions that a member has towards its target.
 
 ```
 assigned ∩ target             kept
 assigned − target             revoked    the member keeps them, in its epoch, until its heartbeat no longer names them
 target − assigned, unowned    given      at once, with the target's epoch
-target − assigned, owned      unreleased given at a later heartbeat, when the other member has let go
+target − assigned, owned      unreleased given at a later heartbeat, when the other member has revoked them
 ```
 
-A partition is given only while nobody else has it or is giving it up; so it has one owner in every epoch. A topic that
-the member no longer subscribes to counts as not in the target, even before a target without it was computed.
+A partition is given only if no other member has it or is revoking it, so it has one owner in every epoch. A topic that
+the member no longer subscribes to counts as not in the target, even before a target without it is computed.
 Source: KIP-848, Kafka's `CurrentAssignmentBuilder`.
 """
 
@@ -32,17 +32,17 @@ _NOTHING: frozenset[int] = frozenset()
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What the target assignment of `epoch` gives to one member."""
+    """The partitions of one member in the target assignment of `epoch`."""
 
     epoch: int
     partitions: dict[bytes, frozenset[int]]
 
 
 class Reconciliation(msgspec.Struct, frozen=True):
-    """Everything that the next step depends on, apart from the member.
+    """The inputs of the next step, apart from the member.
 
-    `owned` is what the member says that it owns, None if it did not say. `is_owned(topic_id, partition)` tells whether
-    any member has the partition or is giving it up.
+    `owned` are the partitions that the request names as owned, None if it names none. `is_owned(topic_id, partition)`
+    returns whether any member has the partition or is revoking it.
     """
 
     target: Target
@@ -52,9 +52,9 @@ class Reconciliation(msgspec.Struct, frozen=True):
     is_owned: Callable[[bytes, int], bool]
 
     def apply(self, member: ConsumerMember) -> ConsumerMember:
-        """Return the member as it is after this step; the same object if there is nothing to do.
+        """Return the member after this step; the same object if there is nothing to do.
 
-        Raises FENCED_MEMBER_EPOCH for a member whose stored state is not known here and that still owns partitions.
+        Raises FENCED_MEMBER_EPOCH for a member in state UNKNOWN that still owns partitions.
         """
         if member.state is MemberState.UNKNOWN and (self.owned is None or self.owned):
             raise KafkaError(
@@ -75,7 +75,7 @@ class Reconciliation(msgspec.Struct, frozen=True):
         return self.owned is None or share_any(self.owned, revoked)
 
     def _without_unsubscribed(self, member: ConsumerMember) -> ConsumerMember:
-        """Take away the topics that the member no longer wants, without looking at the rest of the target."""
+        """Revoke the topics that the member no longer subscribes to, and do nothing else."""
         dropped = member.assigned.keys() - set(self.subscribed_topic_ids)
         if not dropped:
             return member
@@ -113,7 +113,7 @@ class Reconciliation(msgspec.Struct, frozen=True):
         return self.target.partitions.get(topic_id, _NOTHING) if topic_id in self.subscribed_topic_ids else _NOTHING
 
     def _is_free(self, member: ConsumerMember, topic_id: bytes, number: int) -> bool:
-        # What the member itself was giving up and gets back was never anybody else's.
+        # A partition that the member itself was revoking had no other owner.
         return not self.is_owned(topic_id, number) or number in member.pending_revocation.get(topic_id, {})
 
 

@@ -1,10 +1,10 @@
-"""Members that leave a group: they say so, or one of their timers runs out (`timers`).
+"""Members that leave a group: by request, or because one of their timers (`events`) expires.
 
-- A member that leaves or is fenced is taken out of the log, its partitions are free at once, and the group has a new
+- A member that leaves or is fenced is deleted from the log, its partitions are free at once, and the group gets a new
   epoch.
-- A static member that leaves with epoch -2 will be back: its epoch becomes -2, and its partitions stay its own until it
-  is back or its session ends. Nobody else notices.
-- If those who stay all speak the classic protocol, the group may become a classic one instead (`migration`).
+- A static member that leaves with epoch -2 will come back: its epoch becomes -2, and it keeps its partitions until it
+  is back or its session ends. Other members do not notice.
+- If all members that stay use the classic protocol, the group may be converted to a classic one instead (`migration`).
 
 Source: Kafka's `GroupMetadataManager.consumerGroupLeave` and `consumerGroupFenceMembers`.
 """
@@ -17,25 +17,24 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from odradek.broker.coordinator.consumer_group import checks, records
-from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.consumer_group.events import REBALANCE, ConsumerHeartbeat, all_timers
 from odradek.broker.coordinator.consumer_group.member import STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
-from odradek.broker.coordinator.consumer_group.timers import REBALANCE, all_timers
 from odradek.broker.coordinator.runtime.events import Effects, LogLine, TimerKey
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 Downgrade = Callable[[GroupState, Collection[str]], Effects | None]
-"""What makes a classic group of a group when these members are gone; None if it is to stay what it is."""
+"""A function that converts a group to a classic one without these members; None if it is not to be converted."""
 
 
 def leave(state: GroupState, event: ConsumerHeartbeat, image: MetadataImage, downgrade: Downgrade) -> Effects:
-    """Take the member out, or put it aside. Raises UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+    """Remove the member, or keep it as one that will come back. Raises UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
     request = event.request
     member = checks.known_member(state, request.member_id, request.instance_id)
     if request.member_epoch == STATIC_LEAVE_EPOCH:
-        effects = Effects(records=[records.current_assignment(state.group_id, _put_aside(member))])
+        effects = Effects(records=[records.current_assignment(state.group_id, _away(member))])
     else:
         effects = fence(state, [member], image, "it left", downgrade)
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
@@ -44,7 +43,7 @@ def leave(state: GroupState, event: ConsumerHeartbeat, image: MetadataImage, dow
 
 
 def time_out(state: GroupState, timer: TimerKey, image: MetadataImage, downgrade: Downgrade) -> Effects:
-    """Fence the member that a timer ran out for, unless it is gone or no longer what was waited for."""
+    """Fence the member whose timer expired, unless it is gone, or has already done what the timer waits for."""
     kind, member_id = timer
     member = state.members.get(member_id)
     if member is None or (kind == REBALANCE and not _is_revoking(member)):
@@ -55,10 +54,10 @@ def time_out(state: GroupState, timer: TimerKey, image: MetadataImage, downgrade
 def fence(
     state: GroupState, members: Sequence[ConsumerMember], image: MetadataImage, reason: str, downgrade: Downgrade
 ) -> Effects:
-    """Take the members out; those who stay may have their partitions from the next epoch on."""
+    """Remove the members. Those that stay may get their partitions from the next epoch on."""
     gone = {member.member_id for member in members}
     log_lines = [
-        LogLine("consumer group member out", {"member": member_id, "reason": reason}) for member_id in sorted(gone)
+        LogLine("consumer group member removed", {"member": member_id, "reason": reason}) for member_id in sorted(gone)
     ]
     downgraded = downgrade(state, gone)
     if downgraded is not None:
@@ -76,13 +75,13 @@ def fence(
 
 
 def _orphaned(state: GroupState, members: Sequence[ConsumerMember]) -> list[str]:
-    """Return the regular expressions that nobody subscribes by once these members are gone."""
+    """Return the regular expressions that no member subscribes by once these members are gone."""
     counts = Counter(member.subscribed_topic_regex for member in members if member.subscribed_topic_regex)
     return [pattern for pattern, count in counts.items() if state.subscribers_by_pattern[pattern] == count]
 
 
-def _put_aside(member: ConsumerMember) -> ConsumerMember:
-    # Who comes back begins with epoch 0, and may commit for these partitions in whatever epoch it is told first.
+def _away(member: ConsumerMember) -> ConsumerMember:
+    # It comes back with epoch 0, and may commit for these partitions in the first epoch that it gets.
     assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
     return msgspec.structs.replace(member, member_epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation={})
 

@@ -1,4 +1,4 @@
-"""A consumer group as ConsumerGroupDescribe shows it."""
+"""A consumer group in the response of ConsumerGroupDescribe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def described(state: GroupState, settings: ConsumerGroupSettings, image: Metadat
 
 
 def _member(state: GroupState, member: ConsumerMember, image: MetadataImage) -> Member:
-    # What is to be given up is still the member's until it says otherwise.
+    # A partition that is pending revocation belongs to the member until it confirms the revocation.
     owned = {
         topic_id: {*member.assigned.get(topic_id, ()), *member.pending_revocation.get(topic_id, ())}
         for topic_id in member.assigned.keys() | member.pending_revocation.keys()
@@ -47,7 +47,7 @@ def _member(state: GroupState, member: ConsumerMember, image: MetadataImage) -> 
 
 
 def _assignment(partitions: Mapping[bytes, Collection[int]], image: MetadataImage) -> Assignment:
-    """Topics that are deleted by now are left out."""
+    """Return the partitions without those of deleted topics."""
     return Assignment(
         [
             TopicPartitions(topic_id, image.topics_by_id[topic_id].name, sorted(partitions[topic_id]))

@@ -1,8 +1,9 @@
-"""When the regular expressions of a group are resolved, and what a member that changes its own does to the group.
+"""The resolution of a group's regular expressions: when they are matched against the topics, and the effects.
 
-A new expression matches nothing until it was resolved, which takes a thread and comes back as `ExpressionsResolved`.
-All expressions of the group are resolved together, so that they make one rebalance, when one is not resolved yet, or
-there are new topics, or the last time was long ago; but not while it is being done, and not within ten seconds after.
+A new expression matches nothing until it is resolved, in a thread, whose result is the event `ExpressionsResolved`.
+All expressions of a group are resolved together, so that they cause one rebalance. That is due if one of them is not
+resolved yet, if there are new topics, or ten minutes after the last time; but not while it is in progress, and not
+within ten seconds of the last time.
 Source: Kafka's `GroupMetadataManager.maybeUpdateRegularExpressions`.
 """
 
@@ -24,7 +25,7 @@ MIN_REFRESH_INTERVAL_MS = 10_000
 MAX_REFRESH_INTERVAL_MS = 600_000
 
 
-def change(
+def update(
     state: GroupState,
     old: ConsumerMember,
     new: ConsumerMember,
@@ -32,7 +33,7 @@ def change(
     now_ms: int,
     effects: Effects,
 ) -> bool:
-    """Add to the effects what the member's expression asks for; say whether the group's topics change at once.
+    """Add the effects of a member's expression, new or not; return whether the group's topics change at once.
 
     Raises INVALID_REGULAR_EXPRESSION.
     """
@@ -50,20 +51,20 @@ def change(
     patterns[after] += 1
     wanted = frozenset(pattern for pattern, count in patterns.items() if pattern and count > 0)
     if wanted and _is_refresh_due(state, wanted, now_ms):
-        effects.work = partial(_resolved, wanted, image, now_ms)
+        effects.work = partial(_resolve, wanted, image, now_ms)
     return before != after and (not after or after in state.expressions)
 
 
-def refresh(state: GroupState, event: ExpressionsResolved, image: MetadataImage) -> Effects:
-    """Take in what was resolved, as far as anybody still subscribes by it; other topics make a new group epoch."""
+def resolved(state: GroupState, event: ExpressionsResolved, image: MetadataImage) -> Effects:
+    """Store the matches of expressions that still have subscribers. Other topics make a new group epoch."""
     effects = Effects()
-    resolved = {pattern: found for pattern, found in event.resolved.items() if pattern in state.subscribers_by_pattern}
-    effects.records += [records.expression(state.group_id, pattern, found) for pattern, found in resolved.items()]
+    matches = {pattern: found for pattern, found in event.resolved.items() if pattern in state.subscribers_by_pattern}
+    effects.records += [records.expression(state.group_id, pattern, found) for pattern, found in matches.items()]
     has_changed = any(
         found.topics != state.expressions.get(pattern, ResolvedExpression()).topics
-        for pattern, found in resolved.items()
+        for pattern, found in matches.items()
     )
-    names = all_topic_names(state.members.values(), {**state.expressions, **resolved})
+    names = all_topic_names(state.members.values(), {**state.expressions, **matches})
     new_hash = metadata_hash(names, image)
     if has_changed or new_hash != state.metadata_hash:
         effects.records.append(records.group_epoch(state.group_id, state.group_epoch + 1, new_hash))
@@ -86,5 +87,5 @@ def _is_refresh_due(state: GroupState, patterns: frozenset[str], now_ms: int) ->
     )
 
 
-def _resolved(patterns: frozenset[str], image: MetadataImage, now_ms: int) -> ExpressionsResolved:
+def _resolve(patterns: frozenset[str], image: MetadataImage, now_ms: int) -> ExpressionsResolved:
     return ExpressionsResolved(resolve(patterns, image.topics, image.revision, now_ms))

@@ -1,16 +1,16 @@
-"""A consumer group of the consumer protocol (KIP-848), as the coordinator sees it: a pure state machine.
+"""A group of the consumer protocol (KIP-848): a state machine that handles events and returns effects.
 
 ```
-ConsumerHeartbeat ─┬─ epoch ≥ 0 ─► heartbeat        joins, stays, changes its mind
+ConsumerHeartbeat ─┬─ epoch ≥ 0 ─► heartbeat        joins, stays, changes its subscription
                    └─ epoch < 0 ─► departure        leaves
 TimerExpired ────────────────────► departure        is fenced
 Join, Sync, Heartbeat, Leave ────► classic_members  the same for members of the classic protocol
-ExpressionsResolved ─────────────► expressions      what they match is known
-metadata_changed ────────────────► a mark: the next heartbeat looks at the metadata
+ExpressionsResolved ─────────────► expressions      the matches are known
+metadata_changed ────────────────► a mark: the next heartbeat compares the metadata
 ```
 
-`state` draws the epochs and names the invariants. Everything that is decided comes out as `Effects`; the state follows
-when their records are replayed.
+`state` has the epochs and the invariants. Every decision is returned as `Effects`; the state changes when their records
+are replayed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ from odradek.broker.coordinator.consumer_group import (
     describe,
     expressions,
     heartbeat,
-    offset_checks,
 )
-from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
+from odradek.broker.coordinator.consumer_group.events import (
+    ConsumerHeartbeat,
+    ExpressionsResolved,
+    rebalance_timer,
+    session_timer,
+)
 from odradek.broker.coordinator.consumer_group.member import MemberState
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
-from odradek.broker.coordinator.consumer_group.timers import rebalance_timer, session_timer
 from odradek.broker.coordinator.group_type import CONSUMER, Committer
 from odradek.broker.coordinator.runtime.events import Effects, TimerExpired, TimerKey, WorkFailed
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
@@ -45,17 +48,16 @@ from odradek.protocol.messages.consumer_group_describe import DescribedGroup
 
 
 class _Marked(msgspec.Struct, frozen=True):
-    """Follow-up of effects that moved marks: what they took for done, and is not if they cannot be written."""
+    """Follow-up of effects that changed marks, to change them back if the records cannot be written."""
 
     is_refreshed: bool
     is_resolving: bool
 
 
 class ConsumerGroup:
-    """One group. `settings` and `image` tell the configuration and the cluster's metadata as of now.
+    """One group. `settings` and `image` return the current configuration and metadata.
 
-    `downgrade` makes a classic group of it at a time, if its last member of the consumer protocol goes, as
-    `departure.Downgrade` does.
+    `downgrade` is a `departure.Downgrade` that also takes the time.
     """
 
     group_type: ClassVar[str] = CONSUMER
@@ -91,7 +93,7 @@ class ConsumerGroup:
         return describe.described(self._state, self._settings(), self._image())
 
     def handle(self, event: Any, now_ms: int) -> Effects:
-        """Take an event. Raises KafkaError, having changed nothing."""
+        """Raises KafkaError, having changed nothing."""
         state, image = self._state, self._image()
 
         def downgrade(state: GroupState, gone: Collection[str]) -> Effects | None:
@@ -107,7 +109,7 @@ class ConsumerGroup:
                 return departure.time_out(state, event.timer, image, downgrade)
             case ExpressionsResolved():
                 state.is_resolving = False
-                return expressions.refresh(state, event, image)
+                return expressions.resolved(state, event, image)
             case WorkFailed():
                 state.is_resolving = False
                 return Effects()
@@ -123,12 +125,12 @@ class ConsumerGroup:
 
     def _join(self, event: Join, now_ms: int, downgrade: departure.Downgrade) -> Effects:
         state, settings = self._state, self._settings()
-        if classic_members.must_be_named(event):
-            return classic_members.name(state, event, settings)  # which looks at no metadata
+        if classic_members.needs_member_id(event):
+            return classic_members.give_member_id(state, event, settings)  # without comparing the metadata
         return self._marked(classic_members.join(state, event, settings, self._image(), now_ms, downgrade))
 
     def _marked(self, effects: Effects) -> Effects:
-        """Remember what joins and heartbeats do besides: look at the metadata, ask to resolve expressions."""
+        """Set the marks of a join or heartbeat: it compared the metadata, and may have begun to resolve expressions."""
         state = self._state
         if effects.work is not None or state.is_refresh_due:
             effects.follow_up = _Marked(state.is_refresh_due, effects.work is not None)
@@ -140,12 +142,12 @@ class ConsumerGroup:
         if error is not None:
             state, marked = self._state, follow_up
             state.is_refresh_due = state.is_refresh_due or marked.is_refreshed
-            # What was to be resolved is not; what an earlier heartbeat asked for still is.
+            # This work does not run; that of an earlier heartbeat still does.
             state.is_resolving = state.is_resolving and not marked.is_resolving
         return Effects()
 
     def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
-        """Set a mark, whatever the topics: a look at the metadata costs less than to find out who reads them."""
+        """Set a mark, whatever the topics: comparing the metadata costs less than finding out who reads them."""
         self._state.is_refresh_due = True
         if has_new_topics:
             self._state.topics_added_at = self._image().revision
@@ -155,13 +157,13 @@ class ConsumerGroup:
         self._state.replay(record)
 
     def loaded(self, now_ms: int) -> Effects:
-        """Give every member a whole session, and those that are revoking their whole time, to be heard of again."""
+        """Give every member a whole session timeout, and members that are revoking their whole rebalance timeout."""
         effects = Effects()
-        # The metadata may have changed while nobody looked.
+        # The metadata may have changed before the group was loaded.
         self._state.is_refresh_due = True
         session_timeout_ms = self._settings().session_timeout_ms
         for member in self._state.members.values():
-            # As in Kafka, the timeout of the group for all; a member of the classic protocol has its own from then on.
+            # As in Kafka, all get the timeout of the group, even those of the classic protocol, which have their own later.
             effects.timers[session_timer(member.member_id)] = session_timeout_ms
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 effects.timers[rebalance_timer(member.member_id)] = member.rebalance_timeout_ms
@@ -174,16 +176,16 @@ class ConsumerGroup:
         return self._state.tombstones()
 
     def check_commit(self, committer: Committer, partitions: Collection[tuple[str, int]]) -> dict[TimerKey, int | None]:
-        """Raises KafkaError (`offset_checks`). A commit is no sign of life here: heartbeats are."""
-        offset_checks.check_commit(self._state, committer, partitions, self._image())
+        """Raises KafkaError (`checks`). A commit moves no timer: only heartbeats prolong a session."""
+        checks.check_commit(self._state, committer, partitions, self._image())
         return {}
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raises KafkaError (`offset_checks`)."""
-        offset_checks.check_fetch(self._state, member_id, member_epoch)
+        """Raises KafkaError (`checks`)."""
+        checks.check_fetch(self._state, member_id, member_epoch)
 
     def check_offset_delete(self) -> None:
-        """Nothing to refuse: topics that members read are left out one by one."""
+        """Allow it: the caller refuses each topic that a member reads."""
 
     def check_delete(self) -> None:
         """Raises NON_EMPTY_GROUP."""

@@ -1,13 +1,13 @@
-"""The heartbeat of a member of the consumer protocol: it joins, stays, changes its mind, or leaves.
+"""ConsumerGroupHeartbeat: a member joins, stays, changes its subscription, or leaves.
 
 | member epoch | means |
 |---|---|
 | 0 | joins, or starts over after it was fenced |
-| above 0 | stays; it says only what changed, and what it owns while it gives partitions up |
-| -1 | leaves |
-| -2 | a static member leaves and will be back (`departure`) |
+| above 0 | stays; the request has only what changed, and the owned partitions while it revokes some |
+| -1 | leaves (`departure`) |
+| -2 | a static member leaves and will come back (`departure`) |
 
-The answer holds the assignment if the member joins, said everything, or gets another one than it had.
+The response has the assignment if the member joins, sent every field, or gets another assignment than it had.
 Source: KIP-848, Kafka's `GroupMetadataManager.consumerGroupHeartbeat`.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import msgspec
 
 from odradek.broker.coordinator.consumer_group import checks, records
-from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat, session_timer
 from odradek.broker.coordinator.consumer_group.member import (
     ConsumerMember,
     OwnedPartitions,
@@ -26,7 +26,6 @@ from odradek.broker.coordinator.consumer_group.member import (
 from odradek.broker.coordinator.consumer_group.member_update import MemberUpdate
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
-from odradek.broker.coordinator.consumer_group.timers import session_timer
 from odradek.broker.coordinator.runtime.events import Effects
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -40,14 +39,14 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 def heartbeat(
     state: GroupState, event: ConsumerHeartbeat, settings: ConsumerGroupSettings, image: MetadataImage, now_ms: int
 ) -> Effects:
-    """Raises the refusals of `checks`, and INVALID_REGULAR_EXPRESSION."""
+    """Handle a heartbeat with epoch 0 or above. Raises the errors of `checks`, and INVALID_REGULAR_EXPRESSION."""
     request = event.request
     member_id = request.member_id or event.new_member_id
     owned = _owned(request)
     checks.check_room(state, member_id, settings)
     effects = Effects()
     old = _member(state, request, member_id, owned, effects)
-    new = _with_news(old, event)
+    new = _updated(old, event)
     member = MemberUpdate(state, settings, image, now_ms, old, new, effects).apply(owned)
     effects.timers[session_timer(member_id)] = settings.session_timeout_ms
     response = ConsumerGroupHeartbeatResponse(
@@ -61,8 +60,8 @@ def heartbeat(
     return effects
 
 
-def take_over(state: GroupState, present: ConsumerMember, member_id: str, effects: Effects) -> ConsumerMember:
-    """Put a static member that is back under a new member id in the place of `present`, with all that it had."""
+def replace_static(state: GroupState, present: ConsumerMember, member_id: str, effects: Effects) -> ConsumerMember:
+    """Return the static member that came back under a new member id: it gets everything that `present` had."""
     member = msgspec.structs.replace(present, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     effects.records += records.member_replaced(
         state.group_id, present.member_id, member, state.targets.get(present.member_id, {})
@@ -77,23 +76,23 @@ def _member(
     owned: TopicPartitionIds | None,
     effects: Effects,
 ) -> ConsumerMember:
-    """Return the member as it is so far: stored, or new, or a copy of the static member whose place it takes."""
+    """Return the member before this heartbeat: stored, new, or a copy of the static member that it replaces."""
     epoch, instance_id = request.member_epoch, request.instance_id
     if epoch == 0:
         if instance_id is not None and (present := state.static_member(instance_id)) is not None:
             if present.classic is None:
                 checks.check_released(present, member_id, instance_id)
-            return take_over(state, present, member_id, effects)
+            return replace_static(state, present, member_id, effects)
         return state.members.get(member_id, ConsumerMember(member_id))
     member = checks.known_member(state, member_id, instance_id)
     checks.check_epoch(member, epoch, owned)
     return member
 
 
-def _with_news(member: ConsumerMember, event: ConsumerHeartbeat) -> ConsumerMember:
-    """Return the member with everything that the request does not leave as it is."""
+def _updated(member: ConsumerMember, event: ConsumerHeartbeat) -> ConsumerMember:
+    """Return the member with the fields that the request has."""
     request = event.request
-    news = {
+    fields = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
         "rebalance_timeout_ms": None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
@@ -103,14 +102,14 @@ def _with_news(member: ConsumerMember, event: ConsumerHeartbeat) -> ConsumerMemb
         ),
         "subscribed_topic_regex": request.subscribed_topic_regex,
     }
-    changes = {name: value for name, value in news.items() if value is not None}
+    changes = {name: value for name, value in fields.items() if value is not None}
     return msgspec.structs.replace(
         member, client_id=event.client_id, client_host=event.client_host, classic=None, **changes
     )
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Say whether the member said everything, as it does when it cannot know what the coordinator knows."""
+    """Return whether the request has every field, as it must after an error, or when the member joins."""
     return (
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

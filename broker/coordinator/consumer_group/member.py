@@ -1,15 +1,15 @@
-"""A member of a consumer group: what it told, what it has, and which step of its reconciliation it is at.
+"""A member of a consumer group: its subscription, its partitions, and the state of its reconciliation.
 
 | state | the member … | leaves it by |
 |---|---|---|
-| STABLE | has all that the target of its epoch gives it | a newer target |
-| UNREVOKED_PARTITIONS | was told to give partitions up; stays in its epoch until it has | a heartbeat without them |
-| UNRELEASED_PARTITIONS | is in the target's epoch, but others still hold some of its partitions | their letting go |
-| UNKNOWN | was stored by a newer broker in a state that this one does not know | rejoining with nothing |
+| STABLE | has its whole target of its epoch | a newer target |
+| UNREVOKED_PARTITIONS | must revoke partitions; stays in its epoch until it has | a heartbeat without them |
+| UNRELEASED_PARTITIONS | is in the target's epoch, but others still have some of its partitions | their revocation |
+| UNKNOWN | was stored by a newer broker in a state that this one does not have | rejoining without partitions |
 
-`member_epoch` is what the next heartbeat must carry. `previous_member_epoch` is accepted too, as long as the member
-owns nothing that it should not: the answer that told the newer epoch may have been lost. Members are values; a change
-makes another one.
+`member_epoch` is the epoch of the next heartbeat. `previous_member_epoch` is accepted too, as long as the member owns
+no partition of others: the response with the newer epoch may have been lost. Members are immutable; a change makes a
+new object.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from odradek.protocol.stored_records.consumer_group import ClassicMemberMetadata
 
 LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
-"""A static member that will be back: its partitions wait for it until its session times out."""
+"""A static member that will come back: it keeps its partitions until its session times out."""
 
 OwnedPartitions = dict[bytes, dict[int, int]]
-"""By topic id and partition, the epoch in which the partition was given to the member."""
+"""By topic id and partition, the epoch in which the partition was assigned to the member."""
 
 TopicPartitionIds = Mapping[bytes, Collection[int]]
 """Partitions by topic id."""
@@ -46,7 +46,7 @@ class MemberState(IntEnum):
 
 
 class ConsumerMember(msgspec.Struct, frozen=True):
-    """One member. `classic` is set while it speaks the classic protocol; "" is no regular expression."""
+    """One member. `classic` is set while it uses the classic protocol; "" is no regular expression."""
 
     member_id: str
     member_epoch: int = 0
@@ -69,21 +69,21 @@ class ConsumerMember(msgspec.Struct, frozen=True):
 
 
 def same_partitions(one: OwnedPartitions, other: OwnedPartitions) -> bool:
-    """Say whether both hold the same partitions, whenever these were given."""
+    """Return whether both have the same partitions, in whatever epochs."""
     if one is other:
         return True
     return one.keys() == other.keys() and all(one[topic].keys() == other[topic].keys() for topic in one)
 
 
 def are_within(partitions: TopicPartitionIds, assigned: OwnedPartitions) -> bool:
-    """Say whether all of `partitions` are in `assigned`."""
+    """Return whether all of `partitions` are in `assigned`."""
     return all(
         partition in assigned.get(topic_id, {}) for topic_id, numbers in partitions.items() for partition in numbers
     )
 
 
 def share_any(partitions: TopicPartitionIds, owned: OwnedPartitions) -> bool:
-    """Say whether any of `partitions` is in `owned`."""
+    """Return whether any of `partitions` is in `owned`."""
     return any(
         partition in owned.get(topic_id, {}) for topic_id, numbers in partitions.items() for partition in numbers
     )

@@ -1,11 +1,11 @@
-"""What follows from a sign of life of one member, in the order in which it must be written.
+"""The effects of a heartbeat or JoinGroup of one member, in the order in which they must be written.
 
 ```
-its subscription changed ─► record of it ─► its expression ─► a new group epoch, if the topics changed
+its subscription changed ─► its record ─► its expression ─► a new group epoch, if the topics changed
     ─► a target for that epoch, if due ─► one step of the member's reconciliation ─► its rebalance timer
 ```
 
-The state stays as it is: this gathers the records that will change it. Members of both protocols go through it.
+The state does not change here, but by the records that this collects. Members of both protocols are handled alike.
 Source: Kafka's `GroupMetadataManager.consumerGroupHeartbeat`.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from odradek.broker.coordinator.consumer_group import expressions, records, target_assignment
 from odradek.broker.coordinator.consumer_group.current_assignment import Reconciliation, Target
+from odradek.broker.coordinator.consumer_group.events import rebalance_timer
 from odradek.broker.coordinator.consumer_group.member import ConsumerMember, MemberState, TopicPartitionIds
 from odradek.broker.coordinator.consumer_group.settings import ConsumerGroupSettings
 from odradek.broker.coordinator.consumer_group.state import GroupState
@@ -22,13 +23,12 @@ from odradek.broker.coordinator.consumer_group.subscription import (
     topic_ids,
     topic_names,
 )
-from odradek.broker.coordinator.consumer_group.timers import rebalance_timer
 from odradek.broker.coordinator.runtime.events import Effects
 from odradek.broker.metadata.image import MetadataImage
 
 
 class MemberUpdate:
-    """One event of one member: `old` is the member as stored, `new` with what it says now. `apply` it once."""
+    """One event of one member: `old` is the member as stored, `new` with the fields of the request. `apply` it once."""
 
     def __init__(
         self,
@@ -49,22 +49,23 @@ class MemberUpdate:
         self._effects = effects
 
     def apply(self, owned: TopicPartitionIds | None) -> ConsumerMember:
-        """Add to the effects what follows, and return the member after its step.
+        """Add to the effects, and return the member after its step of reconciliation.
 
-        `owned` is what the member says that it owns, None if it did not say. Raises INVALID_REGULAR_EXPRESSION.
+        `owned` are the partitions that the request names as owned, None if it names none. Raises
+        INVALID_REGULAR_EXPRESSION.
         """
         old, new = self._old, self._new
         if new != old:
             self._effects.records.append(records.subscription(self._state.group_id, new))
         names_changed = new.subscribed_topic_names != old.subscribed_topic_names
         pattern_changed = new.subscribed_topic_regex != old.subscribed_topic_regex
-        is_pattern_known = expressions.change(self._state, old, new, self._image, self._now_ms, self._effects)
-        # A new expression changes the group's topics once it is resolved, and not before.
+        is_pattern_known = expressions.update(self._state, old, new, self._image, self._now_ms, self._effects)
+        # A new expression changes the group's topics only when it is resolved.
         epoch = self._group_epoch(has_changed=names_changed or is_pattern_known)
         return self._reconciled(self._target(epoch), owned, has_subscription_changed=names_changed or pattern_changed)
 
     def _group_epoch(self, *, has_changed: bool) -> int:
-        """Return the group's epoch from now on, a new one if the members' topics or these themselves changed."""
+        """Return the group's epoch, a new one if the members read other topics or their topics changed."""
         state, effects = self._state, self._effects
         if not has_changed and not state.is_refresh_due:
             return state.group_epoch
@@ -79,7 +80,7 @@ class MemberUpdate:
         return epoch
 
     def _target(self, epoch: int) -> Target:
-        """Return what the member should have: by a new target for `epoch`, if one is due, else by the last one."""
+        """Return the member's target: of a new target assignment for `epoch`, if one is due, else of the last one."""
         state, new = self._state, self._new
         if not target_assignment.is_due(state, epoch, self._settings, self._now_ms):
             return state.target_of(new.member_id, new.instance_id)
@@ -88,7 +89,7 @@ class MemberUpdate:
         return Target(epoch, computed.targets[new.member_id])
 
     def _members(self) -> dict[str, ConsumerMember]:
-        """Return the members as they will be: with this one, and without the static one whose place it takes."""
+        """Return the members after the event: with this one, and without the static member that it replaces."""
         state, new = self._state, self._new
         members = {**state.members, new.member_id: new}
         replaced = state.static_member(new.instance_id)

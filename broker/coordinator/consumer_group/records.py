@@ -1,16 +1,16 @@
-"""A consumer group as records of `__consumer_offsets`: what is written when something changes.
+"""A consumer group as records of `__consumer_offsets`.
 
-| type | key | value | what a missing value says |
+| type | key | value | meaning of a tombstone |
 |---|---|---|---|
 | 3 | group | group epoch, metadata hash | the group is deleted |
-| 4 | group | — | takes back what Kafka before 4.0 wrote |
+| 4 | group | — | deletes the record that Kafka before 4.0 wrote |
 | 5 | group, member | subscription of the member | the member is gone |
 | 6 | group | epoch and time of the target | the target is deleted |
 | 7 | group, member | target of the member | the member has no target |
 | 8 | group, member | epochs, state, partitions of the member | the member has left |
-| 16 | group, expression | topics that the expression matches | nobody subscribes by it any more |
+| 16 | group, expression | topics that the expression matches | no member subscribes by it any more |
 
-Lists are sorted, so that the same state is the same bytes; readers do not depend on it.
+Lists are sorted, so that equal states have equal bytes; readers do not depend on the order.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> CoordinatorReco
 
 
 def member_deleted(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Replaying them needs this order: first the partitions are free, last the member is gone."""
+    """Return the tombstones in the order of replay: the first frees the partitions, the last deletes the member."""
     return [
         CoordinatorRecord(_CURRENT, ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
         CoordinatorRecord(_TARGET, ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
@@ -108,7 +108,7 @@ def member_deleted(group_id: str, member_id: str) -> list[CoordinatorRecord]:
 def member_replaced(
     group_id: str, old_member_id: str, new: ConsumerMember, new_target: Mapping[bytes, Collection[int]]
 ) -> list[CoordinatorRecord]:
-    """A static member is back under another member id: all that was stored of it moves there."""
+    """Return the records that move a static member to another member id, with everything stored of it."""
     return [
         *member_deleted(group_id, old_member_id),
         subscription(group_id, new),

@@ -1,9 +1,9 @@
 r"""Subscriptions by regular expression: checked, and matched against topic names, by RE2.
 
-A pattern comes from a client and runs in the broker, so it must never take more than linear time, as Python's `re` may:
-RE2 guarantees that for matching. Compiling holds the event loop up, so it has bounds: 32 KB of `\pL` took 2.6 seconds;
+A pattern comes from a client and runs in the broker, so it must take linear time, which Python's `re` does not
+guarantee and RE2 does. Compiling blocks the event loop, so patterns have bounds: 32 KB of `\pL` took 2.6 seconds;
 within the three bounds below the slowest pattern that was tried takes 20 ms. Kafka uses RE2/J, whose syntax is the
-same. A name matches if all of it does. Source: KIP-848, Kafka's `TopicRegexResolver`.
+same. A pattern must match the whole name. Source: KIP-848, Kafka's `TopicRegexResolver`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LOG = StructuredLogger(__name__)
 
 MAX_PATTERN_BYTES = 4096
 MAX_UNICODE_CLASSES = 10
-r"""Such as `\pL`, each of which may stand for a hundred thousand characters; no topic's name needs one."""
+r"""Such as `\pL`, each of which may match a hundred thousand characters. No topic's name needs one."""
 _MAX_COMPILED_BYTES = 1 << 20
 _UNICODE_CLASS = re.compile(r"\\[pP]")
 
 
 class ResolvedExpression(msgspec.Struct, frozen=True):
-    """The topics that a pattern matched in the metadata of revision `version`, and when (`timestamp`, ms)."""
+    """The topics that a pattern matched in the metadata of revision `version`, and the time (`timestamp`, ms)."""
 
     topics: frozenset[str] = frozenset()
     version: int = 0
@@ -35,8 +35,8 @@ class ResolvedExpression(msgspec.Struct, frozen=True):
 
 
 def check(pattern: str) -> None:
-    """Raises INVALID_REGULAR_EXPRESSION, if RE2 does not take the pattern or it would take long to compile."""
-    # Differs from Kafka: it has none of these bounds, and a broker thread for each request.
+    """Raise INVALID_REGULAR_EXPRESSION if RE2 refuses the pattern, or would take long to compile it."""
+    # Differs from Kafka: it has none of these bounds, because a request there blocks only a thread.
     if len(pattern.encode()) > MAX_PATTERN_BYTES:
         detail = f"it is longer than {MAX_PATTERN_BYTES} bytes"
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, _refusal(f"{pattern[:100]}…", detail))
@@ -52,7 +52,7 @@ def check(pattern: str) -> None:
 def resolve(
     patterns: Collection[str], topic_names: Collection[str], version: int, timestamp: int
 ) -> dict[str, ResolvedExpression]:
-    """Return what each pattern matches. Takes linear time; call it away from the event loop."""
+    """Return the topics that each pattern matches. Takes linear time; call it in a thread."""
     return {pattern: ResolvedExpression(_matches(pattern, topic_names), version, timestamp) for pattern in patterns}
 
 
@@ -60,7 +60,7 @@ def _matches(pattern: str, topic_names: Collection[str]) -> frozenset[str]:
     try:
         matches = _compile(pattern).fullmatch
     except re2.error as error:
-        # It was checked when it came; this one was stored by a broker whose engine takes what this one does not.
+        # Patterns are checked when they come. This one was stored by a broker whose engine accepts more.
         _LOG.warning("stored regular expression matches nothing", pattern=pattern, reason=_reason(error))
         return frozenset()
     return frozenset(name for name in topic_names if matches(name) is not None)

@@ -1,7 +1,7 @@
-"""What the configuration says about consumer groups, as their state machine needs it.
+"""The configuration of consumer groups.
 
-What was set for a group itself counts first, then what was set for the broker or all brokers at run time, then the
-broker's file.
+Values set for the group itself come first, then those set at run time for the broker or for all brokers, then those of
+the broker's file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
 
 
 class ConsumerGroupSettings(msgspec.Struct, frozen=True):
-    """Times in milliseconds; `assignors` by name, the first is the one of groups whose members do not choose."""
+    """Times are in milliseconds. Of `assignors` the first is that of groups whose members name none."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
@@ -46,11 +46,11 @@ _OWN = {
     HEARTBEAT_INTERVAL: "heartbeat_interval_ms",
     ASSIGNMENT_INTERVAL: "assignment_interval_ms",
 }
-"""The fields that a group may have of its own, by property."""
+"""The fields that can be set for a single group, by property."""
 
 
 class CurrentSettings:
-    """The settings of each group as of now."""
+    """Returns the current settings of a group."""
 
     def __init__(self, config: BrokerConfig, image: Callable[[], MetadataImage]) -> None:
         self._config = config
@@ -62,14 +62,14 @@ class CurrentSettings:
         image = self._image()
         if image.broker_configs is not self._broker_configs:
             self._broker_configs = image.broker_configs
-            self._of_all = self._with_what_was_set(image)
+            self._of_all = self._with_dynamic_configs(image)
         configs = image.group_configs.get(group_id)
         if configs is None:
             return self._of_all
         own = {_OWN[name]: value for name, value in overridden(self._config, configs[0]).items()}
         return msgspec.structs.replace(self._of_all, **own)
 
-    def _with_what_was_set(self, image: MetadataImage) -> ConsumerGroupSettings:
+    def _with_dynamic_configs(self, image: MetadataImage) -> ConsumerGroupSettings:
         text = image.dynamic_configs(self._config.node_id).get(_ASSIGNMENT_INTERVAL)
         if text is None:
             return self._at_start

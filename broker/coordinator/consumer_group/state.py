@@ -1,4 +1,4 @@
-"""What a consumer group is made of: everything that its records say, and nothing else.
+"""The state of a consumer group: everything that its records say.
 
 ```
 epochs      group epoch ≥ target epoch ≥ epoch of each member
@@ -11,18 +11,18 @@ epochs      group epoch ≥ target epoch ≥ epoch of each member
 |---|---|
 | Empty | there are no members |
 | Assigning | the group epoch is above the target epoch: the next heartbeat may compute a target |
-| Reconciling | some member has not all of its target, or still has what it must give up |
-| Stable | everybody is in the target epoch with all of the target |
+| Reconciling | some member misses partitions of its target, or still has others |
+| Stable | every member is in the target epoch and has its whole target |
 
-Invariants, which hold after every batch of records: a partition has one owner at most (`is_owned`), the member that
-has it assigned or pending revocation; target epoch and member epochs never go back, except that a member that rejoins
-starts over; a static member's instance id names one member.
+Invariants after every batch of records: a partition has at most one owner (`is_owned`), the member that has it assigned
+or pending revocation; the target epoch and the member epochs never decrease, except that a member that rejoins starts
+over; an instance id belongs to one static member.
 
-State changes in `replay` alone, one record at a time, with the records that an event produced as with those of a log
-that is loaded; events read it and return effects. What is not in records are marks: about the cluster's metadata
-(`is_refresh_due`, `is_resolving`, `topics_added_at`), whose loss costs a look at it, and about timers
-(`told_to_rejoin`), whose loss lets a member's join timer start anew. If the records of an event cannot be written, the
-first two go back to what they were; the third is true all the same, and the fourth may be lost.
+Only `replay` changes the state, one record at a time, whether an event produced the record or it is loaded from the
+log. Besides there are marks, which are not in records: about the cluster's metadata (`is_refresh_due`, `is_resolving`,
+`topics_added_at`), whose loss costs one comparison of the metadata, and about timers (`must_rejoin`), whose loss
+restarts a member's join timer. If the records of an event cannot be written, the first two are changed back; the third
+is true all the same, and the fourth may be lost.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class GroupState:
         self.static_member_ids: dict[str, str] = {}
         self.expressions: dict[str, ResolvedExpression] = {}
         self.has_subscription_metadata = False
-        self.is_refresh_due = False  # a topic changed: the next heartbeat must look at the metadata again
+        self.is_refresh_due = False  # a topic changed: the next heartbeat must compare the metadata
         self.is_resolving = False  # regular expressions are being matched
         self.topics_added_at = 0  # the last revision of the metadata that had a new topic
-        self.told_to_rejoin: set[str] = set()  # members of the classic protocol whose join timer runs
+        self.must_rejoin: set[str] = set()  # members of the classic protocol whose join timer runs
         self.subscribers_by_pattern: Counter[str] = Counter()
         self._owners: dict[bytes, dict[int, str]] = {}
         self._replay: dict[type[Message], Callable[[Any, Any], None]] = {
@@ -109,7 +109,7 @@ class GroupState:
         return "Reconciling"
 
     def target_of(self, member_id: str, instance_id: str | None) -> Target:
-        """Return what the target gives a member, or the static member that it replaces."""
+        """Return the target of a member, or of the static member that it replaces."""
         if instance_id is not None:
             member_id = self.static_member_ids.get(instance_id, member_id)
         return Target(self.target_epoch, self.targets.get(member_id, {}))
@@ -118,14 +118,14 @@ class GroupState:
         return None if instance_id is None else self.members.get(self.static_member_ids.get(instance_id, ""))
 
     def is_owned(self, topic_id: bytes, partition: int) -> bool:
-        """Say whether a member has the partition, or was told to give it up and has not confirmed it."""
+        """Return whether a member has the partition, or must revoke it and has not confirmed that."""
         return partition in self._owners.get(topic_id, {})
 
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in topic_names(member, self.expressions) for member in self.members.values())
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the records that take back all that was written of the group, members included."""
+        """Return the records that delete the group from the log, with its members."""
         by_member = [records.member_deleted(self.group_id, member_id) for member_id in self.members]
         return [
             *(current for current, _, _ in by_member),
@@ -138,14 +138,14 @@ class GroupState:
         ]
 
     def after(self, written: Sequence[CoordinatorRecord]) -> GroupState:
-        """Return the state as it will be when these records are replayed; a copy, as large as the group."""
+        """Return a copy of the state with these records replayed; it is as large as the group."""
         state = deepcopy(self)
         for record in written:
             state.replay(record)
         return state
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """Take in one record of the group: of types 3 to 8 or 16."""
+        """Apply one record of the group: of types 3 to 8 or 16."""
         self.is_stored = True
         self._replay[type(record.key)](record.key, record.value)
 
@@ -248,7 +248,7 @@ class GroupState:
         if member is None:
             return
         self._release(member)
-        self.told_to_rejoin.discard(member.member_id)
+        self.must_rejoin.discard(member.member_id)
         del self.members[member.member_id]
         instance_id = member.instance_id
         if instance_id is not None and self.static_member_ids.get(instance_id) == member.member_id:
@@ -262,7 +262,7 @@ class GroupState:
                 del self.subscribers_by_pattern[pattern]
         for topic_id, number in _partitions(member):
             owners = self._owners.get(topic_id, {})
-            # A log that was compacted in part may show the next owner before it shows that this one let go.
+            # In a log that is partly compacted the record of the next owner may come before the revocation by this one.
             if owners.get(number) == member.member_id:
                 del owners[number]
                 if not owners:
@@ -277,7 +277,7 @@ def _partitions(member: ConsumerMember) -> Iterator[tuple[bytes, int]]:
 
 
 def _owned(topics: list[TopicPartitions], member_epoch: int) -> OwnedPartitions:
-    """Read partitions with their epochs; records of older brokers have none, and the member's stands for them."""
+    """Return the partitions with their epochs. Records of older brokers have no epochs: the member's is taken."""
     return {
         topic.topic_id: dict(
             zip(topic.partitions, topic.assignment_epochs or [member_epoch] * len(topic.partitions), strict=True)

@@ -1,8 +1,8 @@
-"""Which topics members read: names that they gave, and names that their regular expression matched.
+"""The topics that members read: the names that they subscribe to, and those that their regular expression matches.
 
-`metadata_hash` tells whether anything changed that the group's assignment depends on: it is stored with the group's
-epoch, and a different one makes a new epoch. Its bytes are those of Kafka's `Utils.computeTopicHash` and
-`computeGroupHash`, so that a group is not rebalanced for being served by another broker:
+`metadata_hash` changes if anything changes that the group's assignment depends on. It is stored with the group's epoch;
+a different hash makes a new epoch. Its bytes are those of Kafka's `Utils.computeTopicHash` and `computeGroupHash`, so
+that a group is not rebalanced because another broker serves it:
 
 ```
 topic   xxh3-64 of   0 as byte ∣ topic id, its two halves as longs ∣ name as text ∣ number of partitions as int
@@ -28,7 +28,7 @@ Expressions = Mapping[str, ResolvedExpression]
 
 
 def topic_names(member: ConsumerMember, expressions: Expressions) -> frozenset[str]:
-    """Return the names that the member reads; an expression that is not resolved yet matches nothing."""
+    """Return the names that the member reads. An expression that is not resolved yet matches nothing."""
     resolved = expressions.get(member.subscribed_topic_regex)
     return member.subscribed_topic_names if resolved is None else member.subscribed_topic_names | resolved.topics
 
@@ -41,12 +41,12 @@ def topic_ids(names: Iterable[str], image: MetadataImage) -> frozenset[bytes]:
 
 def all_topic_names(members: Iterable[ConsumerMember], expressions: Expressions) -> frozenset[str]:
     """Return the names that any of the members reads."""
-    # Most members of a group read the same: their sets are compared once each, and not united name by name.
+    # Most members of a group read the same topics, so equal sets are found first, and names united after that.
     return frozenset().union(*{topic_names(member, expressions) for member in members})
 
 
 def metadata_hash(names: Iterable[str], image: MetadataImage) -> int:
-    """Return the hash of the topics of these names; topics that do not exist do not count."""
+    """Return the hash of the topics with these names, without those that do not exist."""
     racks = {node_id: broker.rack for node_id, broker in image.brokers.items() if broker.rack is not None}
     hashes = [_topic_hash(image.topics[name], racks) for name in sorted(names) if name in image.topics]
     return _signed(b"".join(hashes)) if hashes else 0

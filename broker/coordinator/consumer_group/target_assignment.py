@@ -1,8 +1,9 @@
-"""The target assignment: what every member of a group should have, computed by an assignor for a group epoch.
+"""The target assignment: the partitions that every member should have, computed by an assignor for a group epoch.
 
-It is computed when a heartbeat finds the group epoch above the target's, but not more often than every
-group.consumer.assignment.interval.ms: members that come in one by one then share one target. Until then a heartbeat is
-answered by the old one, which has nothing for a new member. Source: Kafka's `TargetAssignmentBuilder`.
+A heartbeat computes it if the group epoch is above the target's, but not more often than every
+group.consumer.assignment.interval.ms: members that join one after the other then share one target. Until then
+heartbeats are answered from the old one, which has no partitions for a new member. Source: Kafka's
+`TargetAssignmentBuilder`.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from odradek.broker.metadata.image import MetadataImage
 
 
 class TargetAssignment(msgspec.Struct, frozen=True):
-    """A new target: by member id, and as records, which leave out members whose target is as before."""
+    """A new target by member id, and the records of the members whose target changed."""
 
     targets: dict[str, Assignment]
     records: list[CoordinatorRecord]
 
 
 def is_due(state: GroupState, group_epoch: int, settings: ConsumerGroupSettings, now_ms: int) -> bool:
-    """Say whether a target for `group_epoch` is wanted and may be computed by now."""
+    """Return whether a target for `group_epoch` is needed and may be computed now."""
     if state.target_epoch >= group_epoch:
         return False
     interval_ms = settings.assignment_interval_ms
@@ -39,7 +40,7 @@ def is_due(state: GroupState, group_epoch: int, settings: ConsumerGroupSettings,
 
 
 def assignor_name(members: Iterable[ConsumerMember], settings: ConsumerGroupSettings) -> str:
-    """Return the assignor that most members ask for, of several the one configured first."""
+    """Return the assignor that most members name; in a tie, the one that is configured first."""
     votes = Counter(member.server_assignor for member in members)
     return max(settings.assignors, key=lambda name: votes[name])
 
@@ -52,8 +53,8 @@ def compute(
     image: MetadataImage,
     now_ms: int,
 ) -> TargetAssignment:
-    """Return the target of `members`, which may be ahead of the state by the member that the event is about."""
-    # Most members read the same: what their names stand for is looked up once.
+    """Return the target of `members`: those of the state, but with the changes of the event to one of them."""
+    # Most members read the same topics, so their ids are looked up once.
     ids_of = cache(partial(topic_ids, image=image))
     specs = {
         member.member_id: MemberSpec(

@@ -1,4 +1,4 @@
-"""Whose offset commits and reads are taken: the table of `offset_checks`."""
+"""The table of `checks`: the offset commits and fetches that are refused."""
 
 from __future__ import annotations
 
