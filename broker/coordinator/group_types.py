@@ -1,7 +1,7 @@
-"""The types of groups that this broker knows, and how a group of each is made.
+"""The types of groups that this broker has, and the functions that make a group of each.
 
-Their modules are imported by the first group: a broker without groups starts without the state machines, the assignors
-and RE2, which would take a tenth of its start-up time and 4 MB.
+The first group imports their modules, so that a broker without groups starts without the state machines, the assignors
+and RE2, which take a tenth of its start-up time and 4 MB.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def group_factories(config: BrokerConfig, image: Callable[[], MetadataImage]) -> GroupFactories:
-    """What makes a group of each type. `image` gives the metadata of the moment."""
+    """Return the function that makes a group, by type. `image` returns the current metadata."""
 
     @cache
     def types() -> Migration:

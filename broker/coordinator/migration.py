@@ -1,14 +1,15 @@
-"""Live groups that change their protocol: from the classic one to the consumer protocol, and back.
+"""The conversion of groups with members: from the classic protocol to the consumer protocol, and back.
 
-| | when | with |
+| | when | epochs |
 |---|---|---|
 | upgrade | a member of the consumer protocol joins a classic group of consumers | its generation as the group epoch |
-| downgrade | the last member of the consumer protocol goes | the group epoch as the generation; everybody rejoins |
+| downgrade | the last member of the consumer protocol leaves | the group epoch as the generation; all members rejoin |
 
-The members of an upgraded group keep what they have: their assignments become the target and what each owns, and they
-are served as before (`consumer_group.classic_members`). group.consumer.migration.policy says which way is open; a group
-that cannot be upgraded is GROUP_ID_NOT_FOUND to the member that came. Either way one batch takes the old group's
-records back and writes the new one's. Source: KIP-848, Kafka's `convertToConsumerGroup` and `convertToClassicGroup`.
+The members of an upgraded group keep their partitions: their assignments become their targets and what they own, and
+they are served as before (`consumer_group.classic_members`). group.consumer.migration.policy allows each direction; if
+an upgrade is impossible, the member that joins gets GROUP_ID_NOT_FOUND. In both directions one batch has the tombstones
+of the old group and the records of the new one. Source: KIP-848, Kafka's `convertToConsumerGroup` and
+`convertToClassicGroup`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _DOWNGRADES = ("downgrade", "bidirectional")
 
 
 class Migration:
-    """Makes the groups of a broker, of either type, which is what lets one become the other."""
+    """Makes the groups of a broker, of both types, and converts one into the other."""
 
     def __init__(
         self,
@@ -57,9 +58,9 @@ class Migration:
         return ConsumerGroup(group_id, partial(self._settings, group_id), self._image, self.downgrade)
 
     def upgrade(self, group: ClassicGroup, event: ConsumerHeartbeat, now_ms: int) -> Effects:
-        """Make a consumer group of a classic one with members, and let a member of the consumer protocol join it.
+        """Convert a classic group with members to a consumer group, which a member of the consumer protocol joins.
 
-        Raises GROUP_ID_NOT_FOUND if that may not be, and what the heartbeat is refused for.
+        Raises GROUP_ID_NOT_FOUND if the group cannot be converted, and the errors of the heartbeat.
         """
         self._check_upgrade(group, event)
         try:
@@ -85,7 +86,10 @@ class Migration:
         )
 
     def downgrade(self, state: GroupState, gone: Collection[str], now_ms: int) -> Conversion | None:
-        """Make a classic group of those who stay when these members are gone; None if that may or need not be."""
+        """Convert a consumer group to a classic one without the members `gone`.
+
+        Return None if that is not allowed, or other members of the consumer protocol stay.
+        """
         staying = [member for member in state.members.values() if member.member_id not in gone]
         if not staying or any(member.classic is None for member in staying):
             return None
@@ -128,7 +132,7 @@ def _cannot_upgrade(group: ClassicGroup, why: str) -> KafkaError:
 def _converted(group: ClassicGroup, image: MetadataImage) -> list[CoordinatorRecord]:
     """Return the records of a consumer group with the members and assignments of a classic one.
 
-    Raises RemoteProtocolError; GROUP_ID_NOT_FOUND if an assignor of the members' own would lose what it wrote.
+    Raises RemoteProtocolError; GROUP_ID_NOT_FOUND if the members use an assignor whose user data would be lost.
     """
     group_id, epoch = group.group_id, group.generation_id
     members = [_consumer_member(group, member, image) for member in group.members]
@@ -151,7 +155,7 @@ def _consumer_member(group: ClassicGroup, member: Member, image: MetadataImage) 
             "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
             "default assignor before re-attempting the upgrade.",
         )
-    # A member that waits for its first generation has been assigned by no protocol yet.
+    # The group has no protocol yet if the member waits for its first generation.
     metadata = member.metadata(group.protocol_name) or member.protocols[0][1]
     subscription = consumer_protocol.read_subscription(metadata)
     owned = consumer_protocol.topic_partition_ids(assignment.assigned_partitions, image)
@@ -173,7 +177,7 @@ def _consumer_member(group: ClassicGroup, member: Member, image: MetadataImage) 
 
 
 def _classic_member(state: GroupState, member: ConsumerMember, image: MetadataImage) -> Member:
-    """Return the member with what the target gives it, which it will give up as far as it does not own it."""
+    """Return the member with its target as its assignment; it revokes nothing that it does not own."""
     assert member.classic is not None
     protocols = tuple((each.name, bytes(each.metadata)) for each in member.classic.supported_protocols)
     target = state.targets.get(member.member_id, {})

@@ -1,8 +1,14 @@
-"""Server-side assignors (KIP-848): which member gets which partitions. Pure functions.
+"""Server-side assignors (KIP-848): pure functions that assign partitions to members.
 
 `assign(members, partition_counts)` takes the members by id and the number of partitions of each topic that any of
 them subscribes to, by topic id. It returns every member's new assignment. Each partition of a subscribed topic is
 assigned to exactly one member that subscribes to the topic; the same input gives the same result.
+
+| module | what |
+|---|---|
+| `uniform` | equal numbers of partitions, as few moves as possible; the default |
+| `range` | of every topic a range of partitions |
+| `spec` | the types of members and assignments |
 """
 
 from __future__ import annotations

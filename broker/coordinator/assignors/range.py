@@ -1,11 +1,11 @@
-"""The range assignor: of every topic each member gets one run of partitions, the first members the lower numbers.
+"""The range assignor: of every topic each member gets one range of partitions, the first members the lower numbers.
 
 ```
 5 partitions, 3 members     first  0 1     second  2 3     third  4
 ```
-Members are in the order of their instance ids, then those without one in the order of their member ids. Topics with
-equal numbers of partitions that all members subscribe to are thereby assigned alike, which joins rely on. Only the
-order is sticky: a static member that comes back gets its partitions again. Source: Kafka's `RangeAssignor`.
+Static members come first, by instance id, then the others by member id. So topics with equal numbers of partitions that
+all members subscribe to are assigned alike, which joins of two topics rely on. Assignments are not sticky, but the
+order is: a static member that comes back gets its partitions again. Source: Kafka's `RangeAssignor`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What assignors work on."""
+"""The input and output types of assignors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Assignment = dict[bytes, frozenset[int]]
 
 
 class MemberSpec(msgspec.Struct, frozen=True):
-    """A member: the topics that it subscribes to and that exist, and what the last target gave it."""
+    """A member: the existing topics that it subscribes to, and its partitions in the last target."""
 
     topic_ids: frozenset[bytes]
     assigned: Assignment = {}

@@ -1,16 +1,16 @@
 """The uniform assignor: every member gets equally many partitions, and as few as possible move.
 
 1. Members keep what they have of topics that they still subscribe to.
-2. Partitions that nobody has go to the subscriber with the fewest partitions.
+2. Unassigned partitions go to the subscriber with the fewest partitions.
 3. While a topic's most loaded subscriber with partitions of it has at least two more than its least loaded one, a
    partition moves between them.
 
-Topics with the same subscribers are one *pool* and handled as one. In the usual group, where everybody subscribes to
-the same, there is one pool, and the sizes of any two assignments differ by one at most. Where subscriptions overlap,
-evening out one pool may disturb another, so the pools are gone through again until nothing moves, but not for ever.
+Topics with the same subscribers form a *pool*, which is balanced as a whole. In the usual group all members subscribe
+to the same topics: there is one pool, and the sizes of any two assignments differ by one at most. Where subscriptions
+overlap, balancing one pool may disturb another, so it is repeated until nothing moves, up to a maximum.
 
-Source: Kafka's `UniformAssignor`. Differs from Kafka: who gets one partition more than others is whoever has it
-already, because Kafka goes by the order of a hash table and may move partitions without making anything more even.
+Source: Kafka's `UniformAssignor`. Differs from Kafka: a partition more than others stays with the member that has it,
+because Kafka follows the order of a hash table and may move partitions without making the assignment more even.
 
 1,000 members that share 10,000 partitions take 25 ms.
 """
@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from odradek.broker.coordinator.assignors.spec import Assignment, MemberSpec
 
 _MAX_ROUNDS = 16
-"""As in Kafka: a round about halves what is uneven, so this is far beyond any group that is not made for it."""
+"""As in Kafka. A round about halves the imbalance, so real groups need far fewer."""
 
 TopicPartition = tuple[bytes, int]
 
@@ -35,9 +35,9 @@ def assign_uniformly(members: Mapping[str, MemberSpec], partition_counts: Mappin
     for pool in pools:
         pool.keep(members, partition_counts)
     for pool in pools:
-        pool.hand_out(partition_counts)
+        pool.assign_free(partition_counts)
     for _ in range(_MAX_ROUNDS):
-        if sum(pool.even_out() for pool in pools) == 0:
+        if sum(pool.balance() for pool in pools) == 0:
             break
     return _assignments(members, pools)
 
@@ -80,7 +80,7 @@ class _Pool:
         self.owned: dict[str, list[TopicPartition]] = {member_id: [] for member_id in subscribers}
 
     def keep(self, members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> None:
-        """Leave with the members what they have."""
+        """Keep the partitions that members have."""
         topic_ids = set(self._topic_ids)
         for member_id in self._subscribers:
             assigned = members[member_id].assigned
@@ -94,8 +94,8 @@ class _Pool:
             self.owned[member_id] = kept
             self._loads[member_id] += len(kept)
 
-    def hand_out(self, partition_counts: Mapping[bytes, int]) -> None:
-        """Give the partitions that nobody has to the least loaded, so that each gets a run of them."""
+    def assign_free(self, partition_counts: Mapping[bytes, int]) -> None:
+        """Assign the unassigned partitions to the least loaded members, to each a range of them."""
         free = [
             (topic_id, number)
             for topic_id in self._topic_ids
@@ -110,7 +110,7 @@ class _Pool:
             start = end
 
     def _shares(self, count: int) -> dict[str, int]:
-        """Say how many of `count` partitions each member gets, if each goes to the least loaded one; count them."""
+        """Return each member's share of `count` partitions that go to the least loaded; add it to the loads."""
         shares: dict[str, int] = defaultdict(int)
         heap = [(self._loads[member_id], member_id) for member_id in self._subscribers] if count else []
         heapq.heapify(heap)
@@ -122,23 +122,23 @@ class _Pool:
             self._loads[member_id] += share
         return shares
 
-    def even_out(self) -> int:
-        """Move partitions from the most to the least loaded until they differ by one; return how many moved."""
+    def balance(self) -> int:
+        """Move partitions from the most to the least loaded until these differ by one; return how many moved."""
         least = [(self._loads[member_id], member_id) for member_id in self._subscribers]
         most = [(-load, member_id) for load, member_id in least if self.owned[member_id]]
         heapq.heapify(least)
         heapq.heapify(most)
         moved = 0
-        # Only the two ends move, and towards each other: the top of neither heap is ever out of date.
+        # Only the loads of the two tops change, towards each other, so the tops of both heaps are always current.
         while most and -most[0][0] - least[0][0] > 1:
-            negative_load, giver = most[0]
-            load, taker = least[0]
-            self.owned[taker].append(self.owned[giver].pop())
-            self._loads[giver] -= 1
-            self._loads[taker] += 1
-            heapq.heapreplace(least, (load + 1, taker))
-            if self.owned[giver]:
-                heapq.heapreplace(most, (negative_load + 1, giver))
+            negative_load, most_loaded = most[0]
+            load, least_loaded = least[0]
+            self.owned[least_loaded].append(self.owned[most_loaded].pop())
+            self._loads[most_loaded] -= 1
+            self._loads[least_loaded] += 1
+            heapq.heapreplace(least, (load + 1, least_loaded))
+            if self.owned[most_loaded]:
+                heapq.heapreplace(most, (negative_load + 1, most_loaded))
             else:
                 heapq.heappop(most)
             moved += 1

@@ -1,4 +1,4 @@
-"""What clients of the classic protocol ask of a group: the four requests as events."""
+"""The requests of the classic protocol as events: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 class Join(GroupEvent, frozen=True):
-    """JoinGroup. `new_member_id` is the id to take if the member has none yet.
+    """JoinGroup. A member without an id gets `new_member_id`.
 
-    `requires_known_member_id`: a new dynamic member is sent away with its id first (KIP-394, from version 4 on).
-    `may_skip_assignment`: it understands that a leader may have nothing to assign (KIP-814, version 9).
+    `requires_known_member_id`: a new dynamic member gets its id in an error, and joins again with it (KIP-394, from
+    version 4 on). `may_skip_assignment`: the client can read that the leader is not to assign (KIP-814, version 9).
     """
 
     member_id: str
@@ -32,7 +32,7 @@ class Join(GroupEvent, frozen=True):
 
 
 class Sync(GroupEvent, frozen=True):
-    """SyncGroup. `assignments` by member id come from the leader; protocol type and name (KIP-559) may be unknown."""
+    """SyncGroup. The leader sends `assignments` by member id. Protocol type and name (KIP-559) may be missing."""
 
     generation_id: int
     member_id: str
@@ -51,7 +51,7 @@ class Heartbeat(GroupEvent, frozen=True):
 
 
 class Leaving(msgspec.Struct, frozen=True):
-    """One of the members that leave; an empty member id with an instance id: a static one that an admin takes out."""
+    """One of the members that leave. An admin removes a static member by its instance id, with an empty member id."""
 
     member_id: str
     group_instance_id: str | None

@@ -83,7 +83,7 @@ class Joining:
         if state.current is State.EMPTY:
             is_consistent = bool(join.protocol_type) and bool(join.protocols)
         else:
-            is_consistent = join.protocol_type == state.protocol_type and state.members.can_speak(join.protocols)
+            is_consistent = join.protocol_type == state.protocol_type and state.members.supports_any(join.protocols)
         if not is_consistent:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if not join.member_id or join.member_id in state.members.pending:

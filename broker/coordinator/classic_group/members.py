@@ -1,10 +1,10 @@
-"""The members of a classic group: who is in it, who leads, which protocols all support, whom the group waits for.
+"""The members of a classic group: its leader, the protocols that all support, the members that it waits for.
 
 Between calls:
-- There is a leader exactly when there are members: the first to come, replaced when it goes.
+- There is a leader exactly when there are members: the first to join, replaced when it is removed.
 - `joining` of a member is the pending reply of its parked JoinGroup, `syncing` that of its parked SyncGroup.
-- `pending` are ids that were given out and have not come back yet (KIP-394); they are no members.
-- `not_synced` are members of this generation that have not asked for their assignment.
+- `pending` are ids that were given out and that no member has joined with yet (KIP-394).
+- `not_synced` are members of this generation that have not sent SyncGroup.
 
 Kafka's `ClassicGroup` and `ClassicGroupMember` are the model.
 """
@@ -21,7 +21,7 @@ from odradek.broker.coordinator.runtime.events import PendingReply
 
 
 class Member(msgspec.Struct):
-    """One member. `is_new`: it has not been answered since it came, so it cannot know its id or send heartbeats."""
+    """One member. `is_new`: its first JoinGroup is not answered yet, so it cannot send heartbeats."""
 
     member_id: str
     group_instance_id: str | None
@@ -37,16 +37,16 @@ class Member(msgspec.Struct):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for the group, and so need not send heartbeats; a new one may be gone all the same."""
+        """Whether a request of it is parked, so that it sends no heartbeats. A new one may be gone all the same."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What the member said for that protocol."""
+        """Return the member's metadata for that protocol; b"" if it does not support it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
 def new_member(join: Join, member_id: str) -> Member:
-    """A member as its first JoinGroup describes it."""
+    """Return the member of a first JoinGroup, which is parked."""
     return Member(
         member_id,
         join.group_instance_id,
@@ -61,10 +61,10 @@ def new_member(join: Join, member_id: str) -> Member:
 
 
 class Members:
-    """The registry. Iterating gives the members in the order in which they came.
+    """The registry. Iterating yields the members in the order in which they joined.
 
-    What every JoinGroup asks (have all joined, what do all speak) is counted, so that a rebalance of n members does not
-    look at n² of them.
+    Members that have joined and protocols that are supported are counted, so that a rebalance of n members takes n
+    steps and not n².
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Members:
         self.joined_count = 0
         self._by_id: dict[str, Member] = {}
         self._static: dict[str, str] = {}
-        self._speakers: Counter[str] = Counter()
+        self._supporters: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -92,11 +92,11 @@ class Members:
         return self._by_id.get(member_id)
 
     def static_id(self, group_instance_id: str) -> str | None:
-        """The id of the static member with that instance id."""
+        """Return the id of the static member with that instance id."""
         return self._static.get(group_instance_id)
 
     def add(self, member: Member) -> None:
-        """Take in a member, who waits for the group if it has a `joining` reply."""
+        """Add a member. Its JoinGroup is parked if it has a `joining` reply."""
         self._count(member, 1)
         self._by_id[member.member_id] = member
         self.pending.pop(member.member_id, None)
@@ -106,7 +106,7 @@ class Members:
             self.leader = member.member_id
 
     def remove(self, member_id: str) -> Member | None:
-        """Take out a member, or an id that is pending; the member, if it was one."""
+        """Remove a member, or a pending id. Return the member, if it was one."""
         self.pending.pop(member_id, None)
         self.not_synced.pop(member_id, None)
         member = self._by_id.pop(member_id, None)
@@ -119,9 +119,9 @@ class Members:
         return member
 
     def replace_static(self, old_id: str, new_id: str) -> tuple[Member, Member]:
-        """Give a static member a new id: its instance came back, and whoever has the old one is fenced (KIP-345).
+        """Give a static member a new id, because its instance came back; the old id is fenced (KIP-345).
 
-        Returns the member as it was, with its pending_replies, and as it is.
+        Return the member before, with its pending replies, and after.
         """
         was_leader = self.leader == old_id
         old = self._by_id[old_id]
@@ -133,13 +133,13 @@ class Members:
         return old, member
 
     def restore_static(self, old: Member, new_id: str) -> None:
-        """Undo `replace_static`: the member is as it was, without its pending_replies."""
+        """Undo `replace_static`; the pending replies are gone."""
         self.remove(new_id)
         old.joining = old.syncing = None
         self.add(old)
 
     def rejoin(self, member: Member, join: Join) -> None:
-        """Take over what a JoinGroup says of a member, and park it."""
+        """Update the member from its JoinGroup, which is parked."""
         self._count(member, -1)
         member.protocols = join.protocols
         member.rebalance_timeout_ms = join.rebalance_timeout_ms
@@ -155,7 +155,7 @@ class Members:
         return pending_reply
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that the leader is one who has joined; False if nobody has."""
+        """Make a member that has joined the leader; return False if none has."""
         leader = None if self.leader is None else self._by_id[self.leader]
         if leader is None or leader.joining is None:
             leader = next((member for member in self if member.joining is not None), None)
@@ -166,29 +166,29 @@ class Members:
 
     @property
     def all_joined(self) -> bool:
-        """Whether nobody is missing: neither a member, nor one who was sent away with its id and is to come back."""
+        """Whether all members have joined, and no id that was given out is pending."""
         return not self.pending and self.joined_count == len(self._by_id)
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member asks for."""
+        """The longest timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self), default=0)
 
-    def can_speak(self, protocols: Protocols) -> bool:
-        """Whether one of these protocols is supported by all members."""
-        return any(self._speakers[name] == len(self._by_id) for name, _ in protocols)
+    def supports_any(self, protocols: Protocols) -> bool:
+        """Return whether all members support one of these protocols."""
+        return any(self._supporters[name] == len(self._by_id) for name, _ in protocols)
 
     def choose_protocol(self) -> str:
-        """The protocol that all support and most prefer; of several with as many votes, the one voted for first."""
+        """Return the protocol that all support and most prefer; in a tie, the one that a member named first."""
         votes = Counter(self._vote(member) for member in self)
         return votes.most_common(1)[0][0]
 
     def _vote(self, member: Member) -> str:
-        return next(name for name, _ in member.protocols if self._speakers[name] == len(self._by_id))
+        return next(name for name, _ in member.protocols if self._supporters[name] == len(self._by_id))
 
     def _count(self, member: Member, by: int) -> None:
         self.joined_count += by * (member.joining is not None)
         for name in {name for name, _ in member.protocols}:
-            self._speakers[name] += by
-            if not self._speakers[name]:
-                del self._speakers[name]  # a member may come with another name each time
+            self._supporters[name] += by
+            if not self._supporters[name]:
+                del self._supporters[name]  # a member may name another protocol each time

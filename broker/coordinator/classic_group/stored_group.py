@@ -1,7 +1,7 @@
-"""A classic group as it is stored in `__consumer_offsets` (record type 2), and what its members say to each other.
+"""The record of a classic group in `__consumer_offsets` (record type 2).
 
-Kafka 4.3 writes version 3. The subscription is opaque to brokers, apart from the topics in it: offsets of topics that
-nobody subscribes to any more expire.
+Kafka 4.3 writes version 3. Brokers read only the topics of the members' subscriptions: offsets of topics without
+subscribers expire.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def group_record(
     protocol_name: str | None,
     changed_at_ms: int | None,
 ) -> CoordinatorRecord:
-    """The record that the group is to be loaded from; `assignments` are by member id."""
+    """Return the record of the group; `assignments` are by member id."""
     value = GroupMetadataValue(
         protocol_type,
         generation_id,
@@ -43,12 +43,12 @@ def group_record(
 
 
 def group_tombstone(group_id: str) -> CoordinatorRecord:
-    """The record that takes the group back."""
+    """Return the record that deletes the group."""
     return CoordinatorRecord(RECORD_TYPE, GroupMetadataKey(group_id), None)
 
 
 def loaded_member(stored: MemberMetadata, protocol_name: str) -> Member:
-    """A member as a broker that loads the group knows it: of its protocols there is only the one in use."""
+    """Return a member from its record, which has only the protocol in use."""
     timeout = stored.session_timeout if stored.rebalance_timeout == -1 else stored.rebalance_timeout
     return Member(
         stored.member_id,
@@ -63,9 +63,9 @@ def loaded_member(stored: MemberMetadata, protocol_name: str) -> Member:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics that consumers subscribe to by name; None if one of the subscriptions cannot be read.
+    """Return the topics that consumers subscribe to by name; None if a subscription cannot be read.
 
-    Every version begins with the fields of version 0.
+    Only version 0 is read: every version begins with its fields.
     """
     try:
         return frozenset(
