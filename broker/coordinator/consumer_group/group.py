@@ -163,7 +163,7 @@ class ConsumerGroup:
         self._state.is_refresh_due = True
         session_timeout_ms = self._settings().session_timeout_ms
         for member in self._state.members.values():
-            # As in Kafka, all get the timeout of the group, even those of the classic protocol; later they have their own.
+            # As in Kafka, all get the timeout of the group; those of the classic protocol have their own later.
             effects.timers[session_timer(member.member_id)] = session_timeout_ms
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 effects.timers[rebalance_timer(member.member_id)] = member.rebalance_timeout_ms
