@@ -39,7 +39,7 @@ LOG_DIRECTORIES = {
     "inspect": Command("List partitions, segments, batches and index entries", "odradek.broker.inspection.command"),
     "verify": Command("Check every checksum, index and offset", "odradek.broker.inspection.command"),
     "dump-log": Command(
-        "Print the files of a log directory, as Kafka's DumpLogSegments does", "odradek.client.cli.dump_log"
+        "Print the files of a log directory, as Kafka's DumpLogSegments does", "odradek.broker.inspection.dump.command"
     ),
 }
 CLUSTER = {

@@ -6,7 +6,7 @@ inside `run`, so that `--help` and mistakes answer at once.
 
 | module | what |
 |---|---|
-| `produce`, `consume`, `topics`, `groups`, `configs`, `cluster`, `doctor`, `perf`, `dump_log` | the commands |
+| `produce`, `consume`, `topics`, `groups`, `configs`, `cluster`, `doctor`, `perf` | the commands |
 | `admin_command`, `offset_reset` | what commands of administration share; where `groups reset-offsets` goes |
 | `reading_range`, `reading`, `record_filter` | what is read, what of it is wanted, how it prints |
 | `arguments` | flags and their values |

@@ -2,6 +2,7 @@
 
 | module | what |
 |---|---|
+| `command` | the command line: flags, output, exit status |
 | `segments` | the files of one command line, one after another, and after them the complaints |
 | `log`, `record_batch`, `message` | `.log`: its record batches of magic 2, its messages of magic 0 and 1 |
 | `offset_index`, `time_index` | `.index`, `.timeindex`, each held against its `.log` |

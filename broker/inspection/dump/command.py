@@ -1,7 +1,7 @@
-"""`python -m client dump-log`: the files of a log directory, as Kafka's DumpLogSegments prints them.
+"""The command `dump-log`: print the files of a log directory as Kafka's DumpLogSegments does.
 
-The flags are Kafka's. What Kafka ends with a stack trace is one line on standard error here, behind what was printed
-until then, and the exit status is 1 as well. Needs no broker, and changes no file.
+The flags are Kafka's. Where Kafka's tool ends with a stack trace, this one prints what came before it, then one line on
+standard error, and exits with 1 as well. It needs no broker and changes no file.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from odradek.client.cli import fail
-
-if TYPE_CHECKING:
-    from odradek.broker.inspection.dump.options import DumpOptions
-    from odradek.broker.inspection.dump.record_text import RecordText
+from odradek.broker.inspection.dump.coordinator_records import offsets_text, transaction_log_text
+from odradek.broker.inspection.dump.errors import Complaint, DumpError
+from odradek.broker.inspection.dump.options import DumpOptions
+from odradek.broker.inspection.dump.record_text import RecordText, string_text
+from odradek.broker.inspection.dump.segments import dump_segments
+from odradek.protocol.errors import RemoteProtocolError
 
 _STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 _INT32_MAX = (1 << 31) - 1
@@ -56,28 +56,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{topic}-decoder", nargs=0, action=_NotSupported, help="not supported")
 
 
-async def run(arguments: argparse.Namespace) -> int:
-    import asyncio
-
-    from odradek.broker.inspection.dump.errors import DumpError
-    from odradek.broker.inspection.dump.segments import dump_segments
-    from odradek.protocol.errors import RemoteProtocolError
-
-    pieces = dump_segments(arguments.files, _options(arguments))
+def run(arguments: argparse.Namespace) -> int:
+    """Dump the files, and return the exit status. Raises BrokenPipeError when the reader of the output is gone."""
     try:
-        for _ in _print(pieces):
-            await asyncio.sleep(0)  # where Ctrl-C is heard
+        _print(dump_segments(arguments.files, _options(arguments)))
     except BrokenPipeError:
         raise
     except (DumpError, RemoteProtocolError, OSError) as error:
-        return fail(error)
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
-def _print(pieces: Iterator[str]) -> Iterator[None]:
-    """Print all pieces up to what ends them, yielding after each chunk."""
-    from odradek.broker.inspection.dump.errors import Complaint
-
+def _print(pieces: Iterator[str]) -> None:
+    """Print the pieces, also those in front of an error or of Ctrl-C."""
     out: list[str] = []
     try:
         for piece in pieces:
@@ -88,7 +80,6 @@ def _print(pieces: Iterator[str]) -> Iterator[None]:
             out.append(piece)
             if len(out) >= _CHUNK:
                 _write(out)
-                yield
     finally:
         _write(out)
 
@@ -100,10 +91,6 @@ def _write(out: list[str]) -> None:
 
 
 def _options(arguments: argparse.Namespace) -> DumpOptions:
-    from odradek.broker.inspection.dump.coordinator_records import offsets_text, transaction_log_text
-    from odradek.broker.inspection.dump.options import DumpOptions
-    from odradek.broker.inspection.dump.record_text import string_text
-
     record_text: RecordText = string_text
     if arguments.offsets_decoder:
         record_text = offsets_text
