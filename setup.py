@@ -36,7 +36,6 @@ COMPILED = [
     "odradek/broker/storage/log_reader.py",
     "odradek/broker/storage/log_slice.py",
     "odradek/broker/storage/producers/partition_producers.py",
-    "odradek/broker/storage/producers/producer_entry.py",
     "odradek/broker/storage/producers/producer_state.py",
     "odradek/broker/storage/segment.py",
     "odradek/broker/storage/index/segment_indexes.py",

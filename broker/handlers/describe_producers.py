@@ -11,7 +11,7 @@ from odradek.broker.metadata.topic_names import check_name
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.storage.producers.producer_entry import ProducerEntry
+from odradek.broker.storage.producers.producer_state import ProducerEntry
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,

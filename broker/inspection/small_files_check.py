@@ -23,7 +23,7 @@ from odradek.broker.storage.names import (
     SNAPSHOT_SUFFIX,
     file_name,
 )
-from odradek.broker.storage.producers.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from odradek.broker.storage.producers.producer_snapshots import CorruptSnapshotError, decode_snapshot
 
 _CHECKPOINTS = {
     RECOVERY_POINTS: "is synced up to",

@@ -46,7 +46,7 @@ from odradek.broker.storage.log_reader import LogReader
 from odradek.broker.storage.names import CLEANED_SUFFIX
 from odradek.broker.storage.opening.leftovers import remove_cleaned
 from odradek.broker.storage.producers.partition_producers import PartitionProducers
-from odradek.broker.storage.producers.producer_entry import AppendedBatch
+from odradek.broker.storage.producers.producer_state import AppendedBatch
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segmented_log import SegmentedLog

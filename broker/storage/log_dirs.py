@@ -26,7 +26,7 @@ from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import ConfigForTopic, LogDir, LogDirRefusedError
 from odradek.broker.storage.offline.kraft_topics import KraftTopics
 from odradek.broker.storage.opening.log_opening import Progress
-from odradek.broker.storage.producers.producer_entry import NO_PRODUCER_ID
+from odradek.broker.storage.producers.producer_state import NO_PRODUCER_ID
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

@@ -47,8 +47,8 @@ from odradek.broker.storage.names import (
     parse_partition_directory,
     partition_directory,
 )
-from odradek.broker.storage.producers.producer_entry import NO_OFFSET
-from odradek.broker.storage.producers.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from odradek.broker.storage.producers.producer_snapshots import CorruptSnapshotError, decode_snapshot
+from odradek.broker.storage.producers.producer_state import NO_OFFSET
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segments import Segments
 from odradek.client.record import TopicPartition

@@ -13,7 +13,7 @@ from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.broker.storage.producers.producer_snapshot import decode_snapshot
+from odradek.broker.storage.producers.producer_snapshots import decode_snapshot
 from odradek.broker.storage.producers.producer_state import CROWD
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode, KafkaError

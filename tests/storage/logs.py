@@ -13,7 +13,7 @@ from odradek.broker.storage.disk.files import Files, OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
-from odradek.broker.storage.producers.producer_entry import ProducerEntry
+from odradek.broker.storage.producers.producer_state import ProducerEntry
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.records.batch_builder import BatchBuilder

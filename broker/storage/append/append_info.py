@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.broker.storage.producers.producer_entry import AppendedBatch
+from odradek.broker.storage.producers.producer_state import AppendedBatch
 
 
 class AppendInfo:

@@ -9,7 +9,7 @@ from odradek.broker.storage.checkpoints.leader_epochs import EpochStart
 from odradek.broker.storage.index.timestamp_lookup import RecordPosition
 from odradek.broker.storage.index.transaction_index import AbortedTransaction
 from odradek.broker.storage.log import Log
-from odradek.broker.storage.producers.producer_entry import NO_OFFSET, ProducerEntry
+from odradek.broker.storage.producers.producer_state import NO_OFFSET, ProducerEntry
 from odradek.broker.storage.segment import Segment
 from odradek.protocol.records.batch_header import BatchHeader, read_batch_header
 from odradek.protocol.records.message_set import iter_messages

@@ -30,8 +30,7 @@ from odradek.broker.storage.names import (
 )
 from odradek.broker.storage.opening.leftovers import has_leftovers, settle_leftovers
 from odradek.broker.storage.opening.recovery import RecoverySummary, SegmentProgress, recover_segment
-from odradek.broker.storage.producers.partition_producers import PartitionProducers
-from odradek.broker.storage.producers.producer_replay import rebuild_producer_state
+from odradek.broker.storage.producers.partition_producers import PartitionProducers, rebuild_producer_state
 from odradek.broker.storage.producers.producer_snapshots import ProducerSnapshots
 from odradek.broker.storage.producers.producer_state import ProducerState
 from odradek.broker.storage.resources import LogResources

@@ -1,31 +1,50 @@
-"""The producers of one log, kept in step with it: checked before an append, noted after it, saved, and restored.
+"""The producers of one log, updated with every append, and rebuilt from snapshots and the log.
 
-`ProducerState` knows the rules, `ProducerSnapshots` the files; this joins them with the log's segments, and keeps
-`first_unstable_offset` (where the earliest transaction begins that is not settled) ready for every reader.
+`ProducerState` has the rules and `ProducerSnapshots` the files. This module joins both with the log's segments, and
+keeps `first_unstable_offset` (the first offset of the earliest transaction that is not settled) up to date for readers.
 
-The appender calls everything but `replicated_up_to`, which may come from another thread meanwhile; `remove_expired` may
-come from another thread while no append is under way.
+The appender calls everything but `replicated_up_to`, which another thread may call at the same time. Another thread may
+call `remove_expired` while no append is under way.
+
+A rebuild loads the latest snapshot and replays the batches behind it. It reads only headers, and the records of control
+batches. It rejects nothing, because the leader has checked what is in the log.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from threading import Lock
 
 from odradek.broker.storage.append.batch_refusals import WritableBatch
-from odradek.broker.storage.producers.producer_entry import AppendedBatch
-from odradek.broker.storage.producers.producer_replay import (
+from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch
+from odradek.broker.storage.index.index_file import CorruptIndexError
+from odradek.broker.storage.producers.producer_snapshots import ProducerSnapshots
+from odradek.broker.storage.producers.producer_state import (
+    BATCHES_KEPT,
+    AppendedBatch,
+    CompletedTransaction,
+    ProducerEntry,
+    ProducerState,
     aborted_entry,
     read_marker,
-    rebuild_producer_state,
     replay_batch,
 )
-from odradek.broker.storage.producers.producer_snapshots import ProducerSnapshots
-from odradek.broker.storage.producers.producer_state import CompletedTransaction, ProducerState
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segments import Segments
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch_header import BatchHeader
 from odradek.protocol.records.control_records import EndTxnMarker
+
+_LOG = logging.getLogger(__name__)
+
+_WINDOWS = (1 << 20, 4 << 20, 16 << 20)
+"""Bytes before a snapshot that are looked at, one after the other until enough is found: five batches of 16 KiB of a
+dozen producers, of fifty, of two hundred. The heads of 16 MiB of such batches are read in 3 ms."""
+
+_MOST_BATCHES = 10_000
+"""A window that will have more is left out: of batches of 100 bytes the first one has six thousand. Five batches of two
+thousand producers have then been looked at, in 30 ms."""
 
 
 class PartitionProducers:
@@ -122,3 +141,116 @@ class PartitionProducers:
         """Take out the snapshots of segments that are not of the log any more; returns the files to remove."""
         paths = [self._snapshots.mark_deleted(segment.base_offset) for segment in removed]
         return [path for path in paths if path is not None]
+
+
+def rebuild_producer_state(
+    state: ProducerState,
+    snapshots: ProducerSnapshots,
+    segments: Segments,
+    log_start_offset: int,
+    end_offset: int,
+    *,
+    now_ms: int,
+    expiration_ms: int,
+    may_read_log: bool = True,
+) -> None:
+    """Make `state` what it is at `end_offset`, and write down snapshots so that the next time is quick.
+
+    As Kafka's `UnifiedLog.rebuildProducerState`: snapshots are also taken at the bases of the last two segments, where
+    the next truncation or recovery is likely to begin. Unless `may_read_log`, the log is read only where there is no
+    snapshot, and each producer is known by its last batch.
+    """
+    snapshots.remove_outside(log_start_offset, end_offset)
+    snapshots.load_latest(state, log_start_offset, now_ms, expiration_ms)
+    if may_read_log:
+        complete_batches(state, segments, log_start_offset)
+    if state.end_offset < end_offset:
+        last_bases = segments.base_offsets[-2:]
+        for segment in segments.from_offset(state.end_offset):
+            if segment.base_offset >= end_offset:
+                break
+            state.end_offset = max(segment.base_offset, state.end_offset, log_start_offset)
+            if segment.base_offset in last_bases:
+                snapshots.write(state)
+            start = segment.locate(state.end_offset)
+            if start is None:
+                continue
+            for batch, header in segment.log.headers(start[0]):
+                if batch.base_offset >= end_offset:
+                    break
+                marker = read_marker(segment.log.read(batch), header) if header.is_control else None
+                completed = replay_batch(state, header, marker)
+                if completed is not None:
+                    state.complete(completed)
+    state.end_offset = end_offset
+    snapshots.write(state)
+
+
+def complete_batches(state: ProducerState, segments: Segments, log_start_offset: int) -> None:
+    """Complete each producer of `state`, just loaded from a snapshot, with the batches before its last one.
+
+    A snapshot holds one batch of each producer, but a client may retry any of its last five. After a crash it retries
+    the requests that were not answered, the oldest first, and a log that has only the last batch would reject the
+    others as out of order. So where the log is read anyway, after an unclean stop or a truncation, this reads the
+    batches before the snapshot as well. A producer that last wrote long before the snapshot keeps its one batch.
+
+    Differs from Kafka: there only one batch of each producer survives a crash. The snapshots are the same.
+    """
+    if not len(state):
+        return
+    try:
+        for window in _WINDOWS:
+            parts = _parts_before(segments, state.end_offset, window)
+            found, count = _producers_in(parts, state.end_offset, log_start_offset)
+            known = [(state.entries[each], found.entries[each]) for each in found.entries if each in state.entries]
+            for entry, other in known:
+                if (other.epoch, other.last_offset) == (entry.epoch, entry.last_offset):
+                    entry.batches = other.batches
+            if parts[0][0] is segments.first and not parts[0][1]:
+                return
+            if count * 4 > _MOST_BATCHES or all(_is_complete(entry) for entry, _ in known):
+                return
+    except (CorruptBatchError, CorruptIndexError) as error:
+        _LOG.warning("retries of batches before offset %d may not be known: %s", state.end_offset, error)
+
+
+def _producers_in(
+    parts: list[tuple[Segment, int]], end_offset: int, log_start_offset: int
+) -> tuple[ProducerState, int]:
+    """The producers of these parts of the log, and how many batches there are."""
+    found = ProducerState()
+    count = 0
+    for segment, position in parts:
+        for batch, header in _headers(segment, position, end_offset):
+            count += 1
+            if header.has_producer_id and not header.is_control and batch.last_offset >= log_start_offset:
+                found.add_batch(header, header.base_offset)
+    return found, count
+
+
+def _headers(segment: Segment, position: int, end_offset: int) -> Iterator[tuple[StoredBatch, BatchHeader]]:
+    for batch, header in segment.log.headers(position):
+        if batch.base_offset >= end_offset:
+            return
+        yield batch, header
+
+
+def _parts_before(segments: Segments, end_offset: int, size: int) -> list[tuple[Segment, int]]:
+    """The segments that hold about `size` bytes of batches before `end_offset`, oldest first, and where to begin."""
+    parts: list[tuple[Segment, int]] = []
+    for segment in reversed([each for each in segments if each.base_offset < end_offset]):
+        found = segment.locate(end_offset)
+        end = segment.size if found is None else found[0]
+        begin = 0
+        if end > size:
+            offsets = segment.indexes.offsets
+            begin = (offsets.first_at_position(end - size) or offsets.last()).position
+        parts.append((segment, begin))
+        size -= end
+        if size <= 0:
+            break
+    return parts[::-1]
+
+
+def _is_complete(entry: ProducerEntry) -> bool:
+    return not entry.batches or len(entry.batches) == BATCHES_KEPT or entry.batches[0].first_sequence == 0

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from odradek.broker.storage.log import Log
-from odradek.broker.storage.producers.producer_entry import ProducerEntry, preceding_sequence
-from odradek.broker.storage.producers.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
+from odradek.broker.storage.producers.producer_snapshots import CorruptSnapshotError, decode_snapshot, encode_snapshot
+from odradek.broker.storage.producers.producer_state import ProducerEntry, preceding_sequence
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
