@@ -36,8 +36,8 @@ from threading import Lock, RLock
 from typing import Final
 
 from odradek.broker.storage.append.append_info import AppendInfo, duplicate_of
-from odradek.broker.storage.append.batch_refusals import WritableBatch
 from odradek.broker.storage.append.follower_batches import follower_batches
+from odradek.broker.storage.append.refusals import WritableBatch
 from odradek.broker.storage.append.validation import validator_for
 from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
 from odradek.broker.storage.durability import Durability

@@ -1,15 +1,27 @@
-"""Why a leader refused a batch, where its error code alone does not say it: metrics tell these causes apart.
+"""The errors of batches that a leader rejects, and the checks of their header, size and framing.
 
-Raised by `validation`, before anything is appended. Whoever answers the client puts code, detail and the records to
-blame into its response.
+`validation` calls them before it appends anything; its table has the codes. The caller puts code, detail and the
+rejected records into the response to the client. Metrics count the causes of `Cause` separately, because one error code
+stands for several.
 """
 
 from __future__ import annotations
 
+import struct
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.compression.codecs import largest_decompressed_size, max_decompressed_size
+from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
+from odradek.protocol.records.batch_header import CONTROL_BIT, LENGTH_POSITION, LOG_OVERHEAD, MAGIC, BatchHeader
+from odradek.protocol.records.message_set import MAGIC_POSITION
+from odradek.protocol.records.record_validation import SMALLEST_RECORD
+
+WritableBatch = memoryview | bytearray
+
+_MIN_LENGTH: Final = 14  # of the shortest entry of any format, magic 0 without key and value
+_LENGTH: Final = struct.Struct(">i")
 
 
 class Cause(Enum):
@@ -42,3 +54,84 @@ class InvalidRecordsError(KafkaError):
         super().__init__(code, detail)
         self.record_errors = record_errors
         self.keyless_records = keyless_records
+
+
+def not_a_clients(header: BatchHeader) -> KafkaError:
+    """Why no client may have built this batch; the first reason in Kafka's order."""
+    if header.last_offset_delta < 0:
+        detail = f"the last offset delta is {header.last_offset_delta}"
+    elif header.records_count <= 0:
+        detail = f"the batch says that it has {pluralize(header.records_count, 'record')}"
+    elif header.records_count != header.last_offset_delta + 1:
+        count = pluralize(header.records_count, "record")
+        detail = f"the batch says {count} and a last offset delta of {header.last_offset_delta}"
+    elif header.attributes & CONTROL_BIT:
+        detail = "clients may not write control batches"
+    else:
+        detail = f"producer {header.producer_id} sent sequence {header.base_sequence}"
+    return RefusedBatchError(ErrorCode.INVALID_RECORD, detail, Cause.OFFSETS)
+
+
+def check_room_for_records(section: memoryview, header: BatchHeader) -> None:
+    """Refuse a batch of more records than could ever be read from `section`, what follows its header.
+
+    Kafka counts the records. To believe the header would take 2^31 offsets, and a segment, for a batch of 70 bytes.
+    """
+    codec = header.codec
+    room = len(section)
+    if codec:
+        try:
+            room = min(largest_decompressed_size(codec, section), max_decompressed_size(room))
+        except RemoteProtocolError as error:
+            raise not_decompressed(error) from None
+    if header.records_count * SMALLEST_RECORD > room:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"the batch says {pluralize(header.records_count, 'record')}, for which "
+            f"{pluralize(len(section), 'byte')} have no room",
+        )
+
+
+def not_decompressed(error: RemoteProtocolError) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the records cannot be decompressed: {error}")
+
+
+def not_one_batch(code: ErrorCode, detail: str) -> KafkaError:
+    return RefusedBatchError(code, detail, Cause.NOT_ONE_BATCH)
+
+
+def _entry_size(records: memoryview) -> int | None:
+    """Bytes of the batch or message, of any format, that `records` starts with; None if they do not hold all of it.
+
+    Raises CORRUPT_MESSAGE for a length or magic that no format has.
+    """
+    if len(records) < LOG_OVERHEAD:
+        return None
+    length: int = _LENGTH.unpack_from(records, LENGTH_POSITION)[0]
+    if length < _MIN_LENGTH:
+        raise not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
+    if len(records) <= MAGIC_POSITION:
+        return None
+    if records[MAGIC_POSITION] > MAGIC:
+        raise not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"magic {records[MAGIC_POSITION]} is unknown")
+    return length + LOG_OVERHEAD if length + LOG_OVERHEAD <= len(records) else None
+
+
+def unreadable_header(records: WritableBatch, error: RemoteProtocolError) -> KafkaError:
+    """Why bytes that do not start with the header of a batch of magic 2 are refused."""
+    if _entry_size(memoryview(records)) is None:
+        return not_one_batch(ErrorCode.INVALID_RECORD, "there is no complete batch")
+    if records[MAGIC_POSITION] == MAGIC:
+        return not_one_batch(ErrorCode.CORRUPT_MESSAGE, str(error))  # a length that the header alone exceeds
+    return not_one_batch(
+        ErrorCode.INVALID_RECORD, f"only batches of magic 2 are accepted, not {records[MAGIC_POSITION]}"
+    )
+
+
+def only_batch(records: WritableBatch, size: int) -> WritableBatch:
+    """The first batch of `records`, which is `size` bytes long, where nothing follows it that is a batch as well."""
+    if size > len(records):
+        raise not_one_batch(ErrorCode.INVALID_RECORD, "there is no complete batch")
+    if _entry_size(memoryview(records)[size:]) is not None:
+        raise not_one_batch(ErrorCode.INVALID_RECORD, "there is more than one batch")
+    return memoryview(records)[:size]  # Kafka cuts off an incomplete batch at the end, too

@@ -34,7 +34,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from odradek.broker.storage.append.batch_refusals import (
+from odradek.broker.storage.append.refusals import (
+    Cause,
+    InvalidRecordsError,
+    RecordError,
+    RefusedBatchError,
     WritableBatch,
     check_room_for_records,
     not_a_clients,
@@ -42,7 +46,6 @@ from odradek.broker.storage.append.batch_refusals import (
     only_batch,
     unreadable_header,
 )
-from odradek.broker.storage.append.refusals import Cause, InvalidRecordsError, RecordError, RefusedBatchError
 from odradek.broker.storage.log_config import (
     LOG_APPEND_TIME,
     NO_LIMIT,

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Iterator
 from threading import Lock
 
-from odradek.broker.storage.append.batch_refusals import WritableBatch
+from odradek.broker.storage.append.refusals import WritableBatch
 from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch
 from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.producers.producer_snapshots import ProducerSnapshots
