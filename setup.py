@@ -30,7 +30,7 @@ COMPILED = [
     "odradek/broker/storage/batch_scan.py",
     "odradek/broker/storage/disk/descriptors.py",
     "odradek/broker/storage/disk/disk_failure.py",
-    "odradek/broker/storage/index/known_positions.py",
+    "odradek/broker/storage/index/position_cache.py",
     "odradek/broker/storage/log.py",
     "odradek/broker/storage/log_file.py",
     "odradek/broker/storage/log_reader.py",

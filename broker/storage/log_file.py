@@ -13,7 +13,7 @@ from odradek.broker.storage.batch_scan import StoredBatch, find_batch, read_whol
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.disk_errors import is_transient
 from odradek.broker.storage.disk.files import BytesLike
-from odradek.broker.storage.index.known_positions import KnownPositions
+from odradek.broker.storage.index.position_cache import PositionCache
 from odradek.broker.storage.log_slice import LogSlice
 from odradek.protocol.records.batch_header import BatchHeader
 
@@ -82,9 +82,11 @@ class LogFile:
         with self.descriptors.pinned(self.path) as number:
             return self.descriptors.files.modified_ms(number)
 
-    def slice(self, position: int, length: int, known: KnownPositions | None = None) -> LogSlice:
-        """So many bytes from `position` on; what is read of them is told `known`."""
-        return LogSlice(self.descriptors, self.descriptors.pin(self.path), position, length, self.base_offset, known)
+    def slice(self, position: int, length: int, positions: PositionCache | None = None) -> LogSlice:
+        """`length` bytes from `position` on. Reading them puts the batch behind them into `positions`."""
+        return LogSlice(
+            self.descriptors, self.descriptors.pin(self.path), position, length, self.base_offset, positions
+        )
 
     def read(self, batch: StoredBatch) -> bytes:
         """All bytes of a batch."""

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from odradek.broker.storage.disk.descriptors import Descriptor, DescriptorCache
-from odradek.broker.storage.index.known_positions import KnownPositions
+from odradek.broker.storage.index.position_cache import PositionCache
 
 
 class LogSlice:
@@ -17,7 +17,7 @@ class LogSlice:
     `len` and `fileno` are what the transport needs to send the slice with `sendfile`.
     """
 
-    __slots__ = ("_descriptor", "_descriptors", "_known", "length", "position", "segment_base_offset")
+    __slots__ = ("_descriptor", "_descriptors", "_positions", "length", "position", "segment_base_offset")
 
     def __init__(
         self,
@@ -26,14 +26,14 @@ class LogSlice:
         position: int,
         length: int,
         segment_base_offset: int = -1,
-        known: KnownPositions | None = None,
+        positions: PositionCache | None = None,
     ) -> None:
         self.position = position
         self.length = length
         self.segment_base_offset = segment_base_offset
         self._descriptors = descriptors
         self._descriptor = descriptor
-        self._known = known
+        self._positions = positions
 
     def __len__(self) -> int:
         return self.length
@@ -56,8 +56,8 @@ class LogSlice:
         if descriptor is None:
             raise ValueError("the slice was released")
         data = descriptors.files.pread(descriptor.number, self.length, self.position)
-        if self._known is not None:
-            self._known.put_next(data, self.position)
+        if self._positions is not None:
+            self._positions.put_next(data, self.position)
         return data
 
     def release(self) -> None:

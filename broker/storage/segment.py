@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Final
 
 from odradek.broker.storage.disk.descriptors import DescriptorCache
-from odradek.broker.storage.index.known_positions import KnownPositions
+from odradek.broker.storage.index.position_cache import PositionCache
 from odradek.broker.storage.index.segment_indexes import SegmentIndexes
 from odradek.broker.storage.index.time_index import TimestampOffset
 from odradek.broker.storage.index.transaction_index import TransactionIndex
@@ -38,19 +38,18 @@ from odradek.broker.storage.resources import LogResources
 from odradek.protocol.records.batch_header import NO_TIMESTAMP
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFF_FFFF  # indexes store offsets less the base offset, as int32
-_RECENT: Final = 16  # batches whose positions are remembered, once or twice over: consumers at the tail ask for these
 
 
 class Segment:
     """The batches from `base_offset` up to the next segment.
 
-    `sizes` are the segment's files that exist, by suffix; their names have `ending` behind it. `known` wants to be told
-    what is read of the log.
+    `sizes` are the segment's files that exist, by suffix; their names have `ending` behind it. `positions` caches
+    where batches are.
     """
 
     __slots__ = (
-        "_created_ms", "_first_timestamp", "_less_recent", "_prefix", "_recent", "base_offset", "indexes",
-        "jitter_ms", "known", "log", "transaction_index",
+        "_created_ms", "_first_timestamp", "_prefix", "base_offset", "indexes", "jitter_ms", "log", "positions",
+        "transaction_index",
     )  # fmt: skip
 
     def __init__(
@@ -78,9 +77,7 @@ class Segment:
         self.jitter_ms = jitter_ms
         self._created_ms = created_ms
         self._first_timestamp: int | None = None
-        self._recent: dict[int, tuple[int, int]] = {}  # base offset → position and size of the last batches appended,
-        self._less_recent: dict[int, tuple[int, int]] = {}  # and of those before them
-        self.known = KnownPositions(self.log)
+        self.positions = PositionCache(self.log)
 
     def __repr__(self) -> str:
         return f"Segment({self.log})"
@@ -127,10 +124,7 @@ class Segment:
             self._first_timestamp = max_timestamp
         self.indexes.note(last_offset, max_timestamp, position, size)
         self.log.size = position + size
-        if len(self._recent) >= _RECENT:
-            self._less_recent = self._recent
-            self._recent = {}
-        self._recent[base_offset] = position, size
+        self.positions.put(base_offset, position, size)
 
     def finish(self) -> None:
         """No batch will follow: the last time entry is made, and all files are cut to what they hold."""
@@ -149,10 +143,10 @@ class Segment:
             location = self.locate(offset)
             self.indexes.truncate_to(offset)
             self.transaction_index.truncate_to(offset)
-            self._recent, self._less_recent = {}, {}
             if location is not None:
                 self.log.truncate(location[0])
-            self.known = KnownPositions(self.log)  # last: who looked into what has gone puts it into the old one
+            # Last: a reader that looked into the truncated part puts what it found into the discarded cache.
+            self.positions = PositionCache(self.log)
             if not self.log.size:
                 self._created_ms = now_ms
                 self._first_timestamp = None
@@ -200,9 +194,8 @@ class Segment:
 
     def locate(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch whose last offset is at least `offset`; None if the segment has none."""
-        return (
-            self._recent.get(offset) or self._less_recent.get(offset) or self.known.get(offset) or self._look_up(offset)
-        )
+        positions = self.positions
+        return positions.newer.get(offset) or positions.older.get(offset) or self._look_up(offset)
 
     def next_offset(self) -> int:
         """The offset after the segment's last batch, found from the last index entry on."""
@@ -233,10 +226,10 @@ class Segment:
         return largest if largest >= 0 else self.log.modified_ms()
 
     def _look_up(self, offset: int) -> tuple[int, int] | None:
-        known = self.known  # before anything is read: a cut replaces it, and what was read before is of no use
+        positions = self.positions  # before anything is read: truncation replaces it
         found = self.indexes.locate(offset)  # 6 µs, two reads of the heads of batches among them
         if found is not None:
-            known.put(offset, *found)
+            positions.put(offset, *found)
         return found
 
 

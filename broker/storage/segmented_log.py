@@ -208,7 +208,7 @@ class SegmentedLog:
                     return EMPTY_SLICE
                 max_bytes = size
             length = min(max_bytes, limit - position)
-            return segment.log.slice(position, length, segment.known) if length > 0 else EMPTY_SLICE
+            return segment.log.slice(position, length, segment.positions) if length > 0 else EMPTY_SLICE
         return EMPTY_SLICE
 
     def end_of(self, offset: int, data: LogSlice) -> int:

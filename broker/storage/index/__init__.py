@@ -3,7 +3,7 @@
 | module | what |
 |---|---|
 | `index_file` | what the offset index and the time index share: a file of fixed-size entries, ascending, searched |
-| `known_positions` | where the batches of a segment lie that were asked for, and those that will be asked for next |
+| `position_cache` | a cache of the positions of batches, in front of the offset index |
 | `offset_index` | the offset index of a segment (`.index`): where in the log to start looking for an offset |
 | `segment_indexes` | the offset index and the time index of a segment, kept in step with its log, and made again |
 | `time_index` | the time index of a segment (`.timeindex`): where to start looking for records of a time |
