@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from odradek.broker.inspection.dump.errors import Complaint
-from odradek.broker.inspection.dump.java import hash_map_order
 
 Pairs = list[tuple[int, int]]
 
@@ -47,26 +46,26 @@ class Complaints:
         self._gaps.setdefault(path, {})[offset] = next_offset
 
     def lines(self) -> Iterator[Complaint]:
-        for path in hash_map_order(self._mismatches):
+        for path, mismatches in self._mismatches.items():
             yield Complaint(f"Mismatches in :{path}\n")
-            for offset, log_offset in sorted(self._mismatches[path].items(), reverse=True):
+            for offset, log_offset in sorted(mismatches.items(), reverse=True):
                 yield Complaint(f"  Index offset: {offset}, log offset: {log_offset}\n")
         yield from self._time_index_lines()
-        for path in hash_map_order(self._gaps):
+        for path, gaps in self._gaps.items():
             yield Complaint(f"Non-consecutive offsets in {path}\n")
-            for offset, next_offset in sorted(self._gaps[path].items()):
+            for offset, next_offset in sorted(gaps.items()):
                 yield Complaint(f"  {offset} is followed by {next_offset}\n")
 
     def _time_index_lines(self) -> Iterator[Complaint]:
-        for path in hash_map_order(self._wrong_timestamps):
+        for path, timestamps in self._wrong_timestamps.items():
             yield Complaint(f"Found timestamp mismatch in :{path}\n")
-            for timestamp, log_timestamp in self._wrong_timestamps[path]:
+            for timestamp, log_timestamp in timestamps:
                 yield Complaint(f"  Index timestamp: {timestamp}, log timestamp: {log_timestamp}\n")
-        for path in hash_map_order(self._unordered_timestamps):
+        for path, timestamps in self._unordered_timestamps.items():
             yield Complaint(f"Found out of order timestamp in :{path}\n")
-            for timestamp, previous in self._unordered_timestamps[path]:
+            for timestamp, previous in timestamps:
                 yield Complaint(f"  Index timestamp: {timestamp}, Previously indexed timestamp: {previous}\n")
-        for path in hash_map_order(self._missing_offsets):
+        for path, offsets in self._missing_offsets.items():
             yield Complaint(f"The following indexed offsets are not found in :{path}\n")
-            for offset, log_offset in self._missing_offsets[path]:
+            for offset, log_offset in offsets:
                 yield Complaint(f"Indexed offset: {offset}, found log offset: {log_offset}\n")

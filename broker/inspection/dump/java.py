@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -80,25 +79,3 @@ def absolute_path(path: str) -> str:
         return path
     here = str(Path.cwd())
     return f"{here.rstrip('/')}/{path}" if path else here
-
-
-def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """The order in which a HashMap gives back these keys, which came in this order by `computeIfAbsent`.
-
-    By bucket, of which there are 16, twice as many whenever a key comes to more keys than three quarters of that; the
-    last to come is the first in its bucket. (Buckets of eight and more become trees. So many files do not share one in
-    practice.)
-    """
-    newest_first = list(keys)[::-1]
-    buckets = 16
-    while len(newest_first) - 1 > buckets * 3 // 4:
-        buckets *= 2
-    return sorted(newest_first, key=lambda key: _spread_hash(key) & (buckets - 1))
-
-
-def _spread_hash(text: str) -> int:
-    units = text.encode("utf-16-be", "surrogatepass")
-    code = 0
-    for at in range(0, len(units), 2):
-        code = (31 * code + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    return code ^ (code >> 16)

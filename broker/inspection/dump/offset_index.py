@@ -56,7 +56,8 @@ def _entry_lines(log: LogFile, index: IndexFile, options: DumpOptions, complaint
         log_offset = last_offset(log, batch)
         if log_offset != offset:
             complaints.mismatch(absolute_path(index.path), offset, log_offset)
-        yield "" if options.verifies_only else f"offset: {offset} position: {position}\n"
+        if not options.verifies_only:
+            yield f"offset: {offset} position: {position}\n"
 
 
 def _check_sanity(index: IndexFile) -> None:

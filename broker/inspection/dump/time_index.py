@@ -60,7 +60,8 @@ def _entry_lines(lookup: _Lookup, index: IndexFile, options: DumpOptions, compla
                 complaints.wrong_timestamp(path, timestamp, log_timestamp)
             if previous >= timestamp:
                 complaints.unordered_timestamp(path, timestamp, previous)
-        yield "" if options.verifies_only else f"timestamp: {timestamp} offset: {offset}\n"
+        if not options.verifies_only:
+            yield f"timestamp: {timestamp} offset: {offset}\n"
         previous = timestamp
 
 

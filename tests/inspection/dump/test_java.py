@@ -7,28 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.inspection.dump.errors import DumpError
-from odradek.broker.inspection.dump.java import absolute_path, file_path, hash_map_order, int32, int64, parse_long
-
-# The order of `HashMap.keySet()` after `computeIfAbsent("/data/t-<n>/00000000000000000000.log", …)` for n from 0 on.
-ORDERS = [
-    "3 1 0 2 4",
-    "10 9 6 3 1 0 7 11 2 5 4 8",
-    "10 9 6 3 1 0 7 11 2 5 4 8 12",
-    "10 9 3 11 2 5 6 1 0 7 13 4 8 12",
-    "3 29 28 15 27 2 5 18 14 20 6 1 0 7 21 17 16 8 10 9 23 11 22 26 25 19 13 24 4 12",
-]
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_keys_of_a_hash_map(order: str) -> None:
-    numbers = [int(number) for number in order.split()]
-    paths = [f"/data/t-{number}/00000000000000000000.log" for number in range(len(numbers))]
-    assert hash_map_order(paths) == [paths[number] for number in numbers]
-
-
-def test_keys_of_a_hash_map_that_collide_or_are_not_ascii() -> None:
-    keys = ["Aa", "BB", "grün", "日本\U0001f600", "C#", "Bb"]
-    assert hash_map_order(keys) == ["Bb", "C#", "BB", "Aa", "日本\U0001f600", "grün"]
+from odradek.broker.inspection.dump.java import absolute_path, file_path, int32, int64, parse_long
 
 
 @pytest.mark.parametrize(
