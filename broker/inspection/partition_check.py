@@ -6,7 +6,6 @@ of one partition (`segments_outcome`).
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Sequence
 
 from odradek.broker.inspection.batch_check import BatchCheck, SegmentIndexChecks
@@ -15,53 +14,19 @@ from odradek.broker.inspection.problem import Problem, Report
 from odradek.broker.inspection.segments_outcome import SegmentsOutcome
 from odradek.broker.inspection.small_files_check import check_leader_epochs, check_snapshots, check_topic_id
 from odradek.broker.inspection.transaction_check import TransactionCheck
-from odradek.broker.storage.checkpoints.offset_checkpoints import Partition
 from odradek.broker.storage.disk.descriptors import DescriptorCache
-from odradek.broker.storage.disk.files import Files
 from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.index.transaction_index import AbortedTransaction, TransactionIndex
 from odradek.broker.storage.names import (
     LOG_SUFFIX,
-    META_PROPERTIES,
     OFFSET_INDEX_SUFFIX,
-    RAFT_METADATA,
-    SEGMENT_SUFFIXES,
-    SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     file_name,
-    is_deleted_directory,
-    is_log,
-    parse_file_name,
-    parse_partition_directory,
 )
+from odradek.broker.storage.offline.listing import PartitionFiles
 
 _INDEX_BLOCK = 12 * 8192  # whole entries of either index
-
-
-class PartitionFiles:
-    """The files of one partition: segments with the sizes of their files by suffix, offsets of snapshots."""
-
-    def __init__(self, files: Files, directory: str, name: str, key: Partition) -> None:
-        self.name = name
-        self.key = key
-        self.path = f"{directory}/{name}"
-        self.segments: dict[int, dict[str, int]] = {}
-        self.snapshots: list[int] = []
-        entries = sorted(files.scan(self.path))
-        self.is_log = is_log(entry.name for entry in entries if not entry.is_directory)
-        for entry in entries:
-            parsed = parse_file_name(entry.name)
-            if parsed is not None and not entry.is_directory:
-                offset, suffix = parsed
-                if suffix in SEGMENT_SUFFIXES:
-                    self.segments.setdefault(offset, {})[suffix] = entry.size
-                elif suffix == SNAPSHOT_SUFFIX:
-                    self.snapshots.append(offset)
-
-    @property
-    def size(self) -> int:
-        return sum(sizes.get(LOG_SUFFIX, 0) for sizes in self.segments.values())
 
 
 class PartitionCheck:
@@ -99,8 +64,7 @@ class PartitionCheck:
                 self._check_segment(base_offset, sizes, batches, transactions)
             else:
                 for suffix in sizes:
-                    name = file_name(base_offset, suffix)
-                    self._report(Problem(f"{partition.name}/{name}", "is an index without a log"))
+                    self._report(Problem(self._shown(base_offset, suffix), "is an index without a log"))
         return SegmentsOutcome(
             base_offset=min(base_offsets, default=0),
             next_offset=batches.next_offset,
@@ -125,30 +89,32 @@ class PartitionCheck:
         partition = self._partition
         offsets = self._read_index(base_offset, OFFSET_INDEX_SUFFIX, sizes)
         times = self._read_index(base_offset, TIME_INDEX_SUFFIX, sizes)
-        shown = f"{partition.name}/{file_name(base_offset, '')}"
+        shown_as = self._shown(base_offset, LOG_SUFFIX)
         indexes = SegmentIndexChecks(
-            OffsetIndexCheck(shown + OFFSET_INDEX_SUFFIX, base_offset, offsets, self._report),
-            TimeIndexCheck(shown + TIME_INDEX_SUFFIX, base_offset, times, self._report),
+            OffsetIndexCheck(self._shown(base_offset, OFFSET_INDEX_SUFFIX), base_offset, offsets, self._report),
+            TimeIndexCheck(self._shown(base_offset, TIME_INDEX_SUFFIX), base_offset, times, self._report),
             offsets,
         )
-        transaction_entries = self._read_transactions(base_offset, sizes)
-        transactions.start_segment(shown + LOG_SUFFIX, shown + TRANSACTION_INDEX_SUFFIX, transaction_entries)
-        path = f"{partition.path}/{file_name(base_offset, LOG_SUFFIX)}"
-        batches.check(path, shown + LOG_SUFFIX, sizes[LOG_SUFFIX], base_offset, indexes)
+        aborted = self._read_transactions(base_offset, sizes)
+        transactions.start_segment(shown_as, self._shown(base_offset, TRANSACTION_INDEX_SUFFIX), aborted)
+        path = partition.path_of(base_offset, LOG_SUFFIX)
+        batches.check(path, shown_as, sizes[LOG_SUFFIX], base_offset, indexes)
         self._descriptors.forget(path)
         indexes.offsets.finish()
         indexes.times.finish()
         transactions.finish_segment()
 
+    def _shown(self, base_offset: int, suffix: str) -> str:
+        """A segment's file as problems name it."""
+        return f"{self._partition.name}/{file_name(base_offset, suffix)}{self._partition.ending(base_offset)}"
+
     def _read_index(self, base_offset: int, suffix: str, sizes: dict[str, int]) -> bytes:
-        """The file without the room at its end, but for as much as shows whether it ends with a whole entry."""
-        partition = self._partition
-        name = file_name(base_offset, suffix)
+        """The entries of an index, with as much of the zeros behind them as shows whether the last entry is whole."""
         if suffix not in sizes:
             if sizes[LOG_SUFFIX]:
-                self._report(Problem(f"{partition.name}/{name}", "is missing"))
+                self._report(Problem(self._shown(base_offset, suffix), "is missing"))
             return b""
-        path = f"{partition.path}/{name}"
+        path = self._partition.path_of(base_offset, suffix)
         try:
             with self._descriptors.pinned(path) as number:
                 return self._read_to_room(number, sizes[suffix])
@@ -167,42 +133,13 @@ class PartitionCheck:
         return bytes(data)
 
     def _read_transactions(self, base_offset: int, sizes: dict[str, int]) -> list[AbortedTransaction]:
-        partition = self._partition
-        name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
-        path = f"{partition.path}/{name}"
+        path = self._partition.path_of(base_offset, TRANSACTION_INDEX_SUFFIX)
         index = TransactionIndex(path, base_offset, self._descriptors, sizes.get(TRANSACTION_INDEX_SUFFIX))
         try:
             index.check()
             return list(index.entries())
         except CorruptIndexError as error:
-            self._report(Problem(f"{partition.name}/{name}", str(error)))
+            self._report(Problem(self._shown(base_offset, TRANSACTION_INDEX_SUFFIX), str(error)))
             return []
         finally:
             self._descriptors.forget(path)
-
-
-def partitions_of(files: Files, directory: str) -> list[PartitionFiles]:
-    """The partitions in the log directory, by name, as a broker finds them: each has a topic id or a segment.
-
-    Raises `OSError` if it cannot be read, or is no log directory.
-    """
-    entries = sorted(files.scan(directory))
-    named = [
-        PartitionFiles(files, directory, entry.name, key)
-        for entry in entries
-        if entry.is_directory and (key := _partition_of(entry.name)) is not None
-    ]
-    found = [each for each in named if each.is_log]
-    if not found and all(entry.name != META_PROPERTIES for entry in entries):
-        raise no_log_directory(directory)
-    return found
-
-
-def no_log_directory(path: str) -> OSError:
-    """The error for a directory that holds nothing of a broker: most often it is a partition's, or the one above."""
-    return FileNotFoundError(errno.ENOENT, f"no log directory, it has neither {META_PROPERTIES} nor a partition", path)
-
-
-def _partition_of(name: str) -> Partition | None:
-    key = parse_partition_directory(name)
-    return None if key is None or key[0] == RAFT_METADATA or is_deleted_directory(name) else key

@@ -11,11 +11,11 @@ from typing import TextIO
 import msgspec
 
 from odradek.broker.inspection.findings import Findings, collected
-from odradek.broker.inspection.partition_check import no_log_directory
 from odradek.broker.inspection.samples import Samples
 from odradek.broker.inspection.text import print_table, size_text, time_text
 from odradek.broker.storage import StoredLogDir, StoredPartition, open_log_dir
 from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.offline.listing import NoLogDirError
 from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import KafkaError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
@@ -63,7 +63,7 @@ def summarize(path: str) -> DirectorySummary:
     """Look at the directory. Raises as `open_log_dir`, and `OSError` if it is no log directory."""
     with collected() as findings, open_log_dir(path) as log_dir:
         if log_dir.meta is None and not log_dir.partitions:
-            raise no_log_directory(path)
+            raise NoLogDirError(path)
         partitions = [_partition(partition, findings) for partition in log_dir.partitions.values()]
         committed = _committed(log_dir, findings)
         told = {line for partition in partitions for line in partition.findings}

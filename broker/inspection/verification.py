@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from odradek.broker.inspection.partition_check import PartitionCheck, PartitionFiles, partitions_of
+from odradek.broker.inspection.partition_check import PartitionCheck
 from odradek.broker.inspection.problem import Problem, Report
 from odradek.broker.inspection.small_files_check import check_directory_files
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint
@@ -21,6 +21,7 @@ from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.files import Files
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.names import LOG_START_OFFSETS
+from odradek.broker.storage.offline.listing import PartitionFiles, list_partitions
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of logs done, and of all."""
@@ -51,7 +52,7 @@ class Verification:
     def run(self) -> Outcome:
         """Go through everything. Raises `OSError` where the directory or a file in it cannot be read."""
         try:
-            partitions = partitions_of(self._files, self._path)
+            partitions = list_partitions(self._files, self._path)
             starts = OffsetCheckpoint(self._files, self._path, LOG_START_OFFSETS).read()
             self._total = sum(partition.size for partition in partitions)
             ends = {each.key: self._check_partition(each, starts.get(each.key, 0)) for each in partitions}

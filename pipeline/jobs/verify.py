@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from odradek.broker.inspection.partition_check import PartitionFiles, partitions_of
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.small_files_check import check_directory_files
 from odradek.broker.inspection.verification import Outcome
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.names import LOG_START_OFFSETS
+from odradek.broker.storage.offline.listing import PartitionFiles, list_partitions
 from odradek.pipeline.jobs import FAILED
 from odradek.pipeline.jobs.arguments import add_spark_arguments
 from odradek.pipeline.jobs.log_directories.log_parts import (
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     from odradek.pipeline.jobs.job_session import spark_for
     from odradek.pipeline.jobs.results.summary import Summary
 
-    partitions_of(ReadOnlyFiles(), arguments.directory)  # it can be read, or Spark need not start
+    list_partitions(ReadOnlyFiles(), arguments.directory)  # it can be read, or Spark need not start
     with spark_for("verify", arguments) as spark:
         summary = Summary("verify")
         outcome, problems = verify(spark, arguments.directory)
@@ -72,7 +72,7 @@ def verify(spark: SparkSession, directory: str, share_bytes: int | None = None) 
     A partition of more than `share_bytes`, by default an even share of each task, is cut between segments.
     """
     files = ReadOnlyFiles()
-    partitions = partitions_of(files, directory)
+    partitions = list_partitions(files, directory)
     if share_bytes is None:
         share_bytes = sum(each.size for each in partitions) // _tasks(spark)
     parts = [(size, part) for each in partitions for size, part in parts_of(each, share_bytes)]

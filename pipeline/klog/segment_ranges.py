@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.offline.live_log import FileIdentity, LiveLog, file_identity
 from odradek.broker.storage.segment import Segment
-from odradek.pipeline.klog.segments import FileIdentity, PartitionLog, file_identity
 
 
 class SegmentRange(NamedTuple):
@@ -25,7 +25,7 @@ class SegmentRange(NamedTuple):
     end: int
 
 
-def segment_ranges(log: PartitionLog, start_offset: int, end_offset: int, aim: int) -> Iterator[SegmentRange]:
+def segment_ranges(log: LiveLog, start_offset: int, end_offset: int, aim: int) -> Iterator[SegmentRange]:
     """The bytes with the records of [start_offset, end_offset), in pieces of about `aim` bytes.
 
     Raises FileNotFoundError for a segment that is gone by now, or is another file than `log` was made of.
@@ -56,7 +56,7 @@ def _begin(segment: Segment, offset: int) -> int:
     return segment.size if found is None else found[0]
 
 
-def _end(log: PartitionLog, segment: Segment, offset: int) -> int:
+def _end(log: LiveLog, segment: Segment, offset: int) -> int:
     is_active = segment is log.segments.active
     size = log.readable_size if is_active else segment.size
     if is_active and offset >= log.end_offset and not log.ends_by_offset:
@@ -70,7 +70,7 @@ def _end(log: PartitionLog, segment: Segment, offset: int) -> int:
     return size if found is None else sum(found)
 
 
-def _following(log: PartitionLog, segment: Segment) -> int:
+def _following(log: LiveLog, segment: Segment) -> int:
     return min(base for base in log.segments.base_offsets if base > segment.base_offset)
 
 

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.names import DELETED_SUFFIX, SWAP_SUFFIX
+from odradek.broker.storage.offline.live_log import FileIdentity, file_identity, read_offset_index
 from odradek.pipeline.klog.segment_ranges import SegmentRange
-from odradek.pipeline.klog.segments import FileIdentity, file_identity, offset_index
 from odradek.pipeline.records.damage import Damage
 from odradek.pipeline.records.whole_batches import WholeBatches, whole_batches
 from odradek.protocol.plural import pluralize
@@ -105,7 +105,7 @@ def _pread(descriptor: int, room: memoryview, position: int) -> memoryview:
 def _next_entry(range_: SegmentRange, position: int) -> int:
     """Where the next batch begins that the offset index knows, or the range ends."""
     try:
-        index = offset_index(range_.path)
+        index = read_offset_index(range_.path)
         index.check(range_.end)
         entry = index.first_at_position(position + 1)
     except (CorruptIndexError, OSError):

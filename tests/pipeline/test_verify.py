@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from odradek.broker.inspection.partition_check import partitions_of
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.verification import Outcome, Verification
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.offline.listing import list_partitions
 from odradek.pipeline.jobs.log_directories.log_parts import parts_of
 from odradek.pipeline.jobs.log_directories.shares import shared_out
 from odradek.pipeline.jobs.verify import verify
@@ -53,7 +53,7 @@ def parted(tmp_path: Path) -> Path:
 
 
 def test_a_large_partition_is_cut_between_segments(parted: Path) -> None:
-    (partition,) = partitions_of(ReadOnlyFiles(), str(parted))
+    (partition,) = list_partitions(ReadOnlyFiles(), str(parted))
     ((_, whole),) = parts_of(partition, partition.size)
     assert whole.base_offsets == ()
     parts = list(parts_of(partition, 60_000))

@@ -1,9 +1,14 @@
-"""Log directories that no broker serves: copies, backups, those of Apache Kafka.
+"""Log directories that no broker serves: listed, read while a broker may be writing them, or opened in memory.
 
 | module | what |
 |---|---|
-| `committed_offsets` | the offsets that groups have committed, as `__consumer_offsets` holds them |
-| `kraft_topics` | the topics that Apache Kafka's own controller had, with their properties: out of |
-| `stored_log_dir` | a log directory as somebody finds it who is no broker: a copy of one, a backup, one that |
-| `stored_partition` | one partition of a log directory that is only looked at: its offsets, segments, records |
+| `listing` | the partitions of a directory and the files of each |
+| `live_log` | the logs of a directory that a broker may be writing: segments, start, end |
+| `stored_log_dir`, `stored_partition` | a directory opened as a broker opens it, repaired in memory; its records |
+| `committed_offsets` | the offsets of groups in `__consumer_offsets` |
+| `kraft_topics` | the topics and their properties in `__cluster_metadata` |
+
+Users: `inspect`, `verify` and `dump-log` (`broker.inspection`), the pipeline's `klog`, and the adoption of directories
+that Kafka has written (`broker.metadata.adoption`). All walk over batches with `storage.batch_scan`, but for `verify`,
+which must go on behind damage, and `dump-log`, whose output for damaged files is Kafka's.
 """

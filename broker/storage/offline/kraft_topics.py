@@ -24,7 +24,8 @@ import msgspec
 from odradek.broker.storage.batch_scan import CorruptBatchError, read_whole_batches
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.files import Files
-from odradek.broker.storage.names import LOG_SUFFIX, RAFT_METADATA, parse_file_name, partition_directory
+from odradek.broker.storage.names import LOG_SUFFIX, RAFT_METADATA, partition_directory
+from odradek.broker.storage.offline.listing import PartitionFiles
 from odradek.protocol.code_generation.primitives import uvarint_rest
 from odradek.protocol.codec import decode
 from odradek.protocol.errors import RemoteProtocolError
@@ -87,13 +88,14 @@ class KraftTopics(msgspec.Struct):
 
 def read_kraft_topics(files: Files, log_dir: str) -> KraftTopics | None:
     """What the metadata log in `log_dir` says, up to where it is sound; None if there is no such log."""
-    directory = f"{log_dir}/{partition_directory(RAFT_METADATA, 0)}"
+    name = partition_directory(RAFT_METADATA, 0)
+    directory = f"{log_dir}/{name}"
     if not files.exists(directory):
         return None
     descriptors = DescriptorCache(files)
     topics = KraftTopics()
     try:
-        for value in _values(descriptors, directory):
+        for value in _values(descriptors, PartitionFiles(files, log_dir, name, (RAFT_METADATA, 0))):
             topics.take(value)
     except (CorruptBatchError, RemoteProtocolError, ValueError) as error:
         _LOG.warning("what %s says of topics is known up to there only: %s", directory, error)
@@ -102,16 +104,15 @@ def read_kraft_topics(files: Files, log_dir: str) -> KraftTopics | None:
     return topics
 
 
-def _values(descriptors: DescriptorCache, directory: str) -> Iterator[bytes]:
-    sizes = {entry.name: entry.size for entry in descriptors.files.scan(directory)}
-    snapshots = sorted(name for name in sizes if _SNAPSHOT.fullmatch(name))
-    logs = sorted(name for name in sizes if (parsed := parse_file_name(name)) and parsed[1] == LOG_SUFFIX)
+def _values(descriptors: DescriptorCache, log: PartitionFiles) -> Iterator[bytes]:
+    snapshots = sorted(name for name in log.sizes if _SNAPSHOT.fullmatch(name))
     start_offset = 0
     if snapshots:
         start_offset = int(snapshots[-1].partition("-")[0])
-        yield from _values_in(descriptors, f"{directory}/{snapshots[-1]}", sizes[snapshots[-1]], 0)
-    for name in logs:
-        yield from _values_in(descriptors, f"{directory}/{name}", sizes[name], start_offset)
+        yield from _values_in(descriptors, f"{log.path}/{snapshots[-1]}", log.sizes[snapshots[-1]], 0)
+    for base_offset in log.logs:
+        path, size = log.path_of(base_offset, LOG_SUFFIX), log.segments[base_offset][LOG_SUFFIX]
+        yield from _values_in(descriptors, path, size, start_offset)
 
 
 def _values_in(descriptors: DescriptorCache, path: str, size: int, start_offset: int) -> Iterator[bytes]:

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from odradek.broker.inspection.partition_check import PartitionCheck, PartitionFiles
+from odradek.broker.inspection.partition_check import PartitionCheck
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.segments_outcome import SegmentsOutcome, joined
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.names import LOG_START_OFFSETS, LOG_SUFFIX, partition_directory
+from odradek.broker.storage.offline.listing import PartitionFiles
 
 MAX_PROBLEMS = 10_000
 """That are kept of a part; the rest is counted."""

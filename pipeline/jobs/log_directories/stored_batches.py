@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.inspection.partition_check import partitions_of
 from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch, scan_headers
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
-from odradek.broker.storage.names import LOG_SUFFIX, file_name
+from odradek.broker.storage.names import LOG_SUFFIX
+from odradek.broker.storage.offline.listing import list_partitions
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.log_directories.shares import shared_out
 from odradek.protocol.compression.codecs import decompress
@@ -51,7 +51,7 @@ def stored_batches(spark: SparkSession, directory: str, topics: list[str] | None
 
 
 def _segments(directory: str, topics: list[str] | None) -> Iterator[Segment]:
-    partitions = partitions_of(ReadOnlyFiles(), directory)
+    partitions = list_partitions(ReadOnlyFiles(), directory)
     missing = set(topics or ()) - {partition.key[0] for partition in partitions}
     if missing:
         raise JobError(f"{directory} has no topic {', '.join(sorted(missing))}")
@@ -59,10 +59,10 @@ def _segments(directory: str, topics: list[str] | None) -> Iterator[Segment]:
         topic, number = partition.key
         if topics is not None and topic not in topics:
             continue
-        logs = [base for base, sizes in sorted(partition.segments.items()) if LOG_SUFFIX in sizes]
+        logs = partition.logs
         for base in logs:
-            path = f"{partition.path}/{file_name(base, LOG_SUFFIX)}"
-            yield topic, number, path, partition.segments[base][LOG_SUFFIX], base == logs[-1]
+            size = partition.segments[base][LOG_SUFFIX]
+            yield topic, number, partition.path_of(base, LOG_SUFFIX), size, base == logs[-1]
 
 
 def batches_of(segments: list[Segment]) -> Iterator[tuple[Any, ...]]:
