@@ -105,12 +105,12 @@ class BatchCheck:
                 self._begin_epoch(leader_epoch, base, next_offset if batches else self._end_offset)
                 epoch = leader_epoch
             largest = max(largest, max_timestamp)
-            if start + at >= offsets.waits_for:
-                offsets.meet(start + at, last)
-            if last >= times.waits_for:
-                times.meet(base, last, max_timestamp, largest)
+            if start + at >= offsets.awaited:
+                offsets.check_batch(start + at, last)
+            if last >= times.awaited:
+                times.check_batch(base, last, max_timestamp, largest)
             if attributes & _TRANSACTIONAL_OR_CONTROL:
-                self._transactions.meet(view[at:stop], start + at)
+                self._transactions.check_batch(view[at:stop], start + at)
             next_offset = last + 1
             batches += 1
             at = stop
@@ -129,7 +129,7 @@ class BatchCheck:
             return self._pass_over(segment, position, error.reason)
         if batch.base_offset < self.next_offset or batch.last_offset > segment.last_offset:
             span = f"{batch.base_offset} to {batch.last_offset}"
-            self._say(segment, position, f"offsets {span} after {self.next_offset - 1}", batch.base_offset)
+            self._problem(segment, position, f"offsets {span} after {self.next_offset - 1}", batch.base_offset)
         else:
             self._take(segment, batch, data)
         self._progress(batch.size)
@@ -137,16 +137,16 @@ class BatchCheck:
 
     def _take(self, segment: _Segment, batch: StoredBatch, data: memoryview) -> None:
         segment.largest_timestamp = max(segment.largest_timestamp, batch.max_timestamp)
-        segment.indexes.offsets.meet(batch.position, batch.last_offset)
+        segment.indexes.offsets.check_batch(batch.position, batch.last_offset)
         # An old message is named by its last offset alone; what it holds goes back to the one before.
         first = batch.base_offset if batch.magic == MAGIC else self.next_offset
-        segment.indexes.times.meet(first, batch.last_offset, batch.max_timestamp, segment.largest_timestamp)
+        segment.indexes.times.check_batch(first, batch.last_offset, batch.max_timestamp, segment.largest_timestamp)
         if batch.magic == MAGIC:
             if batch.leader_epoch != self._epoch:
                 self._begin_epoch(batch.leader_epoch, batch.base_offset, self._end_offset)
                 self._epoch = batch.leader_epoch
             if _HEAD.unpack_from(data)[5] & _TRANSACTIONAL_OR_CONTROL:
-                self._transactions.meet(data, batch.position)
+                self._transactions.check_batch(data, batch.position)
         self.next_offset = self._end_offset = batch.last_offset + 1
         self.batches += 1
 
@@ -170,7 +170,7 @@ class BatchCheck:
                 end = stop
             else:
                 end = min(next_indexed_position(segment.indexes.offset_index, position) or end, end)
-        self._say(segment, position, f"{reason}; passed over {pluralize(end - position, 'byte')}", base_offset)
+        self._problem(segment, position, f"{reason}; passed over {pluralize(end - position, 'byte')}", base_offset)
         self._progress(end - position)
         return end
 
@@ -180,7 +180,7 @@ class BatchCheck:
                 return False
         return True
 
-    def _say(self, segment: _Segment, position: int, problem: str, offset: int | None) -> None:
+    def _problem(self, segment: _Segment, position: int, problem: str, offset: int | None) -> None:
         self._report(Problem(segment.shown_as, problem, position, offset))
 
     def _read(self, path: str, position: int, length: int) -> bytes:

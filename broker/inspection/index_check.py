@@ -24,10 +24,10 @@ BEYOND = 1 << 63
 
 
 class _IndexCheck:
-    """Steps through the entries. `waits_for` is what the second column of the next entry says."""
+    """Steps through the entries. `awaited` is what the second column of the next entry says."""
 
     def __init__(self, path: str, entry: struct.Struct, data: bytes, report: Report) -> None:
-        self.waits_for = BEYOND
+        self.awaited = BEYOND
         self.entries = 0
         self._path = path
         self._report = report
@@ -35,69 +35,69 @@ class _IndexCheck:
         self._entries = _entries(path, entry, data, report)
         self._first = -1
 
-    def _say(self, problem: str, offset: int | None = None) -> None:
+    def _problem(self, problem: str, offset: int | None = None) -> None:
         self._report(Problem(self._path, problem, (self.entries - 1) * self._entry_size, offset))
 
     def _step(self, first_base: int, second_base: int) -> None:
         entry = next(self._entries, None)
-        previous = self._first, -1 if self.waits_for == BEYOND else self.waits_for
+        previous = self._first, -1 if self.awaited == BEYOND else self.awaited
         if entry is None:
-            self.waits_for = BEYOND
+            self.awaited = BEYOND
             return
         self.entries += 1
-        self._first, self.waits_for = first_base + entry[0], second_base + entry[1]
-        if self._first <= previous[0] or self.waits_for <= previous[1]:
-            self._say(f"{self._first, self.waits_for} after {previous}: what does not ascend cannot be searched")
+        self._first, self.awaited = first_base + entry[0], second_base + entry[1]
+        if self._first <= previous[0] or self.awaited <= previous[1]:
+            self._problem(f"{self._first, self.awaited} after {previous}: what does not ascend cannot be searched")
             self._entries = iter(())
-            self.waits_for = BEYOND
+            self.awaited = BEYOND
 
 
 class OffsetIndexCheck(_IndexCheck):
-    """`waits_for` is a position: `meet` wants the batch that starts there, or the first behind it."""
+    """`awaited` is a position: `check_batch` wants the batch that starts there, or the first behind it."""
 
     def __init__(self, path: str, base_offset: int, data: bytes, report: Report) -> None:
         super().__init__(path, _OFFSET_ENTRY, data, report)
         self._base_offset = base_offset
         self._step(base_offset, 0)
 
-    def meet(self, position: int, last_offset: int) -> None:
+    def check_batch(self, position: int, last_offset: int) -> None:
         """A batch starts at `position` and ends with `last_offset`."""
-        while self.waits_for <= position:
-            if self.waits_for < position:
-                self._say(f"leads to position {self.waits_for}, where no batch starts", self._first)
+        while self.awaited <= position:
+            if self.awaited < position:
+                self._problem(f"leads to position {self.awaited}, where no batch starts", self._first)
             elif self._first < last_offset:
-                self._say(f"leads to position {position}, where a batch ends with {last_offset}", self._first)
+                self._problem(f"leads to position {position}, where a batch ends with {last_offset}", self._first)
             self._step(self._base_offset, 0)
 
     def finish(self) -> None:
         """All batches have passed."""
-        while self.waits_for != BEYOND:
-            self._say(f"leads to position {self.waits_for}, where no batch starts", self._first)
+        while self.awaited != BEYOND:
+            self._problem(f"leads to position {self.awaited}, where no batch starts", self._first)
             self._step(self._base_offset, 0)
 
 
 class TimeIndexCheck(_IndexCheck):
-    """`waits_for` is an offset: `meet` wants the batch that holds it, or the first behind it."""
+    """`awaited` is an offset: `check_batch` wants the batch that holds it, or the first behind it."""
 
     def __init__(self, path: str, base_offset: int, data: bytes, report: Report) -> None:
         super().__init__(path, _TIME_ENTRY, data, report)
         self._base_offset = base_offset
         self._step(0, base_offset)
 
-    def meet(self, base_offset: int, last_offset: int, max_timestamp: int, largest_timestamp: int) -> None:
+    def check_batch(self, base_offset: int, last_offset: int, max_timestamp: int, largest_timestamp: int) -> None:
         """A batch holds these offsets; `largest_timestamp` is that of all batches up to and with it."""
-        while self.waits_for <= last_offset:
-            if self.waits_for < base_offset or max_timestamp != self._first:
+        while self.awaited <= last_offset:
+            if self.awaited < base_offset or max_timestamp != self._first:
                 found = f"a batch of {base_offset} to {last_offset} has {max_timestamp}"
-                self._say(f"says timestamp {self._first}, {found}", self.waits_for)
+                self._problem(f"says timestamp {self._first}, {found}", self.awaited)
             elif largest_timestamp > self._first:
-                self._say(f"says timestamp {self._first}, a batch before has {largest_timestamp}", self.waits_for)
+                self._problem(f"says timestamp {self._first}, a batch before has {largest_timestamp}", self.awaited)
             self._step(0, self._base_offset)
 
     def finish(self) -> None:
         """All batches have passed."""
-        while self.waits_for != BEYOND:
-            self._say(f"says timestamp {self._first}, behind the last batch", self.waits_for)
+        while self.awaited != BEYOND:
+            self._problem(f"says timestamp {self._first}, behind the last batch", self.awaited)
             self._step(0, self._base_offset)
 
 

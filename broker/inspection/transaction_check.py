@@ -39,7 +39,7 @@ class TransactionCheck:
         self._index_path = index_path
         self._entries = {(entry.producer_id, entry.last_offset): entry for entry in entries}
 
-    def meet(self, data: memoryview, position: int) -> None:
+    def check_batch(self, data: memoryview, position: int) -> None:
         """A batch with a sound checksum, which is transactional or a control batch."""
         header = read_batch_header(data)
         if not header.is_control:

@@ -63,7 +63,7 @@ class Verification:
 
     def _check_partition(self, partition: PartitionFiles, log_start_offset: int) -> int:
         """Check one partition and return its log end offset."""
-        check = PartitionCheck(self._descriptors, partition, log_start_offset, self._report, self._note_progress)
+        check = PartitionCheck(self._descriptors, partition, log_start_offset, self._report, self._add_progress)
         found = check.run()
         self.outcome.partitions += 1
         self.outcome.segments += found.segments
@@ -74,6 +74,6 @@ class Verification:
         self.outcome.problems += 1
         self._told(problem)
 
-    def _note_progress(self, size: int) -> None:
+    def _add_progress(self, size: int) -> None:
         self.outcome.bytes += size
         self._progress(self.outcome.bytes, self._total)

@@ -3,23 +3,25 @@
 | module | what |
 |---|---|
 | `log_dirs`, `log_dir` | the directories of a broker; one of them, with the logs in it |
-| `log`, `log_reader` | one partition's log: changing it, asking it, opening it |
-| `segmented_log`, `segments`, `segment`, `log_file` | a log as segments; a segment, and its `.log` file |
-| `checkpoints` | small files |
-| `batch_scan`, `log_slice` | finding and reading batches |
-| `durability` | syncing; what is done after an unclean stop |
-| `retention`, `cleanable` | decisions: which segments have expired, which log is compacted next |
-| `compaction`, `cleaning_state` | what goes, in turns, and when its files go |
-| `names`, `log_config`, `resources` | file names; a topic's properties; what logs share |
-| `append` | checks before an append, and its result |
-| `disk` | files, descriptors, failures, deletion |
-| `index` | the indexes of a segment, and lookups through them |
-| `offline` | log directories that nobody serves |
-| `opening` | opening and recovering a log |
+| `log`, `log_reader` | one partition's log: the methods that change it, and those that read it |
+| `segmented_log`, `segments` | the segments of a log: appended to, read, truncated, swapped; their registry |
+| `segment`, `log_file` | one segment, and its `.log` file |
+| `batch_scan`, `log_slice` | walks over batches; a range of bytes to send |
+| `durability` | the order of syncs, and the recovery point |
+| `retention`, `cleanable` | decisions: the segments that retention deletes, the log that compaction takes |
+| `cleaning_state` | mutual exclusion of compaction, retention and truncation of a log's old segments |
+| `names`, `log_config`, `resources` | file names; a topic's properties; objects that the logs share |
+| `append` | the checks of batches before an append, and its result |
 | `producers` | idempotent producers and their snapshots |
+| `index` | the indexes of a segment, and look-ups through them |
+| `opening` | opening and recovering a log |
+| `checkpoints` | the small files of a log directory |
+| `disk` | files, descriptors, failures, deferred deletion |
+| `compaction` | cleanup.policy=compact |
+| `offline` | log directories that no broker serves |
 
-`open_log_dir` is the way in for whoever wants to look at such a directory: see `stored_log_dir`. A broker goes by
-`log_dir`, and does not import what it does not use.
+`open_log_dir` opens a directory without a broker: see `offline.stored_log_dir`. A broker uses `log_dir`, and does not
+import `offline` as a whole: hence the lazy names here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Walking the batches of a segment file without reading their records.
+"""Walks over the batches of a segment file without reading their records.
 
-Every format begins alike, so one walk serves batches of magic 2 and the message sets of magic 0 and 1 in old segments
-(there each entry is one message, or one wrapper around compressed messages, and is named by its *last* offset):
+Every format begins alike, so one walk reads batches of magic 2 and the message sets of magic 0 and 1 in old segments
+(there each entry is one message, or one wrapper around compressed messages, and has its *last* offset in front):
 
 ```
           magic 2                               magic 1                        magic 0
@@ -14,7 +14,7 @@ Every format begins alike, so one walk serves batches of magic 2 and the message
 35 i64    max timestamp
 ```
 
-Small batches are read many at a time, of large ones only the heads: a walk over a gigabyte of 16 KiB batches reads 4
+Small batches are read many at a time; of large ones only the heads: a walk over a gigabyte of 16 KiB batches reads 4
 MB.
 """
 
@@ -50,7 +50,7 @@ _FEW = 8  # heads, each of which takes 0.4 µs
 
 
 class CorruptBatchError(Exception):
-    """What stands at `position` of the file is no batch, or not all of one."""
+    """The bytes at `position` of the file are no batch, or only a part of one."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at position {position}: {reason}")
@@ -59,7 +59,7 @@ class CorruptBatchError(Exception):
 
 
 class StoredBatch(NamedTuple):
-    """A batch as it lies in a segment file. `leader_epoch` is -1 before magic 2; both offsets are inclusive."""
+    """A batch in a segment file. `leader_epoch` is -1 before magic 2; both offsets are inclusive."""
 
     position: int
     size: int
@@ -71,9 +71,9 @@ class StoredBatch(NamedTuple):
 
 
 def scan_batches(descriptors: DescriptorCache, path: str, start: int, end: int) -> Iterator[StoredBatch]:
-    """Yield the batches of [start, end), positions in the file; both must be boundaries between batches.
+    """Yield the batches of [start, end), positions in the file; both must be boundaries of batches.
 
-    Raises `CorruptBatchError` where there is none, or one that is cut off by `end`.
+    Raises `CorruptBatchError` where there is no batch, or where `end` cuts one off.
     """
     for batch, _, _ in _heads(descriptors, path, start, end):
         yield batch
@@ -84,7 +84,8 @@ def find_batch(
 ) -> tuple[int, int, int] | None:
     """Position, size and base offset of the first batch in [start, end) whose last offset is at least `offset`.
 
-    Raises as `scan_batches`, which says the same more slowly: this is most of what a Fetch not at the tail costs.
+    Raises as `scan_batches`, which finds the same more slowly: this is most of the cost of a Fetch that is not at the
+    tail.
     """
     unpack, pread = _SHORT_HEAD.unpack_from, descriptors.files.pread
     position, wanted = start, _WINDOW
@@ -114,10 +115,10 @@ def find_batch(
 
 
 def find_cut_off_batch(data: bytes) -> tuple[int, int, int] | None:
-    """The offset behind the last whole batch of `data`, which begins with one; position in it and size of what follows.
+    """The batch that the end of `data` cuts off: its first possible offset, position and size.
 
-    None where nothing follows, too little of it to tell, a message of an old format, or more batches than are worth
-    looking at: a search of the index is as fast.
+    `data` begins with a batch. Returns None if no batch is cut off, if too little of its head is there, if it has an
+    old format, or if more than a few batches precede it: a search of the index is as fast then.
     """
     unpack, end = _SHORT_HEAD.unpack_from, len(data) - _SHORT_HEAD.size
     at = next_offset = 0
@@ -145,7 +146,7 @@ def scan_headers(
 
 
 def _heads(descriptors: DescriptorCache, path: str, start: int, end: int) -> Iterator[tuple[StoredBatch, bytes, int]]:
-    """Each batch, and its first 61 bytes (zeros where an old message is shorter): a buffer, and where in it."""
+    """Yield each batch with a buffer and the place in it of its first 61 bytes (zeros behind a short old message)."""
     position = start
     window, window_start = b"", start
     size = 0
@@ -169,7 +170,7 @@ def read_whole_batches(
 ) -> Iterator[tuple[StoredBatch, memoryview]]:
     """Yield the batches of [start, end) with all their bytes, which are valid until the next step.
 
-    Raises `CorruptBatchError` where there is none, where one is cut off by `end`, and where a checksum is wrong.
+    Raises `CorruptBatchError` where there is no batch, where `end` cuts one off, and for a wrong checksum.
     """
     position = start
     chunk, chunk_start = memoryview(b""), start

@@ -1,21 +1,23 @@
-"""Which log compaction takes next, how much of it, and in which groups: decisions, made of numbers.
+"""The decision which log compaction takes next, how much of it, and in which groups of segments.
+
+`retention` decides which segments of a log are deleted. Both decide from numbers and change nothing.
 
 ```
 log start      first dirty offset      first uncleanable offset      log end
     |    clean        |        dirty, cleanable    |     not yet        |
 ```
-- The first dirty offset is where the last round ended (`cleaner-offset-checkpoint`), or the log starts.
-- The first uncleanable offset is the base of the earliest of: the active segment, the segment of the last stable offset
-  (what an open transaction wrote is not touched), the first dirty segment with a record younger than
+- The first dirty offset is where the last round ended (`cleaner-offset-checkpoint`), or the start of the log.
+- The first uncleanable offset is the lowest base offset of: the active segment, the segment of the last stable offset
+  (records of open transactions are not compacted), the first dirty segment with a record younger than
   `min.compaction.lag.ms`.
 - A log is due if the cleanable part is more than `min.cleanable.dirty.ratio` of both parts, or if its first dirty
-  record has waited longer than `max.compaction.lag.ms` (KIP-354). Of those that are due the one with the largest part
+  record is older than `max.compaction.lag.ms` (KIP-354). Of the logs that are due, the one with the highest ratio
   goes first.
-- Segments next to each other are cleaned into one, as long as they could fill no larger segment or index than the
-  configuration allows.
+- Adjacent segments are cleaned into one as long as the result could not exceed the configured sizes of a segment and
+  its indexes.
 
-Kafka's `LogCleanerManager` and `Cleaner.groupSegmentsBySize`. The cost is that of a log's segments, and a time index is
-only opened where a lag is set.
+As in Kafka's `LogCleanerManager` and `Cleaner.groupSegmentsBySize`. The cost grows with the number of segments; a time
+index is read only where a lag is set.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET
 
 
 class CompactedSegment(Protocol):
-    """What is asked of a segment: where it begins, its bytes, and its times (ms) where a lag is configured."""
+    """A segment as this decision needs it: base offset, size, and times (ms) where a lag is configured."""
 
     @property
     def base_offset(self) -> int: ...
@@ -45,7 +47,7 @@ S = TypeVar("S", bound=CompactedSegment)
 
 
 class Cleanable(NamedTuple):
-    """The parts of a log as drawn above, in bytes; `delay_ms` is how long the log is overdue by its lag, else 0."""
+    """The parts of a log as drawn above, in bytes; `delay_ms` is how far the log exceeds its lag, else 0."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
@@ -74,7 +76,7 @@ def cleanable_part(
     log_end_offset: int,
     now_ms: int,
 ) -> Cleanable:
-    """The parts of the log with these segments; `cleaned_offset` is the checkpointed one, None if there is none."""
+    """The parts of the log with these segments; `cleaned_offset` is the checkpointed one, None without one."""
     first_dirty = log_start_offset if cleaned_offset is None else cleaned_offset
     if not log_start_offset <= first_dirty <= log_end_offset:
         first_dirty = log_start_offset
@@ -96,7 +98,7 @@ def cleanable_part(
 
 
 def _inactive_from(segments: Sequence[S], offset: int) -> list[S]:
-    """The segment that may hold `offset`, and those behind it, without the active one."""
+    """The segment that may hold `offset` and those behind it, without the active one."""
     active = segments[-1]
     ends = [segment.base_offset for segment in segments[1:]]
     return [segment for segment, end in zip(segments, ends, strict=False) if end > offset and segment is not active]
@@ -105,13 +107,13 @@ def _inactive_from(segments: Sequence[S], offset: int) -> list[S]:
 def _delay_ms(dirty: Sequence[CompactedSegment], max_lag_ms: int, now_ms: int) -> int:
     if max_lag_ms == NO_LIMIT:
         return 0
-    # Retention takes zero for a time; this does not, as Kafka's `LogCleanerManager.maxCompactionDelay` does not.
+    # For retention zero is a time, here it is not, as in Kafka's `LogCleanerManager.maxCompactionDelay`.
     waiting = [timestamp for segment in dirty if (timestamp := segment.first_timestamp()) > 0]
     return max(now_ms - max_lag_ms - min(waiting), 0) if waiting else 0
 
 
 class GroupedSegment(Protocol):
-    """What grouping asks of a segment, sizes in bytes."""
+    """A segment as the grouping needs it; sizes in bytes."""
 
     @property
     def base_offset(self) -> int: ...
@@ -132,7 +134,7 @@ G = TypeVar("G", bound=GroupedSegment)
 def group_segments(
     segments: Sequence[G], *, segment_bytes: int, segment_index_bytes: int, end_offset: int
 ) -> list[list[G]]:
-    """The segments in groups, each of which becomes one segment; `end_offset` is where the last one ends."""
+    """The segments in groups, each of which becomes one segment; `end_offset` is the end of the last one."""
     groups: list[list[G]] = []
     size = offset_index_size = time_index_size = 0
     for index, segment in enumerate(segments):

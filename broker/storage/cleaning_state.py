@@ -1,4 +1,4 @@
-"""Whether compaction or retention is at work on the old segments of a log: one of them at a time.
+"""Mutual exclusion of the operations on a log's old segments: compaction, retention, truncation, deletion.
 
 | state       | `begin`           | `abort`                     | `pause`                                  |
 |-------------|-------------------|-----------------------------|------------------------------------------|
@@ -6,18 +6,18 @@
 | in progress | False             | the worker is stopped       | as `abort`; paused when the work has ended |
 | paused      | False             | nothing                     | paused once more                         |
 
-Compaction takes the segments as they are when it begins, and reads and writes files in the log's directory by their
-names until it ends. So nothing else may remove or cut old segments meanwhile, or rename the directory:
+Compaction uses the segments that exist when it begins, and reads and writes files in the log's directory by name until
+it ends. Meanwhile nothing else may remove or truncate old segments, or rename the directory:
 
 | change                                  | what it does                                                          |
 |-----------------------------------------|-----------------------------------------------------------------------|
-| retention by time, size, log start      | `begin`; skips a log in progress, and comes back in its next round     |
+| retention by time, size, log start      | `begin`; skips a log in progress until the next round                  |
 | truncation below the active segment     | `pause`, because compaction may take hours                             |
-| deletion, close                         | `pause`, for good                                                      |
+| deletion, close                         | `pause`, permanently                                                   |
 | cleanup.policy without `compact`        | `abort`                                                                |
 | append, roll, DeleteRecords             | nothing: none of them changes old segments                             |
 
-Kafka's `LogCleanerManager`: its states of a partition, `deletableLogs`, `abortCleaning`, `abortAndPauseCleaning`.
+As in Kafka's `LogCleanerManager`: its states of a partition, `deletableLogs`, `abortCleaning`, `abortAndPauseCleaning`.
 Safe for several threads.
 """
 
@@ -29,7 +29,7 @@ from threading import Event, Lock
 
 
 class CleaningState:
-    """The state of one log. A thread that has begun must end, and not wait for one that pauses the same log."""
+    """The state of one log. A thread that called `begin` must call `end`, and must not wait for a `pause` before."""
 
     __slots__ = ("_ended", "_is_aborted", "_is_in_progress", "_lock", "_pauses", "_stop")  # one for each partition
 
@@ -39,7 +39,7 @@ class CleaningState:
         self._is_aborted = False
         self._pauses = 0
         self._stop: Callable[[], None] | None = None
-        self._ended: Event | None = None  # set at the end of the work in progress, if anybody waits for that
+        self._ended: Event | None = None  # set at the end of the work in progress, if a `pause` waits
 
     @property
     def is_in_progress(self) -> bool:
@@ -51,7 +51,7 @@ class CleaningState:
         return self._is_aborted
 
     def begin(self) -> bool:
-        """Begin to work on the old segments. False, and then leave them alone, while others do, and while paused."""
+        """Begin work on the old segments; return False, without the right to it, if other work runs or it is paused."""
         with self._lock:
             if self._is_in_progress or self._pauses:
                 return False
@@ -59,7 +59,7 @@ class CleaningState:
             return True
 
     def end(self) -> None:
-        """End what `begin` began."""
+        """End the work in progress."""
         with self._lock:
             self._is_in_progress = self._is_aborted = False
             self._stop = None
@@ -68,7 +68,7 @@ class CleaningState:
             ended.set()
 
     def when_aborted(self, stop: Callable[[], None]) -> None:
-        """Call `stop` if the work in progress is aborted: now, or later from any thread, but never after its end.
+        """Call `stop` if the work in progress is aborted: now, or later on any thread, but never after its end.
 
         `stop` must return at once and not use this object.
         """
@@ -78,12 +78,12 @@ class CleaningState:
                 stop()
 
     def abort(self) -> None:
-        """Stop the work in progress, if there is any; it ends a moment later."""
+        """Stop the work in progress, if any; it ends soon afterwards."""
         with self._lock:
             self._abort()
 
     def pause(self) -> None:
-        """Abort the work in progress, wait until it has ended, and let none begin until `resume`. Blocks."""
+        """Abort the work in progress, wait for its end, and prevent new work until `resume`. Blocks."""
         with self._lock:
             self._pauses += 1
             if not self._is_in_progress:
@@ -99,7 +99,7 @@ class CleaningState:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause before the block, and resume after it."""
+        """Pause for the block."""
         self.pause()
         try:
             yield

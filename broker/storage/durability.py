@@ -1,10 +1,10 @@
-"""Which part of a log is on the disk for certain, and how it gets there.
+"""The order of syncs, and the recovery point: everything below it is on the disk.
 
-`flush` syncs in an order that keeps the recovery point true at every moment: first the topic id and the leader epochs,
-then the snapshots, then the segments; only then does the recovery point rise. So nothing below it needs recovery after
-a power cut. `close` leaves the files as a clean stop does.
+`flush` syncs in an order that keeps the recovery point true at every moment: the topic id and the leader epochs, then
+the snapshots, then the segments; only then does the recovery point rise. So nothing below it needs recovery after a
+power cut. `close` leaves the files as a clean stop does.
 
-May run beside the appender, in another thread; two flushes of one log wait for one another.
+A flush may run beside the appender, on another thread; two flushes of one log run one after the other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odradek.broker.storage.segmented_log import SegmentedLog
 
 
 class Durability:
-    """The syncing of one log. `identity_is_synced` is false for a partition that was just made. Raises `OSError`."""
+    """The syncing of one log. `identity_is_synced` is false for a new partition. Raises `OSError`."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Durability:
         self._last_flush_ms = resources.clock.time_ms()
 
     def target(self, config: LogConfig) -> int | None:
-        """The offset up to which a flush is due, by the configuration or because segments are finished; or None."""
+        """The offset up to which a flush is due, by the configuration or for rolled segments; or None."""
         end_offset, recovery_point = self._segmented.end.offset, self._segmented.recovery_point
         if end_offset > recovery_point:
             if end_offset - recovery_point >= config.flush_messages:
@@ -56,14 +56,14 @@ class Durability:
         self._last_flush_ms = self._resources.clock.time_ms()
 
     def close(self, end_offset: int) -> None:
-        """Trim and sync everything, with a snapshot of the producers at the end; nothing if the log was only read."""
+        """Trim and sync everything, with a snapshot of the producers at the end; nothing if nothing was changed."""
         if self._segmented.changed:
             self._producers.snapshot_at(end_offset)
             self._sync_small_files()
         self._segmented.close()
 
     def write_topic_id(self, topic_id: bytes) -> None:
-        """Write the topic id again, where it was lost; it is synced with the next flush."""
+        """Write a lost topic id again; the next flush syncs it."""
         write_topic_id(self._resources.files, self._segmented.directory, topic_id)
         self._identity_is_synced = False
 

@@ -1,4 +1,4 @@
-"""One partition's log: a sequence of record batches, appended at the end, read from anywhere, cut at either end.
+"""One partition's log: a sequence of record batches, appended at the end, read anywhere, truncated at either end.
 
 ```
 log_start_offset        last_stable_offset   high_watermark     log_end_offset (exclusive)
@@ -6,25 +6,26 @@ log_start_offset        last_stable_offset   high_watermark     log_end_offset (
 ------+-----------+--------------+---------+--------+--------+--------+
  gone | segment 0 | segment 57             | segment 3120 (active)    |
 ------+-----------+------------------------+--------------------------+
-                         ^ recovery_point: all below it is on the disk for certain
-              ^ cleaned_offset: all below it is compacted; None for a log that never was
+                         ^ recovery_point: everything below it is synced to the disk
+              ^ cleaned_offset: everything below it is compacted; None for a log that was never compacted
 ```
 
 Offsets: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset, recovery_point <= log_end_offset.
-The last stable offset is where the earliest transaction begins that is open, or whose end is not below the high
-watermark; without any it is the high watermark.
+The last stable offset is the first offset of the earliest transaction that is open, or whose end is not below the high
+watermark; without such a transaction it is the high watermark.
 
-Threads: one appender at a time, in any thread (the same for `truncate_to`, `roll`, `close`); readers beside it, for
-whom `log_end_offset` moves after everything below it can be read; beside both `flush`, and what works on old segments
-(`update_log_start_offset`, `delete_segments`, `swap_in`), one at a time as `cleaning` says (`cleaning_state`).
+Threads: one appender at a time, in any thread; `truncate_to`, `roll` and `close` count as the appender. Readers may run
+at the same time: `log_end_offset` moves only after everything below it can be read. So may `flush`, and what works on
+old segments (`update_log_start_offset`, `delete_segments`, `swap_in`), one at a time as `cleaning` allows
+(`cleaning_state`).
 
-Errors: `KafkaError` for what a client or follower is to be told. An `OSError` takes the log directory offline: it and
-everything later is KAFKA_STORAGE_ERROR (`disk_failure`); a transient one is the same error once, and the log is as
-before. A failed append leaves at most bytes behind the end of the segment, which the log does not count, and which
-recovery cuts off.
+Errors: `KafkaError` is for the client or follower. An `OSError` takes the log directory offline: this call and all
+later ones raise KAFKA_STORAGE_ERROR (`disk_failure`). A transient `OSError` raises the same code once and leaves the
+log unchanged. A failed append leaves at most bytes behind the end of the segment; the log does not count them, and
+recovery cuts them off.
 
 `append_as_leader` and `read` are the broker's hot paths: 6 µs for a small batch, 7 with idempotence, 3 for a read at
-the tail (`benchmarks.storage`; a fifth of it is the system call). Attributes that they use are plain, and looked up
+the tail (`benchmarks.storage`; a fifth of it is the system call). The attributes that they use are plain, and read
 once.
 """
 
@@ -55,13 +56,13 @@ from odradek.protocol.records.batch_header import TIMESTAMP_TYPE_BIT, assign_off
 
 _LOG = logging.getLogger(__name__)
 
-_LAST_OFFSET_DELTA: Final = slice(23, 27)  # where a batch has it (`batch_scan`)
+_LAST_OFFSET_DELTA: Final = slice(23, 27)  # its bytes in a batch (`batch_scan`)
 
 
 class Log(LogReader):
-    """See the module; what only looks is `LogReader`'s.
+    """The log of one partition; `LogReader` has the methods that change nothing.
 
-    Logs are made and opened by `LogDir`; the constructor takes the parts that opening found.
+    `LogDir` creates and opens logs; the constructor takes the parts that opening found.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Log(LogReader):
         return self._validator.decodes_records
 
     def configure(self, config: LogConfig) -> None:
-        """Take new properties, for what comes next. Compaction ends that cleanup.policy no longer asks for."""
+        """Apply new properties from now on. Aborts a compaction that cleanup.policy no longer allows."""
         self._segmented.config = config
         if not config.is_compacted:
             self.cleaning.abort()
@@ -121,12 +122,12 @@ class Log(LogReader):
         from_client: bool = True,
         max_decompressed: int | None = None,
     ) -> AppendInfo:
-        """Append one batch, giving it offsets, the leader epoch and what else the topic's configuration says.
+        """Append one batch; assign its offsets, the leader epoch and what the topic's configuration sets.
 
-        `records` is changed in place, so it must be the caller's own. Afterwards it need not hold what was
-        appended, which may have been compressed anew.
+        Changes `records` in place, so they must be the caller's own. Afterwards they may differ from what was appended,
+        which may have been compressed again.
 
-        `from_client` is false for the coordinators' batches, which may be control batches and have no sequences. Raises
+        `from_client` is false for batches of coordinators, which may be control batches and have no sequences. Raises
         `KafkaError` with the codes of `validation` and `producer_state`, and DecompressionLimitError if records that
         must be decoded expand to more than `max_decompressed` bytes; nothing was appended then.
         """
@@ -137,10 +138,10 @@ class Log(LogReader):
         data, header, records_converted = self._validator.validate(records, now_ms, from_client, max_decompressed)
         marker = None
         if header.producer_id >= 0:
-            judged = self._producers.judge(data, header, from_client)
-            if isinstance(judged, AppendedBatch):
-                return duplicate_of(judged, self.log_start_offset, len(records), records_converted)
-            marker = judged
+            checked = self._producers.check(data, header, from_client)
+            if isinstance(checked, AppendedBatch):
+                return duplicate_of(checked, self.log_start_offset, len(records), records_converted)
+            marker = checked
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         assign_offsets(data, 0, base_offset, leader_epoch)
@@ -149,7 +150,7 @@ class Log(LogReader):
                 self._leader_epochs.assign(leader_epoch, base_offset)
             segment = self._segmented.append(data, base_offset, last_offset, header.max_timestamp, now_ms)
             if header.producer_id >= 0:
-                self._producers.note(header, marker, base_offset, segment)
+                self._producers.record_append(header, marker, base_offset, segment)
             self.log_end_offset = last_offset + 1
         except OSError as error:
             raise self._failure.fail(f"appending to {self}", error) from error
@@ -165,10 +166,10 @@ class Log(LogReader):
         )
 
     def append_as_follower(self, records: WritableBatch) -> AppendInfo | None:
-        """Append the whole batches of `records` as the leader has them, offsets and epochs kept; None without any.
+        """Append the whole batches of `records` with the leader's offsets and epochs; return None if there is none.
 
-        An incomplete batch at the end is left out. Raises `KafkaError`: CORRUPT_MESSAGE for a wrong checksum,
-        OFFSET_OUT_OF_RANGE for offsets that go back, in `records` or against the end of the log.
+        Ignores an incomplete batch at the end. Raises `KafkaError`: CORRUPT_MESSAGE for a wrong checksum,
+        OFFSET_OUT_OF_RANGE for offsets that do not ascend, in `records` or from the end of the log.
         """
         self._failure.check()
         if not self._tail_is_checked:
@@ -183,7 +184,7 @@ class Log(LogReader):
                     self._leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
             segment = self._segmented.append_batches(data, headers, self._resources.clock.time_ms())
             for position, header in headers:
-                self._producers.follow(header, data[position : position + header.size], segment)
+                self._producers.record_follower_append(header, data[position : position + header.size], segment)
             self.log_end_offset = last.next_offset
         records_count = sum(header.records_count for _, header in headers)
         return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, records_count, len(data))
@@ -191,7 +192,7 @@ class Log(LogReader):
     # ----------------------------------------------------------------------------------------------------------- bounds
 
     def advance_high_watermark(self, high_watermark: int) -> None:
-        """All in-sync replicas have everything below `high_watermark`. It is kept within the log, and may fall."""
+        """Set the high watermark, kept within the log: all in-sync replicas have what is below it. It may fall."""
         if not self.log_start_offset <= high_watermark <= self.log_end_offset:
             high_watermark = max(self.log_start_offset, min(high_watermark, self.log_end_offset))
         self.high_watermark = high_watermark
@@ -199,9 +200,9 @@ class Log(LogReader):
             self._producers.replicated_up_to(high_watermark)
 
     def update_log_start_offset(self, offset: int) -> bool:
-        """Make the log start at `offset` if it starts lower; True if so. Segments below it become deletable.
+        """Raise the start of the log to `offset`; return False if it starts there or higher already.
 
-        Raises OFFSET_OUT_OF_RANGE above the high watermark.
+        Segments below the start can then be deleted. Raises OFFSET_OUT_OF_RANGE above the high watermark.
         """
         self._failure.check()
         if offset > self.high_watermark:
@@ -217,9 +218,9 @@ class Log(LogReader):
         return True
 
     def delete_segments(self, segments: list[Segment]) -> None:
-        """Take out segments wholly below the start of the log; their files go after file.delete.delay.ms.
+        """Delete the segments that lie wholly below the start of the log; files are removed after file.delete.delay.ms.
 
-        Those that are not of the log any more are passed over.
+        Ignores segments that are not part of the log any more.
         """
         self._failure.check()
         with self._bounds_lock, self._disk("deleting segments of"):
@@ -234,9 +235,9 @@ class Log(LogReader):
                 self._delete_snapshots_of(removed)
 
     def swap_in(self, replaced: list[Segment], sizes: dict[str, int]) -> bool:
-        """Let the segment that compaction made of `replaced` take their place: `.cleaned` files of these sizes.
+        """Replace `replaced` with the segment that compaction made of them: `.cleaned` files of these sizes.
 
-        False, and nothing has changed, if compaction was aborted, or the files are not those that it wrote.
+        Returns False and changes nothing if compaction was aborted, or if the files are not the ones it wrote.
         """
         self._failure.check()
         with self._bounds_lock, self._disk("swapping segments of"):
@@ -257,16 +258,16 @@ class Log(LogReader):
             return True
 
     def discard_cleaned(self) -> None:
-        """Remove what compaction wrote and did not finish; to be called by compaction, when its worker has ended."""
+        """Remove the incomplete output of a compaction; compaction calls this when its worker has ended."""
         with self._bounds_lock, self._disk("removing what compaction left of"):
             if not self._is_closed:
                 remove_cleaned(self._resources.files, self._segmented.directory)
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop the batch that holds `offset` and all later ones; False if the log ends there or before.
+        """Truncate the batch that holds `offset` and all later ones; return False if the log ends at or below `offset`.
 
-        The log ends behind the last batch that is left then, at `offset` or before it. Below the active segment,
-        compaction is aborted first, and waited for.
+        Afterwards the log ends behind its last batch, at `offset` or below. To truncate below the active segment, this
+        aborts compaction first and waits for it.
         """
         self._failure.check()
         is_old = offset < self.active_segment.base_offset
@@ -275,28 +276,28 @@ class Log(LogReader):
                 self._leader_epochs.truncate_from_end(self.log_end_offset)
                 return False
             now_ms = self._resources.clock.time_ms()
-            self.log_end_offset = offset  # readers must not go beyond it from here on
+            self.log_end_offset = offset  # readers must stop there from now on
             removed = self._segmented.truncate_to(offset, now_ms)
             end_offset = self.log_end_offset = self._segmented.end.offset
             self._leader_epochs.truncate_from_end(end_offset)
-            self._after_cut(min(end_offset, self.log_start_offset), now_ms, removed)
+            self._finish_truncation(min(end_offset, self.log_start_offset), now_ms, removed)
             return True
 
-    def start_over_at(self, offset: int) -> None:
-        """Drop everything and let the log begin, and end, at `offset`: a follower whose leader starts above its end."""
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Delete all batches and begin at `offset`: for a follower whose leader's log starts above its own end."""
         self._failure.check()
         with self.cleaning.paused(), self._bounds_lock, self._disk("truncating"):
             self.log_end_offset = offset
-            removed = self._segmented.start_over(offset)
+            removed = self._segmented.truncate_fully_and_start_at(offset)
             self._leader_epochs.clear()
-            self._after_cut(offset, self._resources.clock.time_ms(), removed)
+            self._finish_truncation(offset, self._resources.clock.time_ms(), removed)
 
-    def _after_cut(self, log_start_offset: int, now_ms: int, removed: list[Segment]) -> None:
+    def _finish_truncation(self, log_start_offset: int, now_ms: int, removed: list[Segment]) -> None:
         self.log_start_offset = log_start_offset
         if self.cleaned_offset is not None:
             self.cleaned_offset = min(self.cleaned_offset, self.log_end_offset)
         self._delete_snapshots_of(removed)
-        self._learn_producers(self.log_end_offset, now_ms)
+        self._rebuild_producers(self.log_end_offset, now_ms)
         self.advance_high_watermark(self.high_watermark)
 
     def _delete_snapshots_of(self, removed: list[Segment]) -> None:
@@ -304,7 +305,7 @@ class Log(LogReader):
         if snapshots:
             self._resources.deletions.add(self.config.file_delete_delay_ms, files=snapshots)
 
-    def _learn_producers(self, end_offset: int, now_ms: int) -> None:
+    def _rebuild_producers(self, end_offset: int, now_ms: int) -> None:
         self._producers.rebuild(
             self._segmented.segments,
             self.log_start_offset,
@@ -314,9 +315,9 @@ class Log(LogReader):
         )
 
     def _check_tail(self) -> None:
-        """At the first use after a clean stop, see whether the last segment ends where the checkpoint says.
+        """At the first use after a clean stop, check that the last segment ends where the checkpoint says.
 
-        If not, somebody changed the directory; then the segment is recovered as after an unclean stop.
+        If it does not, the directory was changed from outside, and the segment is recovered as after an unclean stop.
         """
         with self._tail_lock, self._disk("opening"):
             if not self._tail_is_checked:
@@ -324,10 +325,10 @@ class Log(LogReader):
                 if not segmented.ends_where_it_says():
                     _LOG.error("%s does not end where a clean stop left it: recovering its last segment", self)
                     now_ms = self._resources.clock.time_ms()
-                    self._learn_producers(self.active_segment.base_offset, now_ms)
+                    self._rebuild_producers(self.active_segment.base_offset, now_ms)
                     self.log_end_offset = segmented.recover_end(self.producers, self._leader_epochs)
                     self._leader_epochs.truncate_from_end(self.log_end_offset)
-                    self._after_cut(self.log_start_offset, now_ms, [])
+                    self._finish_truncation(self.log_start_offset, now_ms, [])
                 self._tail_is_checked = True
 
     # ------------------------------------------------------------------------------------------------------ maintenance
@@ -342,35 +343,35 @@ class Log(LogReader):
                 self._segmented.roll(self.log_end_offset)
 
     def may_roll(self, records: WritableBatch, largest: int) -> bool:
-        """Whether appending `records` may begin a new segment; they take `largest` bytes at most in the log."""
+        """Whether appending `records` may begin a new segment, if they grow to at most `largest` bytes."""
         last_offset = self.log_end_offset + int.from_bytes(records[_LAST_OFFSET_DELTA], "big", signed=True)
         return self._segmented.may_roll(records, largest, last_offset, self._resources.clock.time_ms())
 
     def flush_target(self) -> int | None:
-        """What to `flush` up to by now, as configuration and rolled segments ask; None if nothing is due."""
+        """The offset up to which a `flush` is due, by the configuration or for rolled segments; None if none is due."""
         return self._durability.target(self.config)
 
     def flush(self, up_to: int | None = None) -> None:
-        """Sync everything below `up_to` (exclusive), by default all there is now. Blocks: call it from a thread."""
+        """Sync everything below `up_to` (exclusive; by default all). Blocks, so call it from a thread."""
         self._failure.check()
         with self._disk("syncing"):
             self._durability.flush(self.log_end_offset if up_to is None else up_to)
 
     def adopt(self, topic_id: bytes) -> None:
-        """Take `topic_id`, where a power cut right after the log's creation has lost it."""
+        """Set the topic id of a log that lost it in a power cut right after its creation."""
         with self._disk("naming"):
             self._durability.write_topic_id(topic_id)
         self.topic_id = topic_id
 
     def remove_expired_producers(self, producer_ids: list[int] | None = None) -> int:
-        """Forget producers, of these or of all, that were idle for too long; return how many. Not beside an append."""
+        """Remove producers, of these or of all, that have been idle too long; return how many. Not during an append."""
         now_ms = self._resources.clock.time_ms()
         return self._producers.remove_expired(now_ms, self.config.producer_id_expiration_ms, producer_ids)
 
     def close(self) -> None:
-        """Leave the files as a clean stop does: trimmed, synced, with a snapshot of the producers at the end.
+        """Close the log as a clean stop does: trim and sync the files, with a snapshot of the producers at the end.
 
-        Compaction is aborted first, and waited for.
+        Aborts compaction first, and waits for it.
         """
         self.cleaning.pause()
         with self._bounds_lock:
@@ -382,9 +383,9 @@ class Log(LogReader):
             self._durability.close(self.log_end_offset)
 
     def release(self) -> None:
-        """Close the files as they are, before the log's directory is renamed because it is deleted.
+        """Close the files unchanged, before the log's directory is renamed for deletion.
 
-        Compaction is aborted first, and waited for: it works in the directory by its name.
+        Aborts compaction first, and waits for it, because it works in the directory by its name.
         """
         self.cleaning.pause()
         with self._bounds_lock:

@@ -4,14 +4,14 @@
 LogDir(...)          nothing happens
   .open(config_for)  lock, identity (formats an empty directory), marker taken, every partition's log opened
      .logs           {(topic, partition): Log}; create_log, delete_log
-     .checkpoint()   recovery points, log start offsets, high watermarks: now and then, and after a truncation
-     .deletions      files on their way out; run_due() now and then
+     .checkpoint()   recovery points, log start offsets, high watermarks: periodically, and after a truncation
+     .deletions      files to be removed; run_due() periodically
   .close()           every log closed, checkpoints, then the clean-shutdown marker, unlock
 ```
 
-One process at a time: the lock is held by the process, so it goes with a killed one. An `OSError` after the opening
-takes the directory offline for good (`disk_failure`); then `close` writes nothing, and the next opening recovers. One
-that says nothing against the disk (`disk_errors`) fails what was asked for, and nothing else.
+One process at a time: the process holds the lock, so a killed process releases it. An `OSError` after the opening takes
+the directory offline for good (`disk_failure`); then `close` writes nothing, and the next opening recovers. An
+`OSError` that does not mean a failed disk (`disk_errors`) fails only the operation at hand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from odradek.broker.storage.checkpoints.meta_properties import (
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint, Partition
 from odradek.broker.storage.disk.deletions import DeletionJob, Deletions, remove_partition
 from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY, DescriptorCache
-from odradek.broker.storage.disk.disk_errors import TransientDiskError, is_in_the_way, is_transient
+from odradek.broker.storage.disk.disk_errors import TransientDiskError, is_name_error, is_transient
 from odradek.broker.storage.disk.disk_failure import DiskFailure
 from odradek.broker.storage.disk.files import Files, OsFiles, Volume, make_directories
 from odradek.broker.storage.log import Log
@@ -60,23 +60,23 @@ from odradek.broker.storage.opening.log_opening import (
     create_log,
 )
 from odradek.broker.storage.opening.recovery import RecoverySummary
-from odradek.broker.storage.resources import LogResources, unheard
+from odradek.broker.storage.resources import LogResources, ignore_flush
 from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = logging.getLogger(__name__)
 
-_CLOSING_THREADS = 8  # closing is waiting for syncs, and file systems commit those of several threads together
+_CLOSING_THREADS = 8  # closing waits for syncs, and file systems commit those of several threads together
 
 ConfigForTopic = Callable[[str], LogConfig]
 
 
 class LogDirRefusedError(Exception):
-    """The directory is in use, or another node's or cluster's."""
+    """The directory is in use, or belongs to another node or cluster."""
 
 
 class LogDir:
-    """See the module. `broker_epoch` is what the clean-shutdown marker will say; the broker sets it once it has one."""
+    """One log directory; see the module. The broker sets `broker_epoch`, for the clean-shutdown marker."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class LogDir:
         files: Files | None = None,
         max_open_files: int = DEFAULT_CAPACITY,
         on_failure: Callable[[OSError], None] | None = None,
-        on_flush: Callable[[float], None] = unheard,
+        on_flush: Callable[[float], None] = ignore_flush,
     ) -> None:
         self.path = Path(path)
         self.logs: dict[Partition, Log] = {}
@@ -117,11 +117,11 @@ class LogDir:
         cluster_id: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Take the directory and open every log in it. Blocks, after an unclean stop for as long as recovery takes.
+        """Lock the directory and open every log in it. Blocks; after an unclean stop, for as long as recovery takes.
 
-        `config_for` gives a topic's configuration. An empty directory is formatted, with `cluster_id` or a new one;
-        then, and always, `meta` tells the ids. Raises `LogDirRefusedError`, `MalformedFileError` for a damaged
-        identity, and `OSError`; the directory is not held then.
+        `config_for` returns a topic's configuration. An empty directory is formatted, with `cluster_id` or a new one.
+        Afterwards `meta` has the ids. Raises `LogDirRefusedError`, `MalformedFileError` for a damaged identity, and
+        `OSError`; then the directory is not locked.
         """
         try:
             make_directories(self._files, self._path)
@@ -171,7 +171,7 @@ class LogDir:
                 self._remove_deleted(directory)
             elif key is None or key[0] == RAFT_METADATA:
                 _LOG.warning("leaving %s alone, it is no partition's directory", directory)
-            elif key in self.logs:  # names such as t-0 and t-00, which Kafka refuses too
+            elif key in self.logs:  # names such as t-0 and t-00, which Kafka rejects, too
                 raise LogDirRefusedError(
                     f"{self.logs[key].directory} and {directory} are both partition {key[1]} of topic {key[0]}: "
                     "move one of them away"
@@ -205,16 +205,16 @@ class LogDir:
             _LOG.warning("%s, a deleted partition, cannot be removed: %s", directory, error)
 
     def kraft_topics(self) -> KraftTopics | None:
-        """What Kafka's controller, if it kept its log in this directory, knew of the topics."""
+        """The topics in the log of Kafka's controller; None if that is not in this directory."""
         return read_kraft_topics(self._files, self._path)
 
     # ------------------------------------------------------------------------------------------------------- partitions
 
     def create_log(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
-        """Make the log of a new partition, or return the one there is if its topic id is the same, or lost.
+        """Create the log of a new partition, or return the existing one if its topic id is the same, or lost.
 
-        Raises INCONSISTENT_TOPIC_ID for a log of an older topic of that name: it must be deleted first; and
-        KAFKA_STORAGE_ERROR if the directory is there and holds other things, which would be removed with the topic.
+        Raises INCONSISTENT_TOPIC_ID for a log of an older topic of that name, which must be deleted first, and
+        KAFKA_STORAGE_ERROR if the directory exists and holds other files, which would be removed with the topic.
         """
         self.failure.check()
         existing = self.logs.get((topic, partition))
@@ -234,7 +234,7 @@ class LogDir:
         return log
 
     def _check_for_others(self, directory: str) -> None:
-        """Raise KAFKA_STORAGE_ERROR if a directory, left by a crash or by somebody, holds what no log is made of."""
+        """Raise KAFKA_STORAGE_ERROR if an existing directory holds files that do not belong to a log."""
         try:
             entries = self._files.scan(directory) if self._files.exists(directory) else []
         except NotADirectoryError as error:
@@ -245,24 +245,24 @@ class LogDir:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} holds files that are not a partition's")
 
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
-        """Take a partition's log out, at once; its files go by `deletions.run_due` after `file.delete.delay.ms`.
+        """Remove a partition's log at once; `deletions.run_due` removes its files after `file.delete.delay.ms`.
 
         Raises UNKNOWN_TOPIC_OR_PARTITION if there is no such log, KAFKA_STORAGE_ERROR if its directory cannot be
-        renamed. Where that is not the disk's fault (a mount point, say) the log stays, closed, to be deleted again.
+        renamed. If the disk has not failed (a mount point, say), the log stays, closed, and can be deleted again.
         """
         self.failure.check()
         log = self.logs.pop((topic, partition), None)
         if log is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{partition}")
-        source = str(log.directory)  # not the name that it should have: that of partition 0 may end in -00
+        source = str(log.directory)  # the real name, which may end in -00 for partition 0
         target = f"{self._path}/{deleted_directory(topic, partition, self._resources.randomness.uuid())}"
         try:
             log.release()
             self._files.rename(source, target)
         except OSError as error:
-            if is_transient(error) or is_in_the_way(error):
+            if is_transient(error) or is_name_error(error):
                 self.logs[topic, partition] = log
-            if is_in_the_way(error):
+            if is_name_error(error):
                 _LOG.error("%s cannot be deleted: %s", source, error)
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{source} cannot be renamed: {error}") from error
             raise self.failure.fail(f"deleting {log}", error) from error
@@ -270,7 +270,7 @@ class LogDir:
         try:
             self._after_deletion(log)
         except TransientDiskError:
-            pass  # it is deleted; what a power cut now brings back is deleted again
+            pass  # it is deleted; if a power cut restores it now, it is deleted again
         return job
 
     def _after_deletion(self, log: Log) -> None:
@@ -282,12 +282,12 @@ class LogDir:
             self.checkpoint_cleaned_offsets()  # a new topic of that name must not inherit it
 
     def volume(self) -> Volume:
-        """The file system that the directory is on. Blocks. Raises KAFKA_STORAGE_ERROR."""
+        """The file system of the directory. Blocks. Raises KAFKA_STORAGE_ERROR."""
         self.failure.check()
         try:
             return self._files.volume(self._path)
         except OSError as error:
-            raise self.failure.fail(f"looking at {self._path}", error) from error
+            raise self.failure.fail(f"reading the size of {self._path}", error) from error
 
     # ------------------------------------------------------------------------------------------------------ checkpoints
 
@@ -314,7 +314,7 @@ class LogDir:
 
     def _write(self, checkpoint: OffsetCheckpoint, offset_of: Callable[[Log], int | None]) -> None:
         def look() -> dict[Partition, int]:
-            logs = tuple(self.logs.items())  # a copy: checkpoints are written by a thread while logs come and go
+            logs = tuple(self.logs.items())  # a copy: a thread writes checkpoints while logs are created and deleted
             offsets = ((key, offset_of(log)) for key, log in logs)
             return {key: offset for key, offset in offsets if offset is not None}
 
@@ -327,7 +327,7 @@ class LogDir:
     # ---------------------------------------------------------------------------------------------------------- closing
 
     def close(self, *, clean: bool = True) -> None:
-        """Let the directory go. A clean close leaves nothing to recover; one of a failed directory never is clean."""
+        """Close the logs and unlock the directory. A clean close leaves nothing to recover, unless the disk failed."""
         if self._lock is None:
             return
         try:

@@ -1,15 +1,15 @@
-"""The log directories of a broker (`log.dirs`), each perhaps on a disk of its own (JBOD), taken together.
+"""All log directories of a broker (`log.dirs`), each perhaps on a disk of its own (JBOD).
 
-A partition's log lies in one of them. A new one goes where the fewest are (Kafka's `LogManager.nextLogDirs`). Each
-directory has a lock, an id, checkpoints and a clean-shutdown marker of its own, and fails for itself: then its logs are
-out of reach until the next start (`disk_failure`), and the others go on.
+A partition's log is in one of them. A new log goes to the directory with the fewest (Kafka's `LogManager.nextLogDirs`).
+Each directory has its own lock, id, checkpoints and clean-shutdown marker, and fails alone: its logs are unavailable
+until the next start (`disk_failure`), the others stay in use.
 
 | a directory that cannot be opened, or fails later | then |
 |---|---|
-| the first, which holds the metadata, too | the broker does not start, or ends, as Kafka without `metadata.log.dir` |
-| another | it is `offline`; what is not found elsewhere may be in there, so it must not be made anew |
+| the first, which also holds the metadata | the broker does not start, or ends, as Kafka without `metadata.log.dir` |
+| another | it is `offline`; a log that is not found elsewhere may be there, so it must not be created again |
 
-`logs` is changed by whatever thread creates or deletes a log; readers copy it.
+The thread that creates or deletes a log changes `logs`; readers copy it.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class LogDirs:
-    """See the module. `directories` are in the order of the configuration, those that failed included."""
+    """The directories; see the module. `directories` has the order of the configuration, with the failed ones."""
 
     def __init__(self, directories: Sequence[LogDir]) -> None:
         self.directories = tuple(directories)
         self.logs: dict[Partition, Log] = {}
         self._directory_of: dict[Partition, LogDir] = {}
         self._being_made: Counter[LogDir] = Counter()
-        self._lock = Lock()  # between threads that create logs: each has to see what the others have chosen
-        for directory in self.directories:  # that are open already
+        self._lock = Lock()  # between threads that create logs: each must see the choices of the others
+        for directory in self.directories:  # those that are open already
             self._take_logs_of(directory)
 
     @property
     def first(self) -> LogDir:
-        """The one that holds the metadata."""
+        """The directory with the metadata."""
         return self.directories[0]
 
     @property
@@ -63,10 +63,10 @@ class LogDirs:
         cluster_id: str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Open all; see `LogDir.open`. One that is new gets the cluster id of the first.
+        """Open all directories; see `LogDir.open`. A new one gets the cluster id of the first.
 
-        Raises as that does, but `OSError` for the first only, or where it says nothing against the disk; and
-        `LogDirRefusedError` for a partition that is in two. None of them is held then.
+        Raises the same errors, but `OSError` only for the first directory or for a transient error, and
+        `LogDirRefusedError` for a partition that is in two directories. Then no directory is locked.
         """
         try:
             for directory in self.directories:
@@ -92,25 +92,25 @@ class LogDirs:
             self._directory_of[key] = directory
 
     def directory_of(self, topic: str, partition: int) -> LogDir | None:
-        """The directory that a partition's log is in, whether it works or not."""
+        """The directory of a partition's log, online or not."""
         return self._directory_of.get((topic, partition))
 
     @property
     def highest_producer_id(self) -> int:
-        """The highest producer id that the logs have met (`ProducerState.highest_id`), -1 without any."""
+        """The highest producer id in the logs (`ProducerState.highest_id`), -1 without any."""
         return max((log.producers.highest_id for log in self.logs.values()), default=NO_PRODUCER_ID)
 
     def kraft_topics(self) -> KraftTopics | None:
-        """What Kafka's controller, if it kept its log in one of the directories, knew of the topics."""
+        """The topics in the log of Kafka's controller; None if that is in none of the directories."""
         found = (directory.kraft_topics() for directory in self.online)
         return next((each for each in found if each is not None), None)
 
     # ------------------------------------------------------------------------------------------------------- partitions
 
     def create_log(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
-        """Make the log of a new partition where the fewest are, or return the one there is; as `LogDir.create_log`.
+        """Create the log of a new partition in the directory with the fewest, or return the existing log.
 
-        Raises KAFKA_STORAGE_ERROR if there is no directory left.
+        Raises as `LogDir.create_log`, and KAFKA_STORAGE_ERROR if no directory is left.
         """
         key = topic, partition
         with self._lock:
@@ -131,7 +131,7 @@ class LogDirs:
         return min(self.online, key=lambda each: len(each.logs) + self._being_made[each])
 
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
-        """Take a partition's log out; as `LogDir.delete_log`."""
+        """Remove a partition's log; see `LogDir.delete_log`."""
         directory = self._directory_of.get((topic, partition))
         if directory is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{partition}")
@@ -145,14 +145,14 @@ class LogDirs:
         self._each(LogDir.checkpoint_recovery_points)
 
     def checkpoint_log_start_offsets(self) -> bool:
-        """Write them; False if that is to be tried again, somewhere."""
+        """Write them; return False if a transient error requires a retry."""
         return self._each(LogDir.checkpoint_log_start_offsets)
 
     def checkpoint_high_watermarks(self) -> None:
         self._each(LogDir.checkpoint_high_watermarks)
 
     def delete_due(self) -> None:
-        """Remove the files whose time has come."""
+        """Remove the files that are due."""
         self._each(lambda directory: directory.deletions.run_due())
 
     @property
@@ -160,7 +160,7 @@ class LogDirs:
         return any(len(directory.deletions) for directory in self.directories)
 
     def unsynced(self) -> list[Log]:
-        """The logs, where the disk works, of which not everything is synced."""
+        """The logs of online directories that are not completely synced."""
         return [
             log
             for directory in self.online
@@ -169,7 +169,7 @@ class LogDirs:
         ]
 
     def _each(self, work: Callable[[LogDir], object]) -> bool:
-        """Do work where the disk works; False if it ran into a transient error, of which a warning was logged."""
+        """Call `work` for the online directories; return False after a transient error, which was logged."""
         is_done = True
         for directory in self.online:
             try:
@@ -179,16 +179,16 @@ class LogDirs:
             except KafkaError:
                 if directory.failure.error is None:
                     raise
-                # The disk failed under it, which has been said, and told to the broker; the others are to go on.
+                # The disk failed, which was logged and reported to the broker; the other directories continue.
         return is_done
 
     def set_broker_epoch(self, broker_epoch: int) -> None:
-        """Tell the directories what their clean-shutdown markers are to say."""
+        """Set the broker epoch for the clean-shutdown markers."""
         for directory in self.directories:
             directory.broker_epoch = broker_epoch
 
     def close(self, *, clean: bool = True) -> None:
-        """Let all go; see `LogDir.close`."""
+        """Close all directories; see `LogDir.close`."""
         for directory in self.directories:
             directory.close(clean=clean)
         self.logs.clear()

@@ -1,8 +1,7 @@
 """The `.log` file of a segment: whole batches back to back, written at the end, read anywhere.
 
-`size` counts the bytes that hold batches. The file may be longer: preallocated, or with bytes of a write that failed;
-these are not of the log, and are overwritten or cut off. Batches are those that `batch_scan` describes, and its
-functions are what walks over them.
+`size` counts the bytes of batches. The file may be longer: preallocated, or with bytes of a failed write. Those bytes
+are not part of the log, and are overwritten or cut off. `batch_scan` describes the batches and walks over them.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from odradek.protocol.records.batch_header import BatchHeader
 
 
 class LogFile:
-    """One file; one writer, readers beside it. Positions are in bytes, boundaries between batches all of them.
+    """One file with one writer, and readers beside it. Positions are in bytes, and all are boundaries of batches.
 
-    All that walks raises `CorruptBatchError` where there is no batch, or less than one.
+    Every walk raises `CorruptBatchError` where there is no batch, or only a part of one.
     """
 
     __slots__ = ("base_offset", "descriptors", "path", "size")
@@ -38,19 +37,19 @@ class LogFile:
     # ---------------------------------------------------------------------------------------------------------- writing
 
     def create(self, preallocate_bytes: int) -> None:
-        """Make the file, empty, but with so many bytes of zeros that take no place in it yet."""
+        """Create the file with this many zeros, which take no space on the disk yet."""
         self.descriptors.create(self.path)
         if preallocate_bytes:
             self._set_file_size(preallocate_bytes)
 
     def write(self, data: BytesLike) -> int:
-        """Put `data` behind the last batch and return where; it counts once `size` is raised."""
+        """Write `data` behind the last batch and return its position; it counts once the caller raises `size`."""
         position = self.size
         descriptor = self.descriptors.pin(self.path)
         try:
             self.descriptors.files.pwrite(descriptor.number, data, position)
         except OSError as error:
-            if is_transient(error):  # the log goes on; a recovery must not take what was written for a part of it
+            if is_transient(error):  # the log stays in use: a recovery must not find the partial write
                 self.descriptors.files.truncate(descriptor.number, position)
             raise
         finally:
@@ -58,12 +57,12 @@ class LogFile:
         return position
 
     def truncate(self, size: int) -> None:
-        """Drop everything from `size` on."""
-        self.size = size  # first: a reader that finds less than it expected looks whether that is why
+        """Cut off everything from `size` on."""
+        self.size = size  # first: readers that find too few bytes compare with it
         self._set_file_size(size)
 
     def trim(self) -> None:
-        """Cut off what is behind the last batch: nothing will follow it."""
+        """Cut off the bytes behind the last batch; no batch follows."""
         with self.descriptors.pinned(self.path) as number:
             if self.descriptors.files.size(number) != self.size:
                 self.descriptors.files.truncate(number, self.size)

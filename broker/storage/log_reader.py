@@ -1,7 +1,6 @@
-"""What a log can be asked: records from an offset on, offsets by time, epochs, aborted transactions, its bounds.
+"""The reading half of a log: records by offset, offsets by time, leader epochs, aborted transactions, bounds.
 
-Nothing here changes the log; `log.Log` does, which is a `LogReader` as well, and whose docstring says what the bounds
-mean and what may run beside what.
+Nothing here changes the log. `log.Log` is the other half; its docstring defines the bounds and the threads.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _TRANSACTION_INDEX: Final = attrgetter("transaction_index")
 
 
 class LogReader(ABC):
-    """The reading half of a log; `tail_is_checked` is false until the log is first used after a clean stop."""
+    """The reading half of a log; `tail_is_checked` is false between a clean stop and the first use of the log."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ class LogReader(ABC):
 
     @property
     def producers(self) -> ProducerState:
-        """The idempotent producers that the log knows; to be looked at, not changed."""
+        """The idempotent producers of the log, for reading only."""
         return self._producers.state
 
     @property
@@ -94,7 +93,7 @@ class LogReader(ABC):
 
     @property
     def last_stable_offset(self) -> int:
-        """Where readers under `read_committed` stop (exclusive)."""
+        """The end (exclusive) of what `read_committed` readers get."""
         unstable = self._producers.first_unstable_offset
         if unstable is None or unstable >= self.high_watermark:
             return self.high_watermark
@@ -106,7 +105,7 @@ class LogReader(ABC):
 
     @property
     def segments(self) -> Segments:
-        """The segments; to be read from, not changed."""
+        """The segments, for reading only."""
         return self._segmented.segments
 
     @property
@@ -124,7 +123,7 @@ class LogReader(ABC):
 
     @property
     def leader_epochs(self) -> list[EpochStart]:
-        """Which leader epochs began where, the oldest first."""
+        """The leader epochs with their start offsets, the oldest first."""
         return self._leader_epochs.entries
 
     @property
@@ -137,10 +136,10 @@ class LogReader(ABC):
     def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool = True) -> LogSlice:
         """A slice that begins with the batch that holds `offset` and ends before `end_offset` (exclusive).
 
-        It has at most `max_bytes` bytes, which may cut off its last batch but never its first: where that is larger,
-        the slice is this batch if `minimum_one_batch`, else empty (KIP-74). It ends with its segment at the latest. At
-        the end of the log, or from `end_offset` on, it is empty.
-        Raises OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset]. Release the slice.
+        It has at most `max_bytes` bytes. That limit may cut off its last batch but never its first: if the first batch
+        is larger, the slice is this batch if `minimum_one_batch`, else empty (KIP-74). It ends with its segment at the
+        latest. At the end of the log, or from `end_offset` on, it is empty. Raises OFFSET_OUT_OF_RANGE outside
+        [log_start_offset, log_end_offset]. The caller must release the slice.
         """
         if self._failure.error is not None:
             self._failure.check()
@@ -155,67 +154,67 @@ class LogReader(ABC):
             data = self._segmented.read(offset, max_bytes, end_offset, minimum_one_batch)
         except (OSError, CorruptBatchError, CorruptIndexError) as error:
             raise self._failed("reading", error) from error
-        if offset < self.log_start_offset:  # retention took the segment just now, and this begins behind it
+        if offset < self.log_start_offset:  # retention has just deleted the segment, and the slice begins behind it
             data.release()
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is below {self.log_start_offset}")
         return data
 
     def bytes_of(self, data: LogSlice) -> bytes:
-        """Read a slice of this log, and release it. Raises KafkaError."""
+        """Read a slice of this log and release it. Raises KafkaError."""
         try:
             found = data.read()
         except OSError as error:
             raise self._failed("reading", error) from error
         finally:
             data.release()
-        if len(found) < data.length:  # cut from outside: the file is at fault, not the disk
+        if len(found) < data.length:  # another process truncated the file; the disk works
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, f"{self} ends at {data.position + len(found)} of a file, inside a slice"
             )
         return found
 
     def offset_for_timestamp(self, timestamp: int, budget: DecodingBudget | None = None) -> RecordPosition | None:
-        """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None if there is none.
+        """Timestamp, offset and leader epoch of the first record with at least `timestamp`; None without one.
 
         Raises KafkaError UNKNOWN_SERVER_ERROR or INVALID_RECORD for a batch that cannot be decoded, and
-        DecompressionLimitError when that would take more than the budget: then the caller repeats it on a thread.
+        DecompressionLimitError when the search exceeds the budget: then the caller repeats it on a thread.
         """
         with self._disk("searching"):
             start = self.log_start_offset
-            return self._segmented.look(lambda segments: find_by_timestamp(segments, timestamp, start, budget))
+            return self._segmented.search(lambda segments: find_by_timestamp(segments, timestamp, start, budget))
 
     def max_timestamp_offset(self, budget: DecodingBudget | None = None) -> RecordPosition | None:
-        """The same of the first record with the largest timestamp of all; None if no record has one."""
+        """The same for the first record with the largest timestamp in the log; None if no record has a timestamp."""
         with self._disk("searching"):
             start = self.log_start_offset
-            return self._segmented.look(lambda segments: find_largest_timestamp(segments, start, budget))
+            return self._segmented.search(lambda segments: find_largest_timestamp(segments, start, budget))
 
     def timestamp_at(self, offset: int) -> int | None:
-        """The largest timestamp of the batch that holds `offset`, or of the next one; None without any."""
+        """The largest timestamp of the batch that holds `offset`, or of the next one; None without a batch."""
         with self._disk("searching"):
-            return self._segmented.look(lambda segments: find_timestamp_at(segments.from_offset(offset), offset))
+            return self._segmented.search(lambda segments: find_timestamp_at(segments.from_offset(offset), offset))
 
     def epoch_for_offset(self, offset: int) -> int:
         """The leader epoch of the record at `offset`, or -1 if it is not known."""
         return self._leader_epochs.epoch_for(offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `leader_epoch` and where it ended (exclusive), `(-1, -1)` if unknown (KIP-101)."""
+        """The largest epoch up to `leader_epoch` and its end (exclusive), `(-1, -1)` if unknown (KIP-101)."""
         return self._leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of the aborted transactions with records in [start_offset, end_offset)."""
         with self._disk("reading the transaction index of"):
-            return self._segmented.look(
+            return self._segmented.search(
                 lambda segments: aborted_transactions(
-                    map(_TRANSACTION_INDEX, segments.with_aborted(start_offset)),  # one by one: the first may do
+                    map(_TRANSACTION_INDEX, segments.with_aborted(start_offset)),  # lazily
                     start_offset,
                     end_offset,
                 )
             )
 
     def aborted_transactions_of(self, offset: int, data: LogSlice) -> list[tuple[int, int]]:
-        """The same for what a Fetch from `offset` read into `data`."""
+        """The same for the records that a Fetch from `offset` read into `data`."""
         if not any(self.segments.with_aborted(offset)):
             return []
         with self._disk("reading the index of"):
@@ -223,14 +222,14 @@ class LogReader(ABC):
         return self.aborted_transactions(offset, end_offset)
 
     def end_of_segment(self, segment: Segment) -> int:
-        """The offset (exclusive) that no record of `segment` reaches: where the next one begins, or the log ends."""
+        """The end offset (exclusive) of `segment`: the base of the next one, or the end of the log."""
         behind = [base for base in self._segmented.segments.base_offsets if base > segment.base_offset]
         return behind[0] if behind else self.log_end_offset
 
     def cleanable_part(self) -> Cleanable:
-        """What compaction could do for the log now."""
-        with self._disk("looking at the age of"):
-            return self._segmented.look(
+        """The part of the log that compaction could clean now."""
+        with self._disk("reading timestamps of"):
+            return self._segmented.search(
                 lambda segments: cleanable_part(
                     segments.from_offset(0),
                     self.config,
@@ -243,9 +242,9 @@ class LogReader(ABC):
             )
 
     def aborted_transactions_below(self, end_offset: int) -> list[AbortedTransaction]:
-        """All that the transaction indexes say of transactions that began below `end_offset`."""
+        """All entries of the transaction indexes for transactions that began below `end_offset`."""
         with self._disk("reading the transaction index of"):
-            return self._segmented.look(
+            return self._segmented.search(
                 lambda segments: [
                     entry
                     for segment in segments.with_aborted(self.log_start_offset)
@@ -255,9 +254,9 @@ class LogReader(ABC):
             )
 
     def segments_to_delete(self) -> list[Segment]:
-        """The segments that have had their time by now, oldest first; the active one only with all others."""
-        with self._disk("looking at the age of"):
-            return self._segmented.look(
+        """The segments that have expired by now, oldest first; the active one only with all others."""
+        with self._disk("reading timestamps of"):
+            return self._segmented.search(
                 lambda segments: segments_to_delete(
                     segments.from_offset(0),
                     self.config,
@@ -272,7 +271,7 @@ class LogReader(ABC):
 
     @abstractmethod
     def _check_tail(self) -> None:
-        """At the first use after a clean stop, see whether the log ends where the checkpoint says, and mend it."""
+        """At the first use after a clean stop, check that the log ends where the checkpoint says, and repair it."""
 
     @contextmanager
     def _disk(self, doing: str) -> Iterator[None]:
@@ -282,9 +281,9 @@ class LogReader(ABC):
             raise self._failed(doing, error) from error
 
     def _failed(self, doing: str, error: OSError | CorruptBatchError | CorruptIndexError) -> KafkaError:
-        """What to raise because of `error`; one of the disk takes the log directory offline."""
+        """The error to raise because of `error`; a disk error takes the log directory offline."""
         if not isinstance(error, OSError):
             return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error))
-        if self._is_released:  # its directory was renamed under a thread that was still looking at it
+        if self._is_released:  # its directory was renamed while a thread was reading
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self} was deleted")
         return self._failure.fail(f"{doing} {self}", error)

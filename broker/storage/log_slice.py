@@ -1,4 +1,4 @@
-"""A run of bytes of a segment file, handed to whoever sends it: not read, not copied, not closable under its reader."""
+"""A range of bytes of a segment file for sending: not yet read or copied, and its file stays open until release."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from odradek.broker.storage.index.position_cache import PositionCache
 
 
 class LogSlice:
-    """`length` bytes from `position` of a segment file: whole batches, but perhaps the last, which may be cut off.
+    """`length` bytes from `position` of a segment file: whole batches, but the last one may be cut off.
 
-    The bytes never change and the file stays open until `release`, also when the segment is deleted meanwhile; so
-    whoever takes a slice must release it, once (more often does no harm). A slice without bytes has no file behind it.
-    `len` and `fileno` are what the transport needs to send the slice with `sendfile`.
+    The bytes never change, and the file stays open until `release`, also if the segment is deleted meanwhile. So every
+    slice must be released; a second release does no harm. An empty slice has no file. The transport needs `len` and
+    `fileno` to send the slice with `sendfile`.
     """
 
     __slots__ = ("_descriptor", "_descriptors", "_positions", "length", "position", "segment_base_offset")
@@ -39,17 +39,17 @@ class LogSlice:
         return self.length
 
     def fileno(self) -> int:
-        """The descriptor to read from at `position`; `ValueError` on an empty or released slice, as of closed files."""
+        """The descriptor to read from at `position`. Raises `ValueError` for an empty or released slice."""
         if self._descriptor is None:
             raise ValueError("the slice is empty or was released")
         return self._descriptor.number
 
     def is_of(self, path: str) -> bool:
-        """Whether the file at `path` is the one that the slice is of: it was not renamed or replaced since."""
+        """Whether `path` still names the slice's file: it was not renamed or replaced meanwhile."""
         return self._descriptor is not None and self._descriptor.retained and self._descriptor.path == path
 
     def read(self) -> bytes:
-        """All bytes of the slice; `OSError` if the disk fails."""
+        """All bytes of the slice. Raises `OSError` if the disk fails."""
         descriptors, descriptor = self._descriptors, self._descriptor
         if not self.length or descriptors is None:
             return b""
@@ -61,7 +61,7 @@ class LogSlice:
         return data
 
     def release(self) -> None:
-        """Let the file go. The slice can not be read any more."""
+        """Unpin the file. The slice cannot be read any more."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None and self._descriptors is not None:
             self._descriptors.unpin(descriptor)

@@ -12,11 +12,11 @@
     00000000000000000000.timeindex  timestamp → offset, sparse
     00000000000000000000.txnindex   aborted transactions, only where there are any
     00000000000000000042.snapshot   producer state of all records below offset 42
-    *.deleted  *.cleaned  *.swap    a segment's file on its way out, being compacted, about to replace others
+    *.deleted  *.cleaned  *.swap    files of a segment to be removed, being compacted, about to replace others
   <topic>-<partition>.<32 hex digits>-delete/   a deleted partition whose files are not yet removed
 ```
 
-Offsets in names have twenty digits, so that names sort as offsets do. A topic may hold dashes: the partition follows
+Offsets in names have twenty digits, so that names sort as offsets do. A topic may contain dashes: the partition follows
 the last one.
 """
 
@@ -48,7 +48,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 
 RAFT_METADATA = "__cluster_metadata"
-"""The log of a Kafka controller in the same directory; not one that brokers serve."""
+"""The log of a Kafka controller in the same directory; brokers do not serve it."""
 
 DELETE_DIRECTORY_SUFFIX = "-delete"
 _MAX_NAME = 255  # bytes in a file name on every file system that matters; topic names are ASCII
@@ -64,15 +64,15 @@ def file_name(offset: int, suffix: str) -> str:
 
 
 def parse_file_name(name: str) -> tuple[int, str] | None:
-    """The offset and the whole suffix (`.log`, `.index.deleted`) of a file's name, or None if it has no such form."""
+    """The offset and the whole suffix (`.log`, `.index.deleted`) of a file's name, or None for another name."""
     match = _OFFSET_NAME.fullmatch(name)
     return (int(match[1]), match[2]) if match else None
 
 
 def is_log(names: Iterable[str]) -> bool:
-    """Whether a directory with files of these names is a partition's: it holds a topic id or a segment.
+    """Whether a directory with these files is a partition's: it has a topic id or a segment.
 
-    A segment may still have compaction's suffix, if the broker was killed before the last rename of a swap.
+    A segment may still have the suffix of a swap, if the broker was killed before its last rename.
     """
     for name in names:
         parsed = parse_file_name(name)
@@ -82,7 +82,7 @@ def is_log(names: Iterable[str]) -> bool:
 
 
 def is_file_of_log(name: str) -> bool:
-    """Whether a partition's directory may hold a file of this name, half-written ones included."""
+    """Whether a file of this name belongs into a partition's directory; temporary files included."""
     return parse_file_name(name) is not None or name.removesuffix(".tmp") in (LEADER_EPOCHS, PARTITION_METADATA)
 
 
@@ -91,13 +91,13 @@ def partition_directory(topic: str, partition: int) -> str:
 
 
 def parse_partition_directory(name: str) -> tuple[str, int] | None:
-    """The topic and partition that a directory's name says, or None for one that holds no partition."""
+    """The topic and partition in a directory's name, or None for another name."""
     match = _PARTITION_DIRECTORY.fullmatch(name)
     return (match["topic"], int(match["partition"])) if match else None
 
 
 def deleted_directory(topic: str, partition: int, unique: bytes) -> str:
-    """The name under which a deleted partition waits for its removal; a long topic is cut, to stay a legal name."""
+    """The new name of a deleted partition's directory; cuts a long topic, so that the name stays legal."""
     ending = f"-{partition}.{unique.hex()}{DELETE_DIRECTORY_SUFFIX}"
     return topic[: _MAX_NAME - len(ending)] + ending
 

@@ -1,4 +1,4 @@
-"""What the logs of one directory share."""
+"""The objects that the logs of one directory share."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from odradek.broker.storage.disk.disk_failure import DiskFailure
 from odradek.broker.storage.disk.files import Files
 
 
-def unheard(_: float) -> None:
-    """Nobody wants to know how long a flush took."""
+def ignore_flush(_: float) -> None:
+    """Ignore the duration of a flush."""
 
 
 class LogResources(NamedTuple):
-    """The seams and the bounded things behind them; `failure` is the one state that logs have in common.
+    """The seams and the bounded caches behind them; `failure` is the one state that the logs share.
 
-    `on_flush` is told how many seconds it took to sync a segment, in whatever thread did it.
+    `on_flush` is called with the seconds that the sync of a segment took, on the thread that did it.
     """
 
     descriptors: DescriptorCache
@@ -28,7 +28,7 @@ class LogResources(NamedTuple):
     randomness: Randomness
     deletions: Deletions
     failure: DiskFailure
-    on_flush: Callable[[float], None] = unheard
+    on_flush: Callable[[float], None] = ignore_flush
 
     @property
     def files(self) -> Files:

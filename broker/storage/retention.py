@@ -1,16 +1,18 @@
-"""Which segments of a log have expired: a decision made of numbers; nothing is deleted here.
+"""The decision which segments of a log retention deletes: those that have expired.
+
+`cleanable` decides which log compaction takes. Both decide from numbers and change nothing.
 
 ```
 log start offset moved up        the next segment begins at or below the log start offset        any cleanup.policy
-retention.bytes                  without the segment the log would still have so many bytes      with `delete`
-retention.ms                     the segment's largest timestamp is longer ago than that         with `delete`
+retention.bytes                  without the segment the log still has that many bytes           with `delete`
+retention.ms                     the segment's largest timestamp is older than that              with `delete`
 ```
-The rules apply in this order, from the oldest segment on. Each one goes on where the one before has stopped, and stops
+The rules apply in this order, from the oldest segment on. Each rule continues where the one before stopped, and stops
 at the first segment that it keeps: a log has no gaps. A segment that reaches the high watermark stays, and so does an
-empty last one. A segment without timestamps is as old as its file. Kafka's `UnifiedLog.deleteOldSegments`.
+empty last one. A segment without timestamps has the age of its file. As in Kafka's `UnifiedLog.deleteOldSegments`.
 
-The cost grows with the segments that go, not with those that stay; the timestamp of a segment is read from its index
-the first time that it is needed.
+The cost grows with the number of deleted segments, not with that of the others; a segment's timestamp is read from its
+index the first time that it is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from odradek.broker.storage.log_config import LogConfig
 
 
 class RetainedSegment(Protocol):
-    """What is asked of a segment: where it begins, its bytes, and the time from which its age counts."""
+    """A segment as this decision needs it: base offset, size, and the time from which its age counts."""
 
     @property
     def base_offset(self) -> int: ...
@@ -45,9 +47,9 @@ def segments_to_delete(
     log_end_offset: int,
     now_ms: int,
 ) -> list[S]:
-    """The first segments of `segments`, which are those of a log in order, that should be deleted.
+    """The leading segments to delete of `segments`, which are all segments of a log, in order.
 
-    The last one may be among them: then the log is to be rolled first.
+    The last one may be among them: then the caller must roll the log first.
     """
     ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
     count = 0

@@ -7,12 +7,12 @@
 00000000000000000042.txnindex     aborted transactions             see transaction_index
 ```
 
-Invariants: no batch's base offset is below the segment's, none reaches the base offset of the next segment, no offset
-is more than 2^31 - 1 above the base offset (the indexes hold 32-bit differences).
+Invariants: the base offset of every batch is at least the segment's; every last offset is below the base offset of the
+next segment; no offset is more than 2^31 - 1 above the base offset (the indexes hold 32-bit differences).
 
 One thread appends (and truncates, closes); others may read below the end offset that the log published. Opening a
-segment touches no file. The names may end in `.cleaned`, `.swap` or `.deleted` (`names`): a reader that still holds a
-segment which was deleted or replaced goes on reading it under its new name, until the files are removed.
+segment touches no file. The file names may end in `.cleaned`, `.swap` or `.deleted` (`names`): a reader that still
+holds a segment which was deleted or replaced reads on under the new name, until the files are removed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ MAX_RELATIVE_OFFSET: Final = 0x7FFF_FFFF  # indexes store offsets less the base 
 class Segment:
     """The batches from `base_offset` up to the next segment.
 
-    `sizes` are the segment's files that exist, by suffix; their names have `ending` behind it. `positions` caches
-    where batches are.
+    `sizes` are the segment's files that exist, by suffix; `ending` follows the suffix in their names. `positions`
+    caches where batches are.
     """
 
     __slots__ = (
@@ -89,23 +89,23 @@ class Segment:
 
     @property
     def paths(self) -> list[str]:
-        """Where the segment's files are, or would be."""
+        """The paths of the segment's files, whether they exist or not."""
         return [self.log.path, *self.indexes.paths, self.transaction_index.path]
 
     # ---------------------------------------------------------------------------------------------------------- writing
 
     def create(self, preallocate_bytes: int = 0) -> None:
-        """Make the files, empty, the indexes with room; `preallocate_bytes` of zeros in the log until `finish`."""
+        """Create the files, empty, with room in the indexes; preallocate zeros in the log until `finish`."""
         self.log.create(preallocate_bytes)
         self.indexes.create()
 
     def should_roll(
         self, size: int, max_timestamp: int, last_offset: int, max_bytes: int, max_ms: int, now_ms: int
     ) -> bool:
-        """Whether a batch of `size` bytes, with these largest timestamp and last offset, belongs into a new segment.
+        """Whether a batch of this size, largest timestamp and last offset needs a new segment.
 
-        Time counts from the first batch's timestamp to the new one's, not by the clock (Kafka `LogSegment.shouldRoll`);
-        the clock decides only where records have no timestamps.
+        Time counts from the first batch's timestamp to the new batch's, not by the clock (Kafka
+        `LogSegment.shouldRoll`); the clock decides only where records have no timestamps.
         """
         used = self.log.size
         if used + size > max_bytes or self.indexes.is_full or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
@@ -118,27 +118,27 @@ class Segment:
         waited = max_timestamp - first if first >= 0 else now_ms - self._created_ms
         return waited > max_ms - self.jitter_ms
 
-    def note_batch(self, base_offset: int, last_offset: int, max_timestamp: int, position: int, size: int) -> None:
-        """Take in the batch that was written at `position`, the end of the log."""
+    def record_batch(self, base_offset: int, last_offset: int, max_timestamp: int, position: int, size: int) -> None:
+        """Update size, indexes and positions for the batch that was written at `position`, the end of the log."""
         if not position:
             self._first_timestamp = max_timestamp
-        self.indexes.note(last_offset, max_timestamp, position, size)
+        self.indexes.record_batch(last_offset, max_timestamp, position, size)
         self.log.size = position + size
         self.positions.put(base_offset, position, size)
 
     def finish(self) -> None:
-        """No batch will follow: the last time entry is made, and all files are cut to what they hold."""
+        """Write the last time index entry and cut all files to their contents; no batch follows."""
         self.indexes.finish()
         self.log.trim()
 
     def flush(self) -> None:
-        """Sync all files. Appends may go on meanwhile; what they add may or may not be included."""
+        """Sync all files. An append meanwhile may or may not be included."""
         self.log.flush()
         self.indexes.flush()
         self.transaction_index.flush()
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop the batch that holds `offset`, and all after it."""
+        """Truncate the batch that holds `offset`, and all after it."""
         with self.indexes.lock:
             location = self.locate(offset)
             self.indexes.truncate_to(offset)
@@ -153,15 +153,15 @@ class Segment:
             self.indexes.find_largest_timestamp()
 
     def mark_deleted(self) -> list[str]:
-        """Rename all files so that they are of no log any more, and return their new paths."""
+        """Rename all files to `.deleted`, and return their new paths."""
         return self.rename(DELETED_SUFFIX)
 
     def rename(self, ending: str) -> list[str]:
-        """Let the names of all files end in `ending`, the log's first; return the new paths of those that exist."""
+        """Make the names of all files end in `ending`, the log's first; return the new paths of those that exist."""
         descriptors = self.log.descriptors
         offsets, times = self.indexes.files
         renamed = []
-        with self.indexes.lock:  # nobody makes an index again under a name that becomes another segment's
+        with self.indexes.lock:  # no rebuild of an index under a name that becomes another segment's
             for file, suffix in (
                 (self.log, LOG_SUFFIX),
                 (offsets, OFFSET_INDEX_SUFFIX),
@@ -176,21 +176,21 @@ class Segment:
         return renamed
 
     def release(self) -> None:
-        """Close all files as they are."""
+        """Close all files unchanged."""
         for path in self.paths:
             self.log.descriptors.forget(path)
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
     def is_complete(self) -> bool:
-        """Whether the log's file is there and holds its batches and nothing else."""
+        """Whether the log's file exists and has exactly the size of its batches."""
         try:
             with self.log.descriptors.pinned(self.log.path) as number:
                 return self.log.descriptors.files.size(number) == self.size
         except FileNotFoundError:
             return False
         finally:
-            self.log.descriptors.forget(self.log.path)  # another process may put another file in its place
+            self.log.descriptors.forget(self.log.path)  # another process may replace the file
 
     def locate(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch whose last offset is at least `offset`; None if the segment has none."""
@@ -218,7 +218,7 @@ class Segment:
         return self.indexes.largest_timestamp()
 
     def retention_timestamp(self) -> int:
-        """The time from which the segment's age counts: its largest timestamp; without any, when it was last written.
+        """The time from which the segment's age counts: its largest timestamp, or else its last write.
 
         Zero is a time, as in Kafka (`LogSegment.largestTimestamp`).
         """
@@ -227,16 +227,16 @@ class Segment:
 
     def _look_up(self, offset: int) -> tuple[int, int] | None:
         positions = self.positions  # before anything is read: truncation replaces it
-        found = self.indexes.locate(offset)  # 6 µs, two reads of the heads of batches among them
+        found = self.indexes.locate(offset)  # 6 µs, with two reads of heads of batches
         if found is not None:
             positions.put(offset, *found)
         return found
 
 
 def create_segment(directory: str, base_offset: int, config: LogConfig, resources: LogResources) -> Segment:
-    """Make an empty segment, over files of that name if there are any left from before a crash.
+    """Create an empty segment; files of that name from before a crash are overwritten.
 
-    Raises `OSError`; none of its files is there then, unless they cannot be removed either.
+    Raises `OSError`; then none of its files exists, unless they cannot be removed either.
     """
     jitter_ms = int(resources.randomness.random() * min(config.segment_jitter_ms, config.segment_ms))
     segment = Segment(
@@ -253,7 +253,7 @@ def create_segment(directory: str, base_offset: int, config: LogConfig, resource
     try:
         segment.create(config.segment_bytes if config.preallocate else 0)
     except OSError:
-        # A file without batches would stand in the middle of the log, once more is appended to the segment before.
+        # Otherwise a file without batches would be in the middle of the log once the segment before it grows.
         segment.release()
         for path in segment.paths:
             resources.files.remove(path)

@@ -1,11 +1,13 @@
-"""A log as its segments: bytes in at the end, slices out, cut at the end, synced. What the bytes mean is `log.Log`'s.
+"""The segments of a log as one store of bytes: append at the end, read slices, truncate, sync.
 
-`end` is the one thing that readers beside the appender go by: the offset that comes next, and the segment and position
-where it will be. It is replaced as a whole, after everything below it is written. While a segment is new and empty,
-`end` may still name the one before: the bytes are the same.
+`log.Log` interprets the bytes.
 
-`recovery_point`: everything below is synced, so that recovery need not look at it. It only rises by `flush`, and falls
-when the log is cut below it.
+`end` is what readers beside the appender rely on: the next offset, with the segment and the position where it will be.
+It is replaced as a whole, after everything below it is written. While a segment is new and empty, `end` may still name
+the one before: the bytes are the same.
+
+`recovery_point`: everything below it is synced, so that recovery can skip it. Only `flush` raises it; truncation below
+it lowers it.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_MAX_TIMESTAMP: Final = slice(35, 43)  # where a batch has its largest timestamp (`batch_scan`)
+_MAX_TIMESTAMP: Final = slice(35, 43)  # of the largest timestamp in a batch (`batch_scan`)
 
 
 class LogEnd(msgspec.Struct, frozen=True):
-    """Where the next batch goes: its offset (the exclusive end of the log), segment, and position behind the last."""
+    """The place of the next batch: its offset (the exclusive end of the log), segment, and position in the file."""
 
     offset: int
     segment: Segment
@@ -48,12 +50,13 @@ class LogEnd(msgspec.Struct, frozen=True):
 
 
 class SegmentedLog:
-    """The segments of one partition's directory. One appender at a time; readers and one `flush` beside it.
+    """The segments in one partition's directory. One appender at a time; readers and one `flush` beside it.
 
-    Raises `OSError` where the disk fails and `CorruptBatchError` where what was written is not there any more. What
-    fails with a transient error (`disk_errors`) has changed nothing, but for `truncate_to` and `start_over`.
+    Raises `OSError` if the disk fails, and `CorruptBatchError` if written batches are not there any more. An operation
+    that fails with a transient error (`disk_errors`) has changed nothing, except `truncate_to` and
+    `truncate_fully_and_start_at`.
 
-    `before_roll` is called with the base offset of each new segment at the end, before that is made.
+    `before_roll` is called with the base offset of each new segment at the end, before the segment is created.
     """
 
     def __init__(
@@ -70,20 +73,20 @@ class SegmentedLog:
         self.segments = segments
         self.end = LogEnd(end_offset, segments.active, segments.active.size)
         self._synced_up_to = recovery_point
-        self._log_only_synced: Segment | None = None  # of the last flush: the segment whose indexes were left out
+        self._log_only_synced: Segment | None = None  # the segment whose indexes the last flush left out
         self.before_roll: Callable[[int], None] = _nothing
-        self.changed = False  # since it was opened: a log that was only read needs no closing work
+        self.changed = False  # since it was opened: a log that was only read is closed without writing
         self._resources = resources
         self._flush_lock = Lock()
-        self._change_lock = Lock()  # held while files go or change their names
-        self._changes = 0  # rises at the beginning and at the end of that: odd while it is under way
+        self._change_lock = Lock()  # held while files are removed or renamed
+        self._changes = 0  # raised at the beginning and the end of a change: odd during it
 
     @property
     def recovery_point(self) -> int:
-        """Where recovery would have to begin (exclusive end of what is certain)."""
+        """The offset where recovery would begin: everything below is synced."""
         segment = self._log_only_synced
         if segment is None or segment is self.segments.active:
-            return self._synced_up_to  # recovery looks at all of the segment that holds it, and makes its indexes again
+            return self._synced_up_to  # recovery reads the whole segment that holds it, and rebuilds its indexes
         return min(self._synced_up_to, segment.base_offset)
 
     @property
@@ -93,27 +96,27 @@ class SegmentedLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
-        self._segment_bytes = config.segment_bytes  # every append asks for these two
+        self._segment_bytes = config.segment_bytes  # used by every append
         self._segment_ms = config.max_segment_ms
 
     # ------------------------------------------------------------------------------------------------------- appending
 
     def append(self, data: BytesLike, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
-        """Append one batch with these offsets; return the segment that took it."""
+        """Append one batch with these offsets; return the segment that holds it."""
         size = len(data)
         segment = self.segments.active
         if segment.should_roll(size, max_timestamp, last_offset, self._segment_bytes, self._segment_ms, now_ms):
             segment = self.roll(base_offset)
         if segment.indexes.largest is None:
-            segment.indexes.largest_timestamp()  # may read: now, because a batch that is written must be noted
+            segment.indexes.largest_timestamp()  # may read and fail, so before the write
         self.changed = True
         position = segment.log.write(data)
-        segment.note_batch(base_offset, last_offset, max_timestamp, position, size)
+        segment.record_batch(base_offset, last_offset, max_timestamp, position, size)
         self.end = LogEnd(last_offset + 1, segment, position + size)
         return segment
 
     def append_batches(self, data: BytesLike, headers: list[tuple[int, BatchHeader]], now_ms: int) -> Segment:
-        """Append the batches of `data`, whose positions in it and headers are given, into one segment."""
+        """Append the batches of `data` into one segment; `headers` has the position and header of each."""
         first, last = headers[0][1], headers[-1][1]
         max_timestamp = max(header.max_timestamp for _, header in headers)
         segment = self.segments.active
@@ -126,14 +129,14 @@ class SegmentedLog:
         self.changed = True
         start = segment.log.write(data)
         for position, header in headers:
-            segment.note_batch(
+            segment.record_batch(
                 header.base_offset, header.last_offset, header.max_timestamp, start + position, header.size
             )
         self.end = LogEnd(last.next_offset, segment, start + len(data))
         return segment
 
     def may_roll(self, records: memoryview | bytearray, largest: int, last_offset: int, now_ms: int) -> bool:
-        """Whether appending a batch, that may grow to `largest` bytes and ends at `last_offset` may begin a segment."""
+        """Whether appending a batch that may grow to `largest` bytes and ends at `last_offset` may begin a segment."""
         max_timestamp = int.from_bytes(records[_MAX_TIMESTAMP], "big", signed=True)
         size = max(len(records), largest)
         return self.segments.active.should_roll(
@@ -141,23 +144,23 @@ class SegmentedLog:
         )
 
     def roll(self, base_offset: int) -> Segment:
-        """Finish the active segment and make a new one, for `base_offset` and what follows."""
+        """Finish the active segment and create a new one with this base offset."""
         active = self.segments.active
         self.before_roll(base_offset)
         active.finish()
-        # An empty active segment is rolled only when its indexes have room for nothing, and makes place for its like.
+        # An empty active segment is rolled only when its indexes are too small for any entry; the new one replaces it.
         segment = self._replace([active] if active.base_offset == base_offset else [], base_offset)
         _LOG.info("rolled %s at offset %d", self.directory, base_offset)
         return segment
 
     # --------------------------------------------------------------------------------------------------------- reading
 
-    def look(self, look: Callable[[Segments], T]) -> T:
-        """Return `look(segments)`, looking again if files were renamed or removed meanwhile."""
+    def search(self, find: Callable[[Segments], T]) -> T:
+        """Return `find(segments)`; repeat it if files were renamed or removed meanwhile."""
         while True:
             changes = self._changes
             try:
-                found = look(self.segments)
+                found = find(self.segments)
                 if changes == self._changes:
                     return found
             except (FileNotFoundError, CorruptBatchError, CorruptIndexError):
@@ -166,13 +169,13 @@ class SegmentedLog:
                 self._wait_for_change()
 
     def _wait_for_change(self) -> None:
-        """Wait for the end of a change that is under way, which is renames but no sync: it may be why a look failed."""
+        """Wait for the end of a change that is under way (renames, no sync), which may be why a search failed."""
         with self._change_lock:
             pass
 
     def read(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> LogSlice:
         """The slice from the batch that holds `offset`, or the next one, up to `end_offset`, within one segment."""
-        while True:  # as in `look`, without the closure: this is every Fetch
+        while True:  # as in `search`, without the closure, because every Fetch comes here
             changes = self._changes
             try:
                 data = self._read(offset, max_bytes, end_offset, minimum_one_batch)
@@ -194,7 +197,7 @@ class SegmentedLog:
             segment = segments[index]
             location = segment.locate(offset)
             if location is None:
-                continue  # compaction left nothing behind `offset` in here
+                continue  # compaction removed all batches from `offset` on in this segment
             position, size = location
             if segment is end.segment and end_offset == end.offset:
                 limit = end.position
@@ -232,7 +235,7 @@ class SegmentedLog:
             return False
 
     def recover_end(self, producers: ProducerState, leader_epochs: LeaderEpochs) -> int:
-        """Recover the active segment, given the producers' state at its base offset; return where the log ends."""
+        """Recover the active segment, given the producers' state at its base offset; return the log's new end."""
         active = self.segments.active
         self.changed = True
         recover_segment(active, producers, leader_epochs, lambda _: None)
@@ -243,41 +246,41 @@ class SegmentedLog:
     # ---------------------------------------------------------------------------------------------------------- cutting
 
     def truncate_to(self, offset: int, now_ms: int) -> list[Segment]:
-        """Drop the batches that hold `offset` or come later; return the segments that went whole.
+        """Truncate the batches that hold `offset` or come later; return the segments that were removed.
 
         # Differs from Kafka: the log then ends behind its last batch, which may be before `offset`. In Kafka it ends at
-        `offset` until a restart finds the same end as we; a follower could not append the batch that it lost.
+        `offset` until a restart finds the same end as here; a follower could not append the batch that it lost.
         """
         with self._changing():
             removed = [segment for segment in self.segments if segment.base_offset > offset]
             if len(removed) == len(self.segments):
-                self._start_over(offset)
+                self._replace_all(offset)
             else:
                 active = self.segments.from_offset(offset)[0]
-                self.end = LogEnd(offset, active, 0)  # readers must not take what is about to go
+                self.end = LogEnd(offset, active, 0)  # readers must not read what is about to be truncated
                 self._remove(removed)
                 active.truncate_to(offset, now_ms)
                 self._end_at(LogEnd(active.next_offset(), active, active.size))
-        self._sync_cut()
+        self._sync_truncation()
         return removed
 
-    def start_over(self, offset: int) -> list[Segment]:
-        """Drop everything and begin at `offset`; return the segments that went."""
+    def truncate_fully_and_start_at(self, offset: int) -> list[Segment]:
+        """Remove all segments and begin at `offset`; return the removed segments."""
         with self._changing():
             removed = list(self.segments)
-            self._start_over(offset)
-        self._sync_cut()
+            self._replace_all(offset)
+        self._sync_truncation()
         return removed
 
     def delete(self, removed: list[Segment]) -> None:
-        """Take segments out at the front; not the active one. The appender may go on meanwhile."""
+        """Remove segments at the front, never the active one. The appender may run at the same time."""
         with self._changing():
             self._remove(removed)
 
     def swap_in(self, cleaned: Segment, replaced: list[Segment]) -> bool:
-        """Put `cleaned`, whose files are `.cleaned`, in the place of `replaced`; False if some of that is not there.
+        """Replace `replaced` with `cleaned`, whose files are `.cleaned`; return False if any of these is missing.
 
-        At every moment one of the two can be found and read whole, by those who read and by a recovery (`leftovers`).
+        At every moment readers and a recovery (`leftovers`) find one of the two whole.
         """
         with self._changing():
             if not all(segment in self.segments for segment in replaced):
@@ -288,18 +291,18 @@ class SegmentedLog:
             try:
                 cleaned.rename(SWAP_SUFFIX)
             except OSError:
-                cleaned.rename(CLEANED_SUFFIX)  # a start must not take for complete what is half renamed
+                cleaned.rename(CLEANED_SUFFIX)  # half renamed must not look complete to a start
                 raise
             self.segments.replace(replaced, [cleaned])
             self._delete_files(replaced)
-            self._changes += 2  # a path that somebody has looked up in `replaced` is another file's from here on
+            self._changes += 2  # the paths of `replaced` belong to other files from here on
             cleaned.rename("")
         self._resources.files.fsync_directory(self.directory)
         return True
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Hold up flushes, and readers that find something missing; nothing is synced meanwhile."""
+        """Block flushes, and readers that find a file missing, during a change. Nothing is synced meanwhile."""
         with self._flush_lock, self._change_lock:
             self.changed = True
             self._changes += 1
@@ -308,20 +311,20 @@ class SegmentedLog:
             finally:
                 self._changes += 1
 
-    def _start_over(self, offset: int) -> None:
+    def _replace_all(self, offset: int) -> None:
         self._end_at(LogEnd(offset, self._replace(list(self.segments), offset), 0))
 
     def _end_at(self, end: LogEnd) -> None:
         self._synced_up_to = min(self._synced_up_to, end.offset)
         self.end = end
 
-    def _sync_cut(self) -> None:
-        """The log was cut: what is gone must not come back with a power cut, so that is synced at once."""
+    def _sync_truncation(self) -> None:
+        """Sync a truncation at once: a power cut must not bring the batches back."""
         self.segments.active.flush()
         self._resources.files.fsync_directory(self.directory)
 
     def _remove(self, removed: list[Segment]) -> None:
-        """Take segments out of the log; their files go after `file.delete.delay.ms`."""
+        """Remove segments from the log; their files are removed after `file.delete.delay.ms`."""
         if removed:
             self.segments.replace(removed)
             self._delete_files(removed)
@@ -351,19 +354,19 @@ class SegmentedLog:
     def flush(self, up_to: int) -> None:
         """Sync everything below `up_to` (exclusive), and raise the recovery point to it.
 
-        Of the active segment only the log: its indexes would be made again after a power cut, and each file costs a
-        wait for the disk. They are synced with the first flush after the segment is finished.
+        Of the active segment only the log is synced: its indexes would be rebuilt after a power cut, and each file
+        costs a wait for the disk. They are synced with the first flush after the segment is finished.
         """
         with self._flush_lock:
             up_to = min(up_to, self.end.offset)
             if up_to > self.recovery_point:
                 active = self.segments.active
                 self._sync(up_to, active)
-                self._log_only_synced = active  # first: should it be finished by now, the recovery point stays below it
+                self._log_only_synced = active  # first: it may have been rolled meanwhile
                 self._synced_up_to = up_to
 
     def close(self) -> None:
-        """Cut the files to what they hold and sync all of them; the log is not to be used any more."""
+        """Cut the files to their contents and sync all of them; the log must not be used any more."""
         with self._flush_lock:
             if self.changed:
                 self.segments.active.finish()
@@ -374,7 +377,7 @@ class SegmentedLog:
             self.release()
 
     def release(self) -> None:
-        """Close all files as they are."""
+        """Close all files unchanged."""
         for segment in self.segments:
             segment.release()
 
@@ -390,7 +393,7 @@ class SegmentedLog:
                 segment.flush()
             self._resources.on_flush(monotonic() - started)
         if any(segment.base_offset >= recovery_point for segment in synced):
-            self._resources.files.fsync_directory(self.directory)  # their names are new
+            self._resources.files.fsync_directory(self.directory)  # syncs the names of new files
 
 
 def _nothing(_: int) -> None:

@@ -1,4 +1,4 @@
-"""The segments of one log, in order of their base offsets; the last one is active, the only one that takes appends."""
+"""The segments of one log, ordered by base offset; only the last one, the active segment, takes appends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from odradek.broker.storage.segment import Segment
 
 
 class _Ordered:
-    """The segments at one moment, and what is known of those before the last: they take no more appends.
+    """The segments at one moment, with values derived from all but the last, which do not change any more.
 
-    That is found out when it is first asked for, so that a search costs the same in a log of any length.
+    They are computed on first use, so that a search costs the same in a log of any length.
     """
 
     __slots__ = ("_largest_timestamps", "_with_aborted", "base_offsets", "segments")
@@ -38,11 +38,12 @@ class _Ordered:
 
 
 class Segments:
-    """An ordered registry, not empty once the log is open. Readers beside a writer see it before or after a change.
+    """An ordered registry, not empty once the log is open. Readers see it before or after a change, never between.
 
-    `active` is the last segment; a field, because every append asks for it.
+    `active` is the last segment; a field, because every append reads it.
 
-    Threads may change it side by side: the appender adds at the end, retention and compaction remove at the front.
+    Threads may change the registry concurrently: the appender adds at the end, retention and compaction remove in
+    front.
     """
 
     active: Segment
@@ -73,17 +74,17 @@ class Segments:
         return sum(segment.size for segment in self._ordered.segments)
 
     def from_offset(self, offset: int) -> list[Segment]:
-        """The segment that may hold `offset` and all after it; all of them if `offset` is below the first."""
+        """The segment that may hold `offset` and all after it; all segments if `offset` is below the first."""
         segments, index = self.find(offset)
         return segments[index:]
 
     def find(self, offset: int) -> tuple[list[Segment], int]:
-        """All segments, and the index of the one that `from_offset` begins with; nothing is copied."""
+        """All segments, and the index of the first one of `from_offset`; nothing is copied."""
         ordered = self._ordered
         return ordered.segments, max(bisect_right(ordered.base_offsets, offset) - 1, 0)
 
     def as_new_as(self, timestamp: int, offset: int) -> Iterator[Segment]:
-        """The segments, from the one that may hold `offset` on, that have a record of this time (ms) or later."""
+        """The segments with a record of this time (ms) or later, from the one that may hold `offset` on."""
         ordered = self._ordered
         older = bisect_left(ordered.largest_timestamps(), timestamp)
         for index in range(max(older, _place(ordered.base_offsets, offset)), len(ordered.segments)):
@@ -91,7 +92,7 @@ class Segments:
                 yield ordered.segments[index]
 
     def newest(self, offset: int) -> Segment:
-        """The first segment, from the one that may hold `offset` on, with the largest timestamp of all these."""
+        """The first segment with the largest timestamp, from the one that may hold `offset` on."""
         ordered = self._ordered
         segments, timestamps = ordered.segments, ordered.largest_timestamps()
         if not timestamps or _largest_timestamp(segments[-1]) > timestamps[-1]:
@@ -100,7 +101,7 @@ class Segments:
         return segments[index] if index >= place else max(segments[place:], key=_largest_timestamp)
 
     def with_aborted(self, offset: int) -> Iterator[Segment]:
-        """The segments, from the one that may hold `offset` on, in which transactions were aborted."""
+        """The segments with aborted transactions, from the one that may hold `offset` on."""
         ordered = self._ordered
         aborted = ordered.with_aborted()
         begin = ordered.base_offsets[_place(ordered.base_offsets, offset)]
@@ -110,7 +111,7 @@ class Segments:
             yield ordered.segments[-1]
 
     def replace(self, removed: Iterable[Segment] = (), added: Iterable[Segment] = ()) -> None:
-        """Take segments out and others in, in one step."""
+        """Remove segments and add others, in one step."""
         gone = set(removed)
         with self._lock:
             stay = [segment for segment in self._ordered.segments if segment not in gone]
@@ -123,7 +124,7 @@ class Segments:
 
 
 def _place(base_offsets: list[int], offset: int) -> int:
-    """The index of the segment that may hold `offset`; the first if it is below all."""
+    """The index of the segment that may hold `offset`; 0 if `offset` is below all."""
     return max(bisect_right(base_offsets, offset) - 1, 0)
 
 

@@ -82,7 +82,7 @@ ENDS: list[Callable[[Log], object]] = [
     Log.release,
     lose_compaction,
     lambda log: log.truncate_to(0),
-    lambda log: log.start_over_at(9),
+    lambda log: log.truncate_fully_and_start_at(9),
 ]
 
 

@@ -339,11 +339,11 @@ def test_starting_over(new_log: NewLog) -> None:
     log = new_log(segment_bytes=100)
     for _ in range(3):
         append(log, b"a", leader_epoch=3)
-    log.start_over_at(100)
+    log.truncate_fully_and_start_at(100)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (100, 100, 100)
     assert (log.latest_leader_epoch, base_offsets(log)) == (-1, [100])
     assert append(log, b"b") == 100
-    log.start_over_at(100)
+    log.truncate_fully_and_start_at(100)
     assert append(log, b"c") == 100
     assert values_of(log) == [b"c"]
 

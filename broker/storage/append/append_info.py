@@ -6,11 +6,11 @@ from odradek.broker.storage.producers.producer_state import AppendedBatch
 
 
 class AppendInfo:
-    """Where a batch went. `last_offset` is inclusive; `log_append_time` is -1 where producers set the timestamps.
+    """The result of an append. `last_offset` is inclusive; `log_append_time` is -1 where producers set timestamps.
 
-    A `duplicate` is a batch that an idempotent producer sent again: nothing was appended, and the offsets (and, as in
-    Kafka, the time) are those of the first time. `size_bytes` is what the client sent, `records_converted` the number
-    of records that were compressed anew.
+    A `duplicate` is a batch that an idempotent producer has sent before: nothing was appended, and the offsets (and, as
+    in Kafka, the time) are those of the first append. `size_bytes` is what the client sent, `records_converted` the
+    number of records that were compressed again.
     """
 
     __slots__ = (
@@ -46,7 +46,7 @@ class AppendInfo:
 
 
 def duplicate_of(first: AppendedBatch, log_start_offset: int, size_bytes: int, records_converted: int) -> AppendInfo:
-    """The result for a batch that was sent again; `first` is what was appended the first time."""
+    """The result for a duplicate; `first` is the batch of the first append."""
     records_count = first.last_offset - first.first_offset + 1
     return AppendInfo(
         first.first_offset,

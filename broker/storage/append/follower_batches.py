@@ -1,4 +1,4 @@
-"""What a follower takes from its leader: whole batches, as they are."""
+"""The checks of batches that a follower fetched from its leader."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from odradek.protocol.records.batch_header import BatchHeader, batch_headers, cr
 def follower_batches(
     records: memoryview | bytearray, log_end_offset: int
 ) -> tuple[memoryview, list[tuple[int, BatchHeader]]]:
-    """The whole batches of a Fetch response, and the position and header of each; an incomplete last one is cut off.
+    """The whole batches of a Fetch response, and the position and header of each; a cut-off last one is ignored.
 
-    Raises `KafkaError`: CORRUPT_MESSAGE for a wrong checksum or what is no batch at all, OFFSET_OUT_OF_RANGE for
-    offsets that do not ascend from `log_end_offset` on. Offsets may be skipped: compaction and failed appends leave
-    gaps.
+    Raises `KafkaError`: CORRUPT_MESSAGE for a wrong checksum or bytes that are no batch, OFFSET_OUT_OF_RANGE for
+    offsets that do not ascend from `log_end_offset` on. Gaps are allowed: compaction and failed appends leave them.
     """
     headers = []
     next_offset, end = log_end_offset, 0

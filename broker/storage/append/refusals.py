@@ -25,7 +25,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 class Cause(Enum):
-    """What was found wrong with a batch as a whole."""
+    """What is wrong with a rejected batch as a whole."""
 
     NOT_ONE_BATCH = "there is not exactly one whole batch of a format that the request may carry"
     CHECKSUM = "the checksum is wrong"
@@ -33,7 +33,7 @@ class Cause(Enum):
 
 
 class RefusedBatchError(KafkaError):
-    """A batch was refused for a cause that is counted by itself."""
+    """A batch was rejected for a cause with a metric of its own."""
 
     def __init__(self, code: ErrorCode, detail: str, cause: Cause) -> None:
         super().__init__(code, detail)
@@ -41,14 +41,14 @@ class RefusedBatchError(KafkaError):
 
 
 class RecordError(NamedTuple):
-    """One record that was refused: its place in the batch, and why (KIP-467)."""
+    """A rejected record: its index in the batch, and the reason (KIP-467)."""
 
     batch_index: int
     message: str
 
 
 class InvalidRecordsError(KafkaError):
-    """Records of a batch were refused, and the batch with them; `keyless_records` of them for want of a key."""
+    """A batch was rejected because of some records; `keyless_records` of them lack a key."""
 
     def __init__(self, code: ErrorCode, detail: str, record_errors: list[RecordError], keyless_records: int) -> None:
         super().__init__(code, detail)
@@ -57,7 +57,7 @@ class InvalidRecordsError(KafkaError):
 
 
 def not_a_clients(header: BatchHeader) -> KafkaError:
-    """Why no client may have built this batch; the first reason in Kafka's order."""
+    """The error for a batch that no client may send: the first reason in Kafka's order."""
     if header.last_offset_delta < 0:
         detail = f"the last offset delta is {header.last_offset_delta}"
     elif header.records_count <= 0:
@@ -73,9 +73,9 @@ def not_a_clients(header: BatchHeader) -> KafkaError:
 
 
 def check_room_for_records(section: memoryview, header: BatchHeader) -> None:
-    """Refuse a batch of more records than could ever be read from `section`, what follows its header.
+    """Reject a batch whose `section`, the bytes behind the header, cannot hold so many records.
 
-    Kafka counts the records. To believe the header would take 2^31 offsets, and a segment, for a batch of 70 bytes.
+    Kafka counts the records. Without this check a batch of 70 bytes could claim 2^31 offsets, and a segment.
     """
     codec = header.codec
     room = len(section)
@@ -101,7 +101,7 @@ def not_one_batch(code: ErrorCode, detail: str) -> KafkaError:
 
 
 def _entry_size(records: memoryview) -> int | None:
-    """Bytes of the batch or message, of any format, that `records` starts with; None if they do not hold all of it.
+    """The bytes of the first batch or message, of any format, in `records`; None if it is not complete.
 
     Raises CORRUPT_MESSAGE for a length or magic that no format has.
     """
@@ -118,7 +118,7 @@ def _entry_size(records: memoryview) -> int | None:
 
 
 def unreadable_header(records: WritableBatch, error: RemoteProtocolError) -> KafkaError:
-    """Why bytes that do not start with the header of a batch of magic 2 are refused."""
+    """The error for bytes that do not begin with the header of a batch of magic 2."""
     if _entry_size(memoryview(records)) is None:
         return not_one_batch(ErrorCode.INVALID_RECORD, "there is no complete batch")
     if records[MAGIC_POSITION] == MAGIC:
@@ -129,7 +129,7 @@ def unreadable_header(records: WritableBatch, error: RemoteProtocolError) -> Kaf
 
 
 def only_batch(records: WritableBatch, size: int) -> WritableBatch:
-    """The first batch of `records`, which is `size` bytes long, where nothing follows it that is a batch as well."""
+    """The first batch of `records`, of `size` bytes. Raises INVALID_RECORD if another batch follows it."""
     if size > len(records):
         raise not_one_batch(ErrorCode.INVALID_RECORD, "there is no complete batch")
     if _entry_size(memoryview(records)[size:]) is not None:

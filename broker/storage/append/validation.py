@@ -1,31 +1,32 @@
-"""What a leader accepts into a log, and what it makes of it: one batch of magic 2, as Kafka's `LogValidator` judges it.
+"""The checks of a client's batch, and the changes that a leader makes to it; as Kafka's `LogValidator`.
 
-| what is wrong                                                        | error                          |
+| fault                                                                | error                          |
 |----------------------------------------------------------------------|--------------------------------|
 | no complete batch; magic 0 or 1; more than one batch                 | INVALID_RECORD                 |
 | a length or magic that no format has; a wrong checksum               | CORRUPT_MESSAGE                |
 | base offset not 0; offsets and count disagree; no records            | INVALID_RECORD                 |
 | more records than its bytes can hold, decompressed at the most       | INVALID_RECORD                 |
 | a control batch from a client; a producer id without a sequence      | INVALID_RECORD                 |
-| larger than `max.message.bytes`; expands to more than is allowed      | MESSAGE_TOO_LARGE              |
+| larger than `max.message.bytes`; expands to more than is allowed     | MESSAGE_TOO_LARGE              |
 | larger than `segment.bytes`                                          | RECORD_LIST_TOO_LARGE          |
-| a timestamp out of bounds, or said to be the broker's                | INVALID_TIMESTAMP              |
-| a record without a key in a compacted topic; records that do not parse | INVALID_RECORD               |
-| a codec that does not exist; records that cannot be decompressed     | UNKNOWN_SERVER_ERROR           |
+| a timestamp out of bounds, or marked as the broker's                 | INVALID_TIMESTAMP              |
+| a record without a key in a compacted topic; malformed records       | INVALID_RECORD                 |
+| an unknown codec; records that cannot be decompressed                | UNKNOWN_SERVER_ERROR           |
 
-The checks come in Kafka's order, so that a batch with several faults is refused for the same one. The table was tried
-out against Kafka 4.3.1.
+The checks have Kafka's order, so that a batch with several faults gets the same error. The table was compared with
+Kafka 4.3.1.
 
-# Differs from Kafka: where `record.validation` is `header` (the default), the records themselves are decoded only if
-something depends on them: a compacted topic, another codec than the producer's, a lower bound on timestamps. Then a
-sound checksum over nonsense is accepted, and the header's largest timestamp is believed, unless it is smaller than the
-first, as kafkajs and kafka-go write it for timestamps that do not ascend. Kafka decodes every record always.
+# Differs from Kafka: with `record.validation=header` (the default) the records are decoded only if something depends on
+them: a compacted topic, another codec than the producer's, a lower bound on timestamps. Otherwise malformed records
+with a valid checksum are accepted, and the header's largest timestamp is used. It is computed from the records if it is
+smaller than the first one, as in batches of kafkajs and kafka-go whose timestamps do not ascend. Kafka always decodes
+every record.
 
-# Differs from Kafka: a batch that must be decoded and expands to more than `max_decompressed_size` is refused with
-MESSAGE_TOO_LARGE, at which Java's producer splits it, and an error names the first `MOST_BLAMED` records alone, because
-a few kilobytes can stand for gigabytes. Kafka has neither bound.
+# Differs from Kafka: a batch that must be decoded and expands to more than `max_decompressed_size` is rejected with
+MESSAGE_TOO_LARGE, so that Java's producer splits it, and an error names only the first `MOST_BLAMED` records, because a
+few kilobytes can expand to gigabytes. Kafka has neither bound.
 
-# Differs from Kafka: where records are decoded, offsets in an uncompressed batch that do not count 0, 1, 2 are refused,
+# Differs from Kafka: where records are decoded, an uncompressed batch with offsets other than 0, 1, 2, … is rejected
 with INVALID_RECORD, because no consumer could use them; Kafka appends such a batch.
 """
 
@@ -87,14 +88,14 @@ _BROKER_TIME: Final = "producers may not say that timestamps are the broker's"
 
 
 ValidBatch = tuple[WritableBatch, BatchHeader, int]
-"""A batch to append: its bytes (the caller's, or new ones if it was compressed anew) and the header in them.
+"""A batch to append: its bytes (the caller's, or new ones if it was compressed again) and their header.
 
-The number is that of its records if it was compressed anew, else 0.
+The number is that of its records if it was compressed again, else 0.
 """
 
 
 class BatchValidator:
-    """The rules of one topic's configuration, ready to be applied to many batches."""
+    """The rules of one topic's configuration, prepared for many batches."""
 
     def __init__(self, config: LogConfig) -> None:
         self._max_batch_bytes = config.max_message_bytes
@@ -121,12 +122,12 @@ class BatchValidator:
         from_client: bool = True,
         max_decompressed: int | None = None,
     ) -> ValidBatch:
-        """Return what to append of `records`, timestamps and codec as the topic wants them; offsets are yet to be set.
+        """Return the batch to append, with the topic's timestamps and codec; offsets are assigned later.
 
-        `records` is changed in place where that is enough. Raises `KafkaError`, and then nothing may be appended.
-        `from_client` is false for the coordinators' own batches, which may be control batches and carry no sequences.
-        With `max_decompressed`, raises DecompressionLimitError, having changed nothing, if records that must be decoded
-        expand to more bytes than that.
+        Changes `records` in place where that is enough. Raises `KafkaError`; then nothing may be appended.
+        `from_client` is false for the coordinators' own batches, which may be control batches and have no sequences.
+        With `max_decompressed`, raises DecompressionLimitError if records that must be decoded expand to more bytes,
+        having changed nothing.
         """
         try:
             header = read_batch_header(records)
@@ -163,7 +164,7 @@ class BatchValidator:
             and header.base_timestamp <= header.max_timestamp
             and header.max_timestamp - now_ms <= self._after_max_ms
         ):
-            converted = 0  # nearly every batch: nothing of it is to be changed
+            converted = 0  # nearly every batch needs no change
         else:
             records, header, converted = self._apply(records, header, now_ms, max_decompressed)
         if len(records) > self._segment_bytes:
@@ -176,7 +177,7 @@ class BatchValidator:
     def _apply(
         self, records: WritableBatch, header: BatchHeader, now_ms: int, max_decompressed: int | None
     ) -> ValidBatch:
-        """Timestamps and codec of a batch that is sound in itself."""
+        """Set timestamps and codec of a batch that passed all other checks."""
         attributes = header.attributes
         changes_codec = (
             self._codec is not None and attributes & CODEC_BITS != self._codec and not attributes & CONTROL_BIT
@@ -190,7 +191,7 @@ class BatchValidator:
             return records, read_batch_header(records), 0
         max_timestamp = header.max_timestamp
         if max_timestamp - now_ms > self._after_max_ms or max_timestamp < header.base_timestamp:
-            # Which of them, and is the header right?
+            # The header may be wrong, and an error names the records.
             return self._walk(records, header, now_ms, changes_codec=False, max_decompressed=max_decompressed)
         if attributes & TIMESTAMP_TYPE_BIT:
             return self._set_create_time(records, header, max_timestamp)
@@ -204,7 +205,7 @@ class BatchValidator:
         changes_codec: bool,
         max_decompressed: int | None,
     ) -> ValidBatch:
-        """Look at every record, and give the batch the topic's codec."""
+        """Check every record, and give the batch the topic's codec."""
         try:
             found = validate_records(
                 records, 0, header, require_keys=self._compacted, max_decompressed=max_decompressed
@@ -241,7 +242,7 @@ class BatchValidator:
     def _invalid_records(
         self, records: WritableBatch, header: BatchHeader, now_ms: int, cause: RemoteProtocolError | None
     ) -> KafkaError:
-        """Why the records are refused, record by record; `cause` is all there is to say if they do not parse."""
+        """The error with a reason for each rejected record; without such reasons, that of `cause`."""
         try:
             records_section(records, 0, header)
         except RemoteProtocolError as error:
@@ -291,7 +292,7 @@ class BatchValidator:
     def _set_create_time(
         self, records: WritableBatch, header: BatchHeader, max_timestamp: int, converted: int = 0
     ) -> ValidBatch:
-        """Make the batch say that producers set its timestamps, the largest being `max_timestamp`."""
+        """Mark the timestamps as the producer's, `max_timestamp` being the largest."""
         if max_timestamp == NO_TIMESTAMP and header.attributes & TIMESTAMP_TYPE_BIT:
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
         stamp_create_time(records, 0, header, max_timestamp)
@@ -308,7 +309,7 @@ def validator_for(config: LogConfig) -> BatchValidator:
 
 
 def _target_codec(compression_type: str) -> Codec | None:
-    """The codec that batches must have, or None if the producer's choice stays."""
+    """The codec that batches must have; None for the producer's."""
     if compression_type == PRODUCER:
         return None
     return Codec.NONE if compression_type == UNCOMPRESSED else Codec[compression_type.upper()]

@@ -1,11 +1,10 @@
-"""`.kafka_cleanshutdown`: the last broker here stopped in order, so nothing needs recovery.
+"""`.kafka_cleanshutdown`: the marker of a clean stop, after which nothing needs recovery.
 
 ```
 {"version":0,"brokerEpoch":17}
 ```
-Written as the very last thing of a clean stop, removed as the first of a start: whatever happens between, the next
-start finds no marker. The broker epoch is what KIP-966 compares, to tell a broker that lost unsynced data from one that
-did not.
+A clean stop writes it last, and a start removes it first, so a start after any interruption finds no marker. KIP-966
+compares the broker epoch to tell a broker that lost unsynced data from one that did not.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def write_clean_shutdown(files: Files, directory: str, broker_epoch: int) -> Non
 
 
 def take_clean_shutdown(files: Files, directory: str) -> int | None:
-    """Remove the marker and return the broker epoch in it (-1 if it says none); None if there was no marker."""
+    """Remove the marker and return its broker epoch (-1 if it has none); return None if there is no marker."""
     path = f"{directory}/{CLEAN_SHUTDOWN}"
     try:
         data = files.read(path)

@@ -1,4 +1,4 @@
-"""Which leader epoch began at which offset (KIP-101), kept in `leader-epoch-checkpoint`.
+"""The start offset of each leader epoch of a log (KIP-101), stored in `leader-epoch-checkpoint`.
 
 ```
 0            version
@@ -7,12 +7,12 @@
 5 1370       both ascend strictly
 ```
 
-A follower, or a consumer that kept its position over a change of leader, asks where an epoch ended; where the answer
-lies below its own end, the two logs differ from there on.
+A follower, or a consumer that kept its position over a change of leader, asks for the end of an epoch; if it lies below
+its own end, the two logs differ from there on.
 
-The file is written before the first batch of a new epoch is, and synced (`sync`) before that batch is promised to be.
-So it never lacks an epoch below the recovery point; recovery learns those above it from the batches. It may have too
-much after a crash; opening the log cuts that off. Kafka syncs at once, and makes the append wait for it.
+The file is written before the first batch of a new epoch, and synced (`sync`) before that batch counts as synced. So it
+never lacks an epoch below the recovery point; recovery learns those above from the batches. After a crash it may have
+epochs beyond the end of the log; opening the log removes them. Kafka syncs at once, and makes the append wait for it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EpochStart(NamedTuple):
 class LeaderEpochs:
     """The epochs of one log. Reading is safe beside writers: the list of entries is replaced, never changed.
 
-    The appender writes, and beside it whoever moves the start of the log.
+    The appender writes; another thread may call `truncate_from_start` and `sync` at the same time.
     """
 
     def __init__(self, files: Files, path: str) -> None:
@@ -51,10 +51,10 @@ class LeaderEpochs:
         self._is_synced = True
         self._lock = Lock()
         self.entries: list[EpochStart] = []  # oldest first
-        self.latest = NO_EPOCH  # the epoch of the log's end; a field, because every append looks at it
+        self.latest = NO_EPOCH  # the epoch of the log's end; a field, because every append reads it
 
     def load(self) -> None:
-        """Read the file; `MalformedFileError` if it is damaged, and then nothing is known."""
+        """Read the file. Raises `MalformedFileError` if it is damaged; then there are no entries."""
         entries: list[EpochStart] = []
         for epoch, start_offset in parse_rows(self._files.read(self._path), columns=2):
             entry = EpochStart(int(epoch), int(start_offset))
@@ -64,10 +64,9 @@ class LeaderEpochs:
         self._take(entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` begins at `start_offset`, and write it down; nothing happens if that is known.
+        """Record and write that `epoch` begins at `start_offset`; do nothing if it is recorded already.
 
-        Entries that contradict it, of this or later epochs or from this offset on, go: their batches were never
-        written.
+        Removes contradicting entries, of this or later epochs or from this offset on: their batches were never written.
         """
         entries = self.entries
         if entries and entries[-1].epoch == epoch and entries[-1].start_offset <= start_offset:
@@ -77,34 +76,34 @@ class LeaderEpochs:
             self._replace([*kept, EpochStart(epoch, start_offset)])
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """The log was cut to end at `end_offset` (exclusive): drop the epochs that begin there or later."""
+        """Remove the epochs that begin at `end_offset`, the new end of the log (exclusive), or later."""
         with self._lock:
             kept = [entry for entry in self.entries if entry.start_offset < end_offset]
             if len(kept) < len(self.entries):
                 self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log starts at `start_offset` now: the epoch of that offset begins there, and the ones before are gone."""
+        """Move the epoch of `start_offset`, the new start of the log, there; remove earlier epochs."""
         with self._lock:
             covered = bisect_right(self.entries, start_offset, key=_start_offset)
             if covered and self.entries[covered - 1].start_offset < start_offset:
                 self._replace([EpochStart(self.entries[covered - 1].epoch, start_offset), *self.entries[covered:]])
 
     def clear(self) -> None:
-        """Forget all epochs, and write that down, whatever the file held."""
+        """Remove all epochs, and write that, whatever the file held."""
         with self._lock:
             self._replace([])
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch whose leader wrote `offset`, or -1 if that is not known."""
+        """The epoch whose leader wrote `offset`, or -1 if unknown."""
         entries = self.entries
         after = bisect_right(entries, offset, key=_start_offset)
         return entries[after - 1].epoch if after else NO_EPOCH
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Answer OffsetForLeaderEpoch: the largest epoch up to `epoch`, and its end (exclusive).
+        """The result of OffsetForLeaderEpoch: the largest epoch up to `epoch`, and its end (exclusive).
 
-        `(-1, -1)` if `epoch` is later than all that are known; an epoch before all known ones "ends" where those begin.
+        `(-1, -1)` if `epoch` is later than all known epochs; an epoch before all known ones "ends" where those begin.
         """
         entries = self.entries
         if epoch == NO_EPOCH or not entries:
@@ -117,9 +116,9 @@ class LeaderEpochs:
         return (entries[after - 1].epoch if after else epoch), entries[after].start_offset
 
     def sync(self) -> None:
-        """Make what was written survive a power cut; may be called beside the writer."""
+        """Sync the file; may run beside the writer."""
         if not self._is_synced:
-            self._is_synced = True  # first: what is written from here on is for the next time
+            self._is_synced = True  # first: later writes need another sync
             try:
                 sync_file(self._files, self._path)
             except OSError:
@@ -129,7 +128,7 @@ class LeaderEpochs:
     def _replace(self, entries: list[EpochStart]) -> None:
         rows = [f"{epoch} {start_offset}" for epoch, start_offset in entries]
         replace_file(self._files, self._path, encode_rows(0, rows), synced=False)
-        self._take(entries)  # when they are written: what failed is tried again with the next append
+        self._take(entries)  # after the write: the next append retries a failed one
         self._is_synced = False
 
     def _take(self, entries: list[EpochStart]) -> None:

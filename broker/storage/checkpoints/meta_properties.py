@@ -1,4 +1,4 @@
-"""`meta.properties`: whose log directory this is.
+"""`meta.properties`: node, cluster and id of a log directory.
 
 ```
 #
@@ -8,8 +8,8 @@ directory.id=5uXFPvNOOEg7p4cQBrsL1A
 version=1
 cluster.id=MkU3OEVBNTcwNTJENDM2Qk
 ```
-A properties file as Java writes it; lines that begin with `#` or `!` are comments. A directory of another node or
-another cluster is refused: its logs would be served under names that mean something else here.
+A properties file as Java writes it; lines that begin with `#` or `!` are comments. A broker rejects a directory of
+another node or cluster, whose logs belong to other topics.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MetaProperties(NamedTuple):
 
 
 def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
-    """The identity of `directory`, None if it has none yet; `MalformedFileError` if the file is damaged."""
+    """The identity of `directory`, None if it has none yet. Raises `MalformedFileError` if the file is damaged."""
     path = f"{directory}/{META_PROPERTIES}"
     try:
         lines = files.read(path).decode().splitlines()

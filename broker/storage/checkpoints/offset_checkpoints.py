@@ -3,12 +3,12 @@
 | file                               | its offsets                                                                    |
 |------------------------------------|--------------------------------------------------------------------------------|
 | `recovery-point-offset-checkpoint` | all below is synced, recovery starts here; after a clean stop the log's end    |
-| `log-start-offset-checkpoint`      | where the log starts, for logs that start above the base of their first segment |
+| `log-start-offset-checkpoint`      | the start of logs that start above the base of their first segment             |
 | `replication-offset-checkpoint`    | the high watermark                                                             |
 | `cleaner-offset-checkpoint`        | all below is compacted                                                         |
 
-They are written now and then and at a stop, the last one by compaction.
-Each may be older than the truth and never newer: every reader takes it for a lower bound.
+They are written periodically and at a stop; the last one by compaction. An offset may be too low but never too high:
+every reader takes it as a lower bound.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Partition = tuple[str, int]
 
 
 class OffsetCheckpoint:
-    """One of the files above; several threads may write it."""
+    """One of these files; several threads may write it."""
 
     def __init__(self, files: Files, directory: str, name: str) -> None:
         self._files = files
@@ -36,7 +36,7 @@ class OffsetCheckpoint:
         self._lock = Lock()
 
     def read(self) -> dict[Partition, int]:
-        """The offsets by topic and partition; none, and a line in the log, if the file is missing or damaged."""
+        """The offsets by topic and partition; none, with a warning in the log, if the file is missing or damaged."""
         try:
             rows = parse_rows(self._files.read(self._path), columns=3)
         except FileNotFoundError:
@@ -47,7 +47,7 @@ class OffsetCheckpoint:
         return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
 
     def write(self, look: Callable[[], Mapping[Partition, int]]) -> None:
-        """Write the offsets that `look` finds; whoever writes later has looked later, so the file never goes back."""
+        """Write the offsets that `look` returns. Calls are serialized with it, so the file never goes back."""
         with self._lock:
             rows = [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(look().items())]
             replace_file(self._files, self._path, encode_rows(_VERSION, rows))

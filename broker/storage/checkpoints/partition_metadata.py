@@ -1,4 +1,4 @@
-"""`partition.metadata`: which topic a partition's directory belongs to, by id, since names are used again (KIP-516).
+"""`partition.metadata`: the topic id of a partition's directory, since topic names are reused (KIP-516).
 
 ```
 version: 0
@@ -17,7 +17,7 @@ _VERSION = 0
 
 
 def write_topic_id(files: Files, directory: str, topic_id: bytes) -> None:
-    """Write down the topic id, for now; `sync_topic_id` before any of the log is promised to survive a power cut."""
+    """Write the topic id, not yet synced; `sync_topic_id` runs before any of the log counts as synced."""
     text = f"version: {_VERSION}\ntopic_id: {uuid_to_text(topic_id)}"  # without a line end, as Kafka has it
     replace_file(files, f"{directory}/{PARTITION_METADATA}", text.encode(), synced=False)
 

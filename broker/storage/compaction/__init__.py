@@ -1,15 +1,15 @@
-"""Compaction (cleanup.policy=compact): of each key the log keeps the last record. Kafka's `LogCleaner` and `Cleaner`.
+"""Compaction (cleanup.policy=compact): keep the last record of each key. Kafka's `LogCleaner` and `Cleaner`.
 
 | module | what |
 |---|---|
-| `cleaner`, `cleaner_report` | a round: choose a log, have it compacted, swap the new segments in; its numbers |
-| `cleaner_process`, `cleaner_worker` | the broker's end, and the other end, of the pipe to the process that does it |
-| `cleaning_job` | what goes through that pipe |
-| `log_cleaning` | in that process: the two passes over one log |
-| `key_offsets`, `dirty_offsets` | what the first pass collects: the last offset of each key, a state of each offset |
-| `batch_cleaning`, `cleaned_transactions` | what the second pass leaves of a batch |
-| `cleaned_segment` | the segment that it writes |
-| `pace`, `throttle` | giving way to requests; log.cleaner.io.max.bytes.per.second |
+| `cleaner`, `cleaner_report` | a round: choose a log, compact it, swap the new segments in; its metrics |
+| `cleaner_process`, `cleaner_worker` | the process that does the work: the broker's side, and its main function |
+| `cleaning_job` | the messages between the two |
+| `log_cleaning` | the two passes over one log |
+| `key_offsets`, `dirty_offsets` | the results of the first pass: the last offset of each key, a state of each offset |
+| `batch_cleaning`, `cleaned_transactions` | the second pass: the rules for records, batches and markers |
+| `cleaned_segment` | the segment that the second pass writes |
+| `pace`, `throttle` | pauses for the requests of the broker; log.cleaner.io.max.bytes.per.second |
 
-When rounds run is decided above the log, in `odradek.broker.maintenance.compaction_rounds`.
+`odradek.broker.maintenance.compaction_rounds` decides when rounds run; `cleanable` decides which log they take.
 """

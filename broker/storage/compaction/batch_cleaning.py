@@ -1,26 +1,26 @@
-"""What compaction leaves of one batch: all of it, some records, the header alone, or nothing.
+"""The rules of compaction for one batch: keep it, keep some records, keep the header alone, or remove it.
 
-| record                                                                | stays                                       |
+| record                                                                | is kept                                     |
 |-----------------------------------------------------------------------|---------------------------------------------|
 | of an aborted transaction                                             | no                                          |
 | behind the offset up to which keys were collected                     | yes                                         |
-| without a key                                                         | no: nothing could ever supersede it         |
+| without a key                                                         | no: no later record could replace it        |
 | with a later record of its key                                        | no                                          |
 | a tombstone (key, no value), the last of its key                      | until the delete horizon of its batch       |
 | any other                                                             | yes                                         |
-| the marker of a transaction whose records are all gone                | until the delete horizon of its batch       |
+| the marker of a transaction whose records are all removed             | until the delete horizon of its batch       |
 | any other control record                                              | yes                                         |
 
-The delete horizon is set when a tombstone, or such a marker, is first met as the last of its key: `delete.retention.ms`
-from then on, so that every reader that is not further behind than that sees the deletion (KIP-534).
+The delete horizon is set when compaction first meets a tombstone as the last of its key, or such a marker:
+`delete.retention.ms` later, so that every reader that is not further behind sees the deletion (KIP-534).
 
-A batch without records goes, unless it is the last one of a producer that is still known, whose sequence it carries, or
-the last one that was looked at, whose offset it keeps. What a batch keeps is not changed: offsets, base offset,
-sequences, leader epoch, codec. The rules are those of Kafka's `Cleaner`.
+A batch without records is removed, unless it is the last one of a known producer, whose sequence it carries, or the
+last one that this round reads, whose offset it keeps. Compaction does not change what a batch keeps: offsets, base
+offset, sequences, leader epoch, codec. The rules are those of Kafka's `Cleaner`.
 
-Messages of magic 0 and 1 have no delete horizon; their tombstones go once their segment is `delete.retention.ms` older
-than the last one that was cleaned before. Differs from Kafka: a compressed set of them is kept whole while one message
-in it must stay, because the old formats are only read here.
+Messages of magic 0 and 1 have no delete horizon; their tombstones are removed once their segment is
+`delete.retention.ms` older than the last one that was cleaned before. Differs from Kafka: a compressed set of them is
+kept whole while one message in it must stay, because the old formats are only read here.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ NO_OFFSET = -1
 
 
 class LastBatch(NamedTuple):
-    """A producer's last batch of data: its last offset, -1 if there is none, and the epoch of the producer."""
+    """A producer's last batch of data: its last offset, -1 if there is none, and the producer's epoch."""
 
     last_offset: int
     epoch: int
 
 
 class CleanedBatch(NamedTuple):
-    """What is left of a batch: its bytes or None, and how many of the records `read` were `kept`, or had no key."""
+    """The result for a batch: its bytes or None; of the records `read`, how many were `kept` or `invalid` (no key)."""
 
     data: memoryview | bytearray | None
     kept: int
@@ -55,7 +55,7 @@ class CleanedBatch(NamedTuple):
 
 
 class BatchCleaning:
-    """The rules with what they go by, for one log and one round."""
+    """The rules, with the data of one log and one round that they need."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class BatchCleaning:
         self._horizon_ms = now_ms + delete_retention_ms
 
     def clean(self, data: memoryview, header: BatchHeader) -> CleanedBatch:
-        """Judge a batch of magic 2; `data` is all of it, and what is returned may be `data` itself."""
+        """Clean a batch of magic 2; `data` is all of it, and the result may refer to `data`."""
         is_discardable = self.transactions.is_discardable(data, header)
         horizon_ms = header.delete_horizon_ms
         has_passed = horizon_ms is not None and horizon_ms <= self._now_ms
@@ -123,13 +123,13 @@ class BatchCleaning:
         return CleanedBatch(rebuild_batch(header, records, kept, horizon_ms), len(kept), count, invalid)
 
     def _states(self, header: BatchHeader) -> bytearray | None:
-        """The states of a batch that the first pass has looked at whole."""
+        """The states of a batch that the first pass has read whole, else None."""
         if header.last_offset > self._keys.latest_offset:
             return None
         return self._dirty.states(header.base_offset, header.last_offset)
 
     def _state(self, base_offset: int, record: ScannedRecord) -> int:
-        """The state of a record of any other batch; one behind what was looked at is the last of its key so far."""
+        """The state of a record in another batch; behind the first pass, a record counts as the last of its key."""
         offset = base_offset + record.offset_delta
         if offset <= self._keys.latest_offset:
             if record.key is None:
@@ -151,7 +151,7 @@ class BatchCleaning:
         return header.is_control and header.producer_epoch == last.epoch
 
     def clean_messages(self, data: memoryview, *, drops_tombstones: bool) -> CleanedBatch:
-        """Judge one message of magic 0 or 1, or a compressed set of them."""
+        """Clean one message of magic 0 or 1, or a compressed set of them."""
         records = list(iter_messages(data))
         invalid = sum(1 for record in records if record.key is None)
         for record in records:

@@ -1,8 +1,8 @@
-"""The segment that compaction writes: `.cleaned` files, batch by batch, to take the place of a group of segments.
+"""The segment that compaction writes: `.cleaned` files, batch by batch, to replace a group of segments.
 
-A write costs little more than its bytes from some ten thousand on, so batches are gathered, but not many: the kernel
-does not interrupt a write, and a request may be waiting for the processor. Every so often what was written is synced: a
-gigabyte that is synced at once holds up the syncs of all others.
+From some ten thousand bytes on, a write costs little more than its bytes, so batches are gathered. They are not many,
+because the kernel does not interrupt a write, and a request may be waiting for the processor. The file is synced in
+parts: the sync of a whole gigabyte would delay all other syncs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Gathered(NamedTuple):
 
 
 class CleanedSegment:
-    """A new segment at `base_offset`. Whatever was left under its names is overwritten. Raises `OSError`."""
+    """A new segment at `base_offset`, in place of any older files of its names. Raises `OSError`."""
 
     def __init__(self, directory: str, base_offset: int, descriptors: DescriptorCache, config: LogConfig) -> None:
         self._segment = Segment(
@@ -60,7 +60,7 @@ class CleanedSegment:
         self._segment.transaction_index.append(transaction)
 
     def finish(self, modified_ms: int) -> dict[str, int]:
-        """Write and sync everything, and return the files' sizes by suffix. The log last changed at `modified_ms`."""
+        """Write and sync everything; return the files' sizes by suffix. Sets the log's modification time."""
         self._write()
         segment = self._segment
         segment.finish()
@@ -81,7 +81,7 @@ class CleanedSegment:
         segment = self._segment
         position = segment.log.write(b"".join([batch.data for batch in gathered]))
         for data, base_offset, last_offset, max_timestamp in gathered:
-            segment.note_batch(base_offset, last_offset, max_timestamp, position, len(data))
+            segment.record_batch(base_offset, last_offset, max_timestamp, position, len(data))
             position += len(data)
         if position - self._synced >= _SYNCED_BYTES:
             segment.log.flush()

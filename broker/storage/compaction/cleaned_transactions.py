@@ -1,14 +1,14 @@
-"""Which batches of a log belong to aborted transactions, and which markers nobody needs any more.
+"""The batches of aborted transactions in a log, and the markers that can be removed.
 
-The batches of a log are shown to it in order. It knows from the transaction index which transactions were aborted.
+`is_discardable` is called for the batches of a log in order. The transaction index lists the aborted transactions.
 
 | batch                                           | discard                                                        |
 |-------------------------------------------------|----------------------------------------------------------------|
 | data of an aborted transaction                  | its records, at once                                           |
 | abort marker, batches of the transaction seen   | no; the transaction stays in the index                         |
-| abort marker, none seen                         | when the time for tombstones has passed (KIP-534)              |
+| abort marker, none seen                         | after the retention of tombstones (KIP-534)                    |
 | commit marker, batches of the transaction seen  | no                                                             |
-| commit marker, none seen                        | when the time for tombstones has passed                        |
+| commit marker, none seen                        | after the retention of tombstones                              |
 | control batch that was emptied                  | yes                                                            |
 | anything else                                   | no                                                             |
 
@@ -27,7 +27,7 @@ from odradek.protocol.records.control_records import ControlRecordType
 
 
 class CleanedTransactions:
-    """One pass over a log. `aborted` are the transactions with batches or markers in what is passed over.
+    """One pass over a log. `aborted` are the transactions with batches or markers in the part that is read.
 
     `keep` is called with every aborted transaction whose marker and batches were both seen.
     """
@@ -42,7 +42,7 @@ class CleanedTransactions:
         self._committed: set[int] = set()  # producers with batches that are not of an aborted transaction
 
     def is_discardable(self, data: Buffer, header: BatchHeader) -> bool:
-        """Whether the batch that comes next is one to discard, now or after the delete horizon; see the table."""
+        """Whether to discard the next batch, now or after the delete horizon; see the table."""
         if not header.is_transactional and not header.is_control:
             return False
         while self._ahead and self._ahead[-1].first_offset <= header.last_offset:

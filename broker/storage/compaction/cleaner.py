@@ -1,25 +1,25 @@
-"""The rounds of compaction: take the log that needs it most, have it compacted, swap the new segments in.
+"""The rounds of compaction: choose the log with the highest dirty ratio, compact it, swap the new segments in.
 
 ```
 choose ──► job ──► worker: keys, groups ──► swap each group in ──► cleaned_offset, checkpointed ──► report
    └─ none is due: nothing happens
 ```
-The work itself (`log_cleaning`) is done by what is given to `run_once` as `clean`, usually another process: it gets a
-job and yields group after group; the next one is asked for when the last one has been swapped in. So a log is compacted
+The caller passes the work itself (`log_cleaning`) to `run_once` as `clean`; usually another process does it. It takes a
+job and yields group after group; the next group is requested after the last one was swapped in. So a log is compacted
 while it is read and appended to. Only a swap takes its lock, for a few renames.
 
-From before its segments are listed until its worker has nothing more to do with it, a log is in progress
-(`cleaning_state`): retention and other rounds pass it over. What cannot wait, such as its deletion, aborts the job:
-the worker is killed, what it wrote is removed, and the round ends without an error. A job begins by removing what an
-earlier one may have left behind, because `.cleaned` files tell `leftovers` that a swap was not completed.
+From before its segments are listed until its worker has ended, a log is in progress (`cleaning_state`): retention and
+other rounds skip it. Urgent changes, such as its deletion, abort the job: the worker is killed, its output is removed,
+and the round ends without an error. A job begins by removing the output of an earlier one, because `.cleaned` files
+mean that a swap was not completed (`leftovers`).
 
-A log that cannot be compacted, because a batch in it is damaged or nobody knows what is wrong, is left alone from then
-on and counted as uncleanable, as in Kafka; the others go on. So is a log at which the worker has died `_DEATHS` times
-in a row: a single death may come from a system that is short of memory, and says nothing about the log. Nor does a file
-that is missing, because somebody else removed it: such a log is tried again after all others. Where no worker can be
-started, or an error is transient (`disk_errors`), the log is tried again in a later round.
+A log that cannot be compacted, because a batch in it is damaged or for an unknown reason, is skipped from then on and
+counted as uncleanable, as in Kafka; the other logs are compacted. The same happens to a log whose worker has died
+`_DEATHS` times in a row; a single death may come from a lack of memory, not from the log. If a file is missing, because
+another process removed it, the log is retried after all others. If no worker can be started, or an error is transient
+(`disk_errors`), the log is retried in a later round.
 
-Several threads may run rounds side by side. Kafka's `LogCleaner` and `LogCleanerManager`.
+Several threads may run rounds at the same time. Kafka's `LogCleaner` and `LogCleanerManager`.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from odradek.protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
 
-_DEATHS = 3  # a log that does it kills the worker each time
+_DEATHS = 3  # a log that kills its worker does so each time
 
 
 class CleanerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What one worker may use: bytes of memory for keys, how full they may make it, bytes read and written a second."""
+    """Limits of one worker: bytes of memory for keys and their load factor, bytes read and written a second."""
 
     buffer_bytes: int = 128 << 20
     load_factor: float = 0.9
@@ -60,26 +60,26 @@ class CleanerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UncleanableLogError(Exception):
-    """The worker could not make sense of a log."""
+    """The worker could not read a log."""
 
 
 class CleanerNotStartedError(Exception):
-    """The system could start no worker."""
+    """The system could not start a worker."""
 
 
 class CleanerDiedError(Exception):
-    """The worker ended by itself, or was killed by a stranger."""
+    """The worker ended by itself, or another process killed it."""
 
 
 class CleaningStoppedError(Exception):
-    """The worker was stopped: nothing is wrong with the log."""
+    """The broker stopped the worker: the log is not at fault."""
 
 
 Answers = Generator[CleanedGroup | CleaningDone, None, None]
 Clean = Callable[[CleaningJob, CleaningState], Answers]
-"""Compacts a log: yields groups, and the report at the end. The state tells when to stop before.
+"""A function that compacts a log: it yields groups, then the report. Aborting the state stops it earlier.
 
-When it has ended, or was closed, nothing is written any more.
+After its end, or after `close`, nothing is written any more.
 Raises `OSError`, `UncleanableLogError`, `CleanerNotStartedError`, `CleanerDiedError` and `CleaningStoppedError`.
 """
 
@@ -91,7 +91,7 @@ class _Candidate(NamedTuple):
 
 
 class Cleaner:
-    """The logs of some log directories. `report` is what may be watched."""
+    """The rounds over the logs of some log directories. `report` has the metrics."""
 
     def __init__(self, log_dirs: Sequence[LogDir], clock: Clock) -> None:
         self.report = CleanerReport(clock)
@@ -99,21 +99,21 @@ class Cleaner:
         self._clock = clock
         self._lock = Lock()
         self._uncleanable: set[Log] = set()
-        self._postponed: set[Log] = set()  # those of which the last job failed; the next one may not
-        self._deaths: Counter[Log] = Counter()  # of workers in a row, by the log that they were at
+        self._postponed: set[Log] = set()  # those whose last job failed
+        self._deaths: Counter[Log] = Counter()  # of workers in a row, by the log that they compacted
 
     def has_work(self) -> bool:
-        """Whether there is any compacted log at all."""
+        """Whether any log has cleanup.policy=compact."""
         return any(log.config.is_compacted for log_dir in self._log_dirs for log in list(log_dir.logs.values()))
 
     def run_once(self, clean: Clean, settings: CleanerSettings) -> bool:
-        """Compact the log that needs it most, if any is due; returns whether one was compacted."""
+        """Compact the log with the highest dirty ratio, if any is due; return whether one was compacted."""
         chosen = self._choose()
         if chosen is None:
             return False
         log_dir, log, _ = chosen
         try:
-            part = self._cleanable_part(log)  # again: until it was in progress it may have been cut, or reconfigured
+            part = self._cleanable_part(log)  # again: it may have been truncated or configured meanwhile
             if part is None or not part.is_due(log.config) or not log.config.is_compacted:
                 return False
             return self._compact(log_dir, log, part, clean, settings)
@@ -121,45 +121,45 @@ class Cleaner:
             _LOG.warning("%s was not compacted and will be tried again: %s", log, error)
             with suppress(TransientDiskError):
                 log.discard_cleaned()
-        except KafkaError as error:  # the directory has failed, or was found to have: its logs are offline
+        except KafkaError as error:  # the directory has failed: its logs are offline
             _LOG.error("%s was not compacted: %s", log, error)
         except FileNotFoundError as error:
-            self._try_again(log, error)
+            self._postpone(log, error)
         except CleanerDiedError as error:
             self._deaths[log] += 1
             if self._deaths[log] < _DEATHS:
-                self._try_again(log, error)
+                self._postpone(log, error)
             else:
-                self._leave_alone(log, error)
+                self._skip_from_now_on(log, error)
         except (UncleanableLogError, CorruptBatchError, RemoteProtocolError) as error:
-            self._leave_alone(log, error)
+            self._skip_from_now_on(log, error)
         finally:
             log.cleaning.end()
         return False
 
-    def _try_again(self, log: Log, error: Exception) -> None:
+    def _postpone(self, log: Log, error: Exception) -> None:
         _LOG.warning("%s was not compacted and will be tried again: %s", log, error)
         log.discard_cleaned()
         self._postponed.add(log)
 
-    def _leave_alone(self, log: Log, error: Exception) -> None:
+    def _skip_from_now_on(self, log: Log, error: Exception) -> None:
         _LOG.error("%s cannot be compacted and is left alone from now on: %s", log, error)
         log.discard_cleaned()
         self._uncleanable.add(log)
 
     def uncleanable(self, log_dir: LogDir) -> tuple[int, int]:
-        """How many logs of a directory are left alone, and how many bytes compaction would have to look at there."""
+        """The number of uncleanable logs in a directory, and their bytes."""
         logs = [log for log in tuple(self._uncleanable) if log_dir.logs.get((log.topic, log.partition)) is log]
         return len(logs), sum(log.size_bytes for log in logs)
 
     # --------------------------------------------------------------------------------------------------------- choosing
 
     def _choose(self) -> _Candidate | None:
-        """The log that needs it most, in progress from now on."""
+        """The log to compact next, marked as in progress."""
         with self._lock:
             self._forget_deleted()
             candidates = list(self._candidates())
-            self.report.looked([candidate.part for candidate in candidates])
+            self.report.record_candidates([candidate.part for candidate in candidates])
             due = [each for each in candidates if each.part.is_due(each.log.config)]
             due.sort(key=lambda each: (each.log not in self._postponed, each.part.dirty_ratio), reverse=True)
             return next((each for each in due if each.log.cleaning.begin()), None)
@@ -178,7 +178,7 @@ class Cleaner:
         try:
             return log.cleanable_part()
         except KafkaError as error:
-            if error.code is ErrorCode.CORRUPT_MESSAGE:  # else it was deleted just now, or its directory has failed
+            if error.code is ErrorCode.CORRUPT_MESSAGE:  # else it was just deleted, or its directory has failed
                 _LOG.error("%s cannot be compacted and is left alone from now on: %s", log, error)
                 self._uncleanable.add(log)
             return None
@@ -218,7 +218,7 @@ class Cleaner:
         self._postponed.discard(log)
         log.cleaned_offset = done.end_offset
         log_dir.checkpoint_cleaned_offsets()
-        self.report.compacted(done)
+        self.report.record_round(done)
         _LOG.info("%s", progress_line(f"{log.topic}-{log.partition}", part.first_dirty_offset, done))
         if done.invalid_records:
             _LOG.warning("%s: removed %s without a key", log, pluralize(done.invalid_records, "record"))
@@ -228,7 +228,7 @@ class Cleaner:
     def _run(
         log: Log, segments: dict[int, Segment], answers: Iterator[CleanedGroup | CleaningDone]
     ) -> CleaningDone | None:
-        """Swap in what comes; None if that is not wanted any more."""
+        """Swap in each group; return None if the compaction was aborted."""
         for answer in answers:
             if isinstance(answer, CleaningDone):
                 return answer

@@ -1,9 +1,9 @@
-"""The broker's end of the pipe to the process that compacts (`cleaner_worker`).
+"""The broker's side of the process that compacts (`cleaner_worker`).
 
-It is started with the first job and ended by `stop`, by a job that is aborted (the next job starts another), or by the
-end of the broker, however that comes about. Its priority is the lowest there is, except for a log that is overdue by
+The process starts with the first job. It ends with `stop`, with an aborted job (the next job starts another process),
+and with the broker, also if that is killed. It has the lowest priority, except for a log that exceeds
 max.compaction.lag.ms, which is compacted at the broker's own priority. A process may lower its priority but not raise
-it again, so a new one is started when the other kind is needed.
+it again, so a new process is started to change it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from odradek.broker.storage.compaction.cleaning_job import (
     CleaningDone,
     CleaningFailed,
     CleaningJob,
-    GoOn,
+    NextGroup,
     receive_answer,
     send,
 )
@@ -38,29 +38,29 @@ _NICENESS = 19  # the lowest priority where there is none below all others
 
 
 class CleanerProcess:
-    """A worker process, used by one thread; `stop` may come from another, and is for good.
+    """A worker process, used by one thread; another thread may call `stop`, which is permanent.
 
-    When `clean` ends or is closed, and the job was not done, the process has ended: it writes nothing any more.
+    When `clean` ends or is closed before the job is done, the process has ended: it writes nothing any more.
     """
 
     def __init__(self) -> None:
-        self.deaths = 0  # how often it ended without being told to
+        self.deaths = 0  # how often it ended by itself
         self._process: subprocess.Popen[bytes] | None = None
-        self._gives_way = True
+        self._is_low_priority = True
         self._lock = Lock()
         self._is_stopped = False
-        self._is_aborted = False  # the job at hand, or the last one
+        self._is_aborted = False  # the current job, or the last one
 
     @property
     def pid(self) -> int | None:
-        """The process, if it runs."""
+        """The id of the process, None if it does not run."""
         return self._process.pid if self._process is not None else None
 
     def clean(self, job: CleaningJob, state: CleaningState) -> Answers:
-        """Compact a log: a `cleaner.Clean`. A group counts as swapped in when the next is asked for."""
-        process = self._running(gives_way=not job.is_overdue)
+        """Compact a log: a `cleaner.Clean`. Requesting the next group confirms the swap of the last one."""
+        process = self._running(is_low_priority=not job.is_overdue)
         state.when_aborted(self._abort)
-        message: CleaningJob | GoOn = job
+        message: CleaningJob | NextGroup = job
         is_done = False
         try:
             while not is_done:
@@ -70,20 +70,20 @@ class CleanerProcess:
                     raise _error_of(answer)
                 is_done = isinstance(answer, CleaningDone)
                 yield answer
-                message = GoOn()
+                message = NextGroup()
         finally:
-            if not is_done:  # nobody wants the rest
+            if not is_done:  # the caller stopped early
                 self._end(process)
 
     def stop(self) -> None:
-        """End the process; whoever waits for it gets `CleaningStoppedError`. `close` when nobody does any more."""
+        """Kill the process; a waiting `clean` raises `CleaningStoppedError`. Call `close` when none waits any more."""
         with self._lock:
             self._is_stopped = True
             if self._process is not None:
                 self._process.kill()
 
     def close(self) -> None:
-        """End the process, and wait until it has."""
+        """Kill the process, and wait for its end."""
         self.stop()
         if self._process is not None:
             self._end(self._process)
@@ -94,11 +94,11 @@ class CleanerProcess:
             if self._process is not None:
                 self._process.kill()
 
-    def _running(self, *, gives_way: bool) -> subprocess.Popen[bytes]:
+    def _running(self, *, is_low_priority: bool) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._is_stopped:
                 raise CleaningStoppedError
-            if self._process is not None and (self._is_aborted or self._gives_way != gives_way):
+            if self._process is not None and (self._is_aborted or self._is_low_priority != is_low_priority):
                 self._end(self._process)
             self._is_aborted = False
             if self._process is None:
@@ -115,14 +115,14 @@ class CleanerProcess:
                     self._process = subprocess.Popen(  # noqa: S603 - our own command
                         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
                     )
-                except OSError as error:  # says nothing about the log, nor about its disk
+                except OSError as error:  # neither the log nor its disk is at fault
                     raise CleanerNotStartedError(f"its process cannot be started: {error}") from error
-                self._gives_way = gives_way
-                if gives_way:
-                    _give_way(self._process.pid)
+                self._is_low_priority = is_low_priority
+                if is_low_priority:
+                    _lower_priority(self._process.pid)
             return self._process
 
-    def _ask(self, process: subprocess.Popen[bytes], message: CleaningJob | GoOn) -> Answer:
+    def _ask(self, process: subprocess.Popen[bytes], message: CleaningJob | NextGroup) -> Answer:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -143,10 +143,10 @@ class CleanerProcess:
         self._process = None
 
 
-def _give_way(pid: int) -> None:
-    """Let a process run only where nobody else wants to.
+def _lower_priority(pid: int) -> None:
+    """Let a process run only while no other process needs the processor.
 
-    Niceness alone does not: whoever wakes up may have to wait until a nice process has used up its slice of some
+    Niceness is not enough: a process that wakes up may wait until a nice process has used up its slice of some
     milliseconds, which beside compaction was most of a producer's 99th percentile (`benchmarks.beside_compaction`).
     """
     try:
@@ -154,7 +154,7 @@ def _give_way(pid: int) -> None:
             os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
             return
     except OSError as error:  # some sandboxes forbid it
-        _LOG.info("compaction is nice instead of idle: %s", error)
+        _LOG.info("compaction has niceness instead of the idle priority: %s", error)
     try:
         os.setpriority(os.PRIO_PROCESS, pid, _NICENESS)
     except OSError as error:

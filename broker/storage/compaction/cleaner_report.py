@@ -1,4 +1,4 @@
-"""What may be watched of compaction: the numbers of Kafka's cleaner metrics, and a line in the log for every round."""
+"""The metrics of compaction, as those of Kafka's cleaner, and a line in the log for every round."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MIB = 1 << 20
 
 
 class CleanerReport:
-    """The numbers of one cleaner, all workers together; `dead_workers` counts those that ended by themselves."""
+    """The metrics of one cleaner with all its workers; `dead_workers` counts those that ended by themselves."""
 
     def __init__(self, clock: Clock) -> None:
         self.dead_workers = 0
@@ -29,21 +29,21 @@ class CleanerReport:
 
     @property
     def recopy_percent(self) -> int:
-        """How much of what the last round read it wrote again."""
+        """The percentage of the bytes read in the last round that were written again."""
         return 100 * self.last.bytes_written // max(self.last.bytes_read, 1)
 
-    def looked(self, parts: Sequence[Cleanable]) -> None:
-        """A round begins, and these are the logs that it might take."""
+    def record_candidates(self, parts: Sequence[Cleanable]) -> None:
+        """Record the begin of a round with these candidates."""
         self._last_run = self._clock.monotonic()
         self.max_dirty_percent = int(100 * max((part.dirty_ratio for part in parts), default=0.0))
         self.max_compaction_delay_seconds = max((part.delay_ms for part in parts), default=0) / 1000
 
-    def compacted(self, done: CleaningDone) -> None:
+    def record_round(self, done: CleaningDone) -> None:
         self.last = done
 
 
 def progress_line(name: str, first_dirty_offset: int, done: CleaningDone) -> str:
-    """What a round has done, in a sentence."""
+    """One sentence about a finished round."""
     seconds = max(done.seconds, 0.001)
     return (
         f"compacted {name}, offsets {first_dirty_offset} to {done.end_offset}: "

@@ -1,12 +1,12 @@
-"""The process that compacts, started by `cleaner_process` with the broker's process id as its one argument.
+"""The process that compacts; `cleaner_process` starts it with the broker's process id as its one argument.
 
-The work of compaction is arithmetic on every record: in the broker's own process it would hold the interpreter that
-requests wait for. So it is done here, at the lowest priority (which `cleaner_process` gives it) and giving way to the
-broker (`pace`): jobs and files in, files and answers out. It logs nothing; what it finds wrong it answers.
+Compaction computes on every record: in the broker's own process it would hold the interpreter that requests wait for.
+So this process does the work, at the lowest priority (set by `cleaner_process`) and with pauses for the broker
+(`pace`). It reads jobs and files, and writes files and answers. It logs nothing; errors are answers.
 
-It must not outlive a broker that was killed: the next one removes `.cleaned` files when it starts, and none may be made
-after that. Where the system offers it (Linux), it kills this process together with the broker; elsewhere the end of
-standard input ends it, a moment later.
+It must not outlive a killed broker: the next broker removes `.cleaned` files when it starts, and none may appear after
+that. On Linux the kernel kills this process together with the broker; elsewhere the end of standard input ends it, a
+moment later.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from odradek.broker.storage.compaction.cleaning_job import (
     Answer,
     CleaningFailed,
     CleaningJob,
-    GoOn,
+    NextGroup,
     receive_message,
     send,
 )
 from odradek.broker.storage.compaction.log_cleaning import LogCleaning
-from odradek.broker.storage.compaction.pace import Pace, at_once, turns_of
+from odradek.broker.storage.compaction.pace import Pace, no_pause, scheduled_turns
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.index.index_file import CorruptIndexError
@@ -41,11 +41,11 @@ _PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 def main() -> None:
-    """Do one job after the other, until the broker is gone."""
+    """Process one job after the other, until the broker ends."""
     broker_pid = int(sys.argv[1])
     _end_with(broker_pid)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker gets it as well, and decides
-    messages: SimpleQueue[CleaningJob | GoOn] = SimpleQueue()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker receives it as well, and ends this process
+    messages: SimpleQueue[CleaningJob | NextGroup] = SimpleQueue()
     Thread(target=_listen, args=(messages,), daemon=True).start()
     while True:
         job = messages.get()
@@ -54,23 +54,23 @@ def main() -> None:
 
 
 def _end_with(broker_pid: int) -> None:
-    """Let the system kill this process when the broker ends, however that does."""
+    """Let the kernel kill this process when the broker ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != broker_pid:  # it has ended already
+    if os.getppid() != broker_pid:  # the broker has ended already
         sys.exit()
 
 
-def _listen(messages: SimpleQueue[CleaningJob | GoOn]) -> None:
+def _listen(messages: SimpleQueue[CleaningJob | NextGroup]) -> None:
     while (message := receive_message(sys.stdin.buffer)) is not None:
         messages.put(message)
     os._exit(0)
 
 
-def _work(job: CleaningJob, messages: SimpleQueue[CleaningJob | GoOn], broker_pid: int) -> None:
+def _work(job: CleaningJob, messages: SimpleQueue[CleaningJob | NextGroup], broker_pid: int) -> None:
     descriptors = DescriptorCache(OsFiles(), _OPEN_FILES)
     clock = SystemClock()
-    step = at_once if job.is_overdue else Pace(clock, partial(turns_of, broker_pid)).step
+    step = no_pause if job.is_overdue else Pace(clock, partial(scheduled_turns, broker_pid)).step
     answer: Answer
     try:
         cleaning = LogCleaning(job, descriptors, clock, step)

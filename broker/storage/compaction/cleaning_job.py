@@ -1,10 +1,10 @@
-"""What the process that compacts is told, and what it says back. Plain values: they go through a pipe.
+"""The messages between the broker and the process that compacts.
 
 ```
 broker                                worker
   CleaningJob ───────────────────────►  collects the last offset of every key in the dirty part
-  ◄─────────────────────── CleanedGroup  wrote one group of segments anew, as `.cleaned` files, synced
-  GoOn ──────────────────────────────►  (once the broker has swapped them in)
+  ◄─────────────────────── CleanedGroup  wrote one group of segments as `.cleaned` files, synced
+  NextGroup ─────────────────────────►  (once the broker has swapped them in)
   ◄─────────────────────── CleanedGroup  ...
   ◄──────────────────────── CleaningDone
 ```
@@ -25,7 +25,7 @@ from odradek.broker.storage.index.transaction_index import AbortedTransaction
 
 
 class SegmentToClean(msgspec.Struct, frozen=True):
-    """A segment as the broker knows it: sizes in bytes, when the file last changed."""
+    """A segment: sizes in bytes, and the modification time of its log."""
 
     base_offset: int
     size: int
@@ -37,8 +37,8 @@ class SegmentToClean(msgspec.Struct, frozen=True):
 class CleaningJob(msgspec.Struct, frozen=True, tag=True):
     """One log. `segments` are all up to the first uncleanable offset.
 
-    `last_batches` are, by producer id, the last offset of its last batch of data (-1: none) and its epoch. A log that
-    `is_overdue` is compacted without giving way to anybody.
+    `last_batches` has by producer id the last offset of its last batch of data (-1: none) and its epoch. A log that
+    `is_overdue` is compacted without pauses.
     """
 
     directory: str
@@ -58,12 +58,12 @@ class CleaningJob(msgspec.Struct, frozen=True, tag=True):
     is_overdue: bool
 
 
-class GoOn(msgspec.Struct, frozen=True, tag=True):
-    """The last group has taken the place of its segments."""
+class NextGroup(msgspec.Struct, frozen=True, tag=True):
+    """The last group was swapped in."""
 
 
 class CleanedGroup(msgspec.Struct, frozen=True, tag=True):
-    """The `.cleaned` files of a segment at `base_offset`, by suffix, which replaces those at `replaced`."""
+    """The sizes by suffix of the `.cleaned` files at `base_offset`, which replace the segments at `replaced`."""
 
     base_offset: int
     replaced: list[int]
@@ -71,7 +71,7 @@ class CleanedGroup(msgspec.Struct, frozen=True, tag=True):
 
 
 class CleaningDone(msgspec.Struct, tag=True):
-    """The end: everything below `end_offset` is clean. Bytes, records and seconds of the two passes."""
+    """The report: everything below `end_offset` is clean. Bytes, records and seconds of the two passes."""
 
     end_offset: int = 0
     bytes_read: int = 0
@@ -87,37 +87,37 @@ class CleaningDone(msgspec.Struct, tag=True):
 
 
 class CleaningFailed(msgspec.Struct, frozen=True, tag=True):
-    """The log cannot be cleaned; `disk_error` is the errno of what the disk refused, 0 if it was not the disk."""
+    """The log cannot be cleaned; `disk_error` is the errno of a disk error, else 0."""
 
     reason: str
     disk_error: int = 0
 
 
 Answer = CleanedGroup | CleaningDone | CleaningFailed
-"""What a worker says."""
+"""A message of the worker."""
 
 
 _LENGTH = struct.Struct(">I")
 _ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
-_MESSAGES: msgspec.msgpack.Decoder[CleaningJob | GoOn] = msgspec.msgpack.Decoder(CleaningJob | GoOn)
+_MESSAGES: msgspec.msgpack.Decoder[CleaningJob | NextGroup] = msgspec.msgpack.Decoder(CleaningJob | NextGroup)
 
 T = TypeVar("T")
 
 
-def send(pipe: IO[bytes], message: CleaningJob | GoOn | Answer) -> None:
-    """Write a message; `BrokenPipeError` if nobody reads any more."""
+def send(pipe: IO[bytes], message: CleaningJob | NextGroup | Answer) -> None:
+    """Write a message. Raises `BrokenPipeError` if the other side has ended."""
     data = msgspec.msgpack.encode(message)
     pipe.write(_LENGTH.pack(len(data)) + data)
     pipe.flush()
 
 
 def receive_answer(pipe: IO[bytes]) -> Answer | None:
-    """The next message of the worker; None where the pipe ends."""
+    """The next message of the worker; None at the end of the pipe."""
     return _receive(pipe, _ANSWERS)
 
 
-def receive_message(pipe: IO[bytes]) -> CleaningJob | GoOn | None:
-    """The next message of the broker; None where the pipe ends."""
+def receive_message(pipe: IO[bytes]) -> CleaningJob | NextGroup | None:
+    """The next message of the broker; None at the end of the pipe."""
     return _receive(pipe, _MESSAGES)
 
 

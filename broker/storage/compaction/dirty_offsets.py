@@ -1,6 +1,4 @@
-"""What the first pass of compaction learns of every record of the dirty part, so that the second need not ask again.
-
-One byte for each offset:
+"""The result of the first pass of compaction for every record of the dirty part: one byte for each offset.
 
 | state        | the record                                          |
 |--------------|-----------------------------------------------------|
@@ -9,9 +7,9 @@ One byte for each offset:
 | `KEYLESS`    | has no key                                          |
 | `TOMBSTONE`  | is the last of its key, and has no value            |
 
-With it the second pass need not hash the keys of the dirty part or look them up, and does not even decompress a batch
-of which everything or nothing stays: compaction of 100-byte records is 1.5 times as fast (`benchmarks/cleaner.py`).
-Offsets for which there was no memory left are looked up by key (`key_offsets`), and so is what was clean before.
+With it the second pass need not hash the keys of the dirty part and look them up, and does not even decompress a batch
+that is kept or removed as a whole: compaction of 100-byte records is 1.5 times as fast (`benchmarks/cleaner.py`).
+Offsets beyond its memory, and those of the clean part, are looked up by key (`key_offsets`).
 """
 
 from __future__ import annotations
@@ -26,13 +24,13 @@ class DirtyOffsets:
         self.start_offset = start_offset
         self._states = bytearray(memory_bytes)
 
-    def note(self, offset: int, state: int) -> None:
-        """Set the state of a record at or above `start_offset`; nothing happens where there is no room for it."""
+    def set_state(self, offset: int, state: int) -> None:
+        """Set the state of a record at or above `start_offset`; ignore offsets beyond the memory."""
         index = offset - self.start_offset
         if index < len(self._states):
             self._states[index] = state
 
     def states(self, first_offset: int, last_offset: int) -> bytearray | None:
-        """The states of these offsets (inclusive), or None if they are not all known here."""
+        """The states of these offsets (inclusive), or None if some are not stored here."""
         start, end = first_offset - self.start_offset, last_offset + 1 - self.start_offset
         return self._states[start:end] if start >= 0 and end <= len(self._states) else None

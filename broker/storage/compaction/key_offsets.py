@@ -1,14 +1,14 @@
-"""The last offset of every key, in a table of fixed size: what the first pass of compaction learns.
+"""The result of the first pass of compaction: the last offset of every key, in a table of fixed size.
 
 ```
 slot, 24 bytes:   hash of the key, 16 bytes | offset + 1, int64 (0: the slot is free)
 ```
-Open addressing: a key goes to the slot that its hash names, or the next free one. The table is made once and takes no
-more memory than it was given, however many keys come; Kafka's `SkimpyOffsetMap` has the same 24 bytes for a key.
+Open addressing: a key goes to the slot of its hash, or to the next free one. The table never grows, however many keys
+there are; Kafka's `SkimpyOffsetMap` has the same 24 bytes for a key.
 
-Keys are told apart by their hash alone. Differs from Kafka, which takes MD5: anybody can make two keys with the same
-MD5, and so get another key's record compacted away. BLAKE2s takes 0.33 µs for a key here, MD5 0.4. A dictionary would
-be quicker, and take six times the memory.
+Only the hash identifies a key. Differs from Kafka, which uses MD5: anyone can make two keys with the same MD5, and so
+get another key's record compacted away. BLAKE2s takes 0.33 µs for a key here, MD5 0.4. A dictionary would be faster,
+and take six times the memory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SLOT = struct.Struct(f"={_HASH_BYTES}sq")
 
 
 class KeyOffsets:
-    """The table, empty at first. `latest_offset` (inclusive) is how far the log was looked at, as the caller says."""
+    """The table, empty at first. The caller sets `latest_offset` (inclusive): the log was read up to there."""
 
     def __init__(self, memory_bytes: int, load_factor: float) -> None:
         self.slots = max(memory_bytes // _SLOT.size, 2)
-        # One slot stays free, or a search for a key that is not there would not end; one key fits, or no round would.
+        # One slot stays free, so that searches for missing keys end; at least one key fits, so that rounds end.
         self.capacity = min(max(int(self.slots * load_factor), 1), self.slots - 1)
         self.size = 0
         self.latest_offset = -1
@@ -37,14 +37,14 @@ class KeyOffsets:
 
     @property
     def utilization(self) -> float:
-        """The share of the slots that are taken."""
+        """The share of the slots in use."""
         return self.size / self.slots
 
-    # Written out twice, because every record of the log passes here: a method between costs a fifth more.
+    # The search is written twice, because it runs for every record of the log: a method would cost a fifth more.
     def put(self, key: bytes, offset: int) -> int:
-        """Note that `offset` is the last one of `key` so far, and return the one before it, or -1.
+        """Set the last offset of `key`, and return the one before it, or -1.
 
-        Not to be called when the table is full.
+        Must not be called when the table is full.
         """
         digest = blake2s(key, digest_size=_HASH_BYTES).digest()
         table, size, unpack = self._table, _SLOT.size, _SLOT.unpack_from

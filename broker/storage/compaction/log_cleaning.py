@@ -1,15 +1,15 @@
-"""Compacting one log: the last offset of every key is collected from the dirty part, then all segments are copied.
+"""Compact one log: collect the last offset of every key from the dirty part, then copy all segments.
 
 ```
 first pass    [first dirty offset, first uncleanable offset)      keys → last offsets, until the table is full
-second pass   every segment up to where the first pass came       group by group: what survives goes to a new segment
+second pass   every segment up to where the first pass came       group by group: the kept records go to a new segment
 ```
 The segments that are read are not changed; new ones are written beside them, as `.cleaned` files. After each group the
-caller swaps the new segment in before it asks for the next group. So the memory that is needed is that of the table,
-one batch and some output; and wherever the work is cut off, each group reads as before or as after.
+caller swaps the new segment in before it requests the next group. So the memory needed is that of the table, one batch
+and some output; and after an interruption at any point each group reads as before or as after.
 
-Raises `OSError`, `CorruptBatchError` and `RemoteProtocolError` where a log cannot be read; the caller removes what is
-left of the group at hand.
+Raises `OSError`, `CorruptBatchError` and `RemoteProtocolError` where a log cannot be read; the caller removes the
+incomplete group.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from odradek.broker.storage.compaction.cleaned_transactions import CleanedTransa
 from odradek.broker.storage.compaction.cleaning_job import CleanedGroup, CleaningDone, CleaningJob, SegmentToClean
 from odradek.broker.storage.compaction.dirty_offsets import KEYLESS, SUPERSEDED, TOMBSTONE, DirtyOffsets
 from odradek.broker.storage.compaction.key_offsets import KeyOffsets
-from odradek.broker.storage.compaction.pace import at_once
+from odradek.broker.storage.compaction.pace import no_pause
 from odradek.broker.storage.compaction.throttle import Throttle
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.log_config import LogConfig
@@ -42,11 +42,11 @@ _DIRTY_SHARE = 8  # of the memory: 16 MiB by default, for as many offsets; Kafka
 class LogCleaning:
     """One job. Iterate over it once: it yields each group when its files are complete; `done` is then the report.
 
-    Between two batches, or as much other work, it calls `step`.
+    Calls `step` between two batches, or after as much other work.
     """
 
     def __init__(
-        self, job: CleaningJob, descriptors: DescriptorCache, clock: Clock, step: Callable[[], None] = at_once
+        self, job: CleaningJob, descriptors: DescriptorCache, clock: Clock, step: Callable[[], None] = no_pause
     ) -> None:
         self.done = CleaningDone()
         self._job = job
@@ -107,7 +107,7 @@ class LogCleaning:
             keys.latest_offset = end - 1  # nothing is between the last batch and the next segment
 
     def _collect_batch(self, batch: StoredBatch, data: memoryview, transactions: CleanedTransactions) -> bool:
-        """Note the keys of a batch; False if they did not all fit."""
+        """Record the keys of a batch; return False if they did not all fit."""
         if batch.magic < 2:
             messages = iter_messages(data)
             return self._collect(0, (ScannedRecord(m.offset, 0, m.key, m.value is not None, 0, 0) for m in messages))
@@ -119,24 +119,24 @@ class LogCleaning:
         return self._collect(header.base_offset, records)
 
     def _collect(self, base_offset: int, records: Iterable[ScannedRecord]) -> bool:
-        """Note the keys of records, whose offsets are differences to `base_offset`; False at one that did not fit."""
+        """Record the keys of records with offsets relative to `base_offset`; return False at one that did not fit."""
         keys, dirty, start = self._keys, self._dirty, self._job.first_dirty_offset
-        put, note, capacity = keys.put, dirty.note, keys.capacity
+        put, set_state, capacity = keys.put, dirty.set_state, keys.capacity
         for delta, _, key, has_value, _, _ in records:
             offset = base_offset + delta
             if offset < start:
                 continue
             if key is None:
-                note(offset, KEYLESS)
+                set_state(offset, KEYLESS)
                 continue
             if keys.size >= capacity:
                 return False
             superseded = put(key, offset)
             keys.latest_offset = offset
             if superseded >= 0:
-                note(superseded, SUPERSEDED)
+                set_state(superseded, SUPERSEDED)
             if not has_value:
-                note(offset, TOMBSTONE)
+                set_state(offset, TOMBSTONE)
         return True
 
     # ------------------------------------------------------------------------------------------------------ second pass
@@ -158,7 +158,7 @@ class LogCleaning:
         return CleanedGroup(group[0].base_offset, [segment.base_offset for segment in group], sizes)
 
     def _drop_cached(self, segment: SegmentToClean) -> None:
-        """Free its memory here, at low priority: else the broker would, when it removes the file (50 ms a GB)."""
+        """Drop the page cache of a segment here, at low priority: else its removal would in the broker (50 ms a GB)."""
         path = self._path(segment)
         with self._descriptors.pinned(path) as number:
             for position in range(0, segment.size, _DROPPED_BYTES):
@@ -182,7 +182,7 @@ class LogCleaning:
         cleaned.append(bytes(left.data), batch.base_offset, batch.last_offset, max_timestamp)
 
     def _message_horizon_ms(self) -> int:
-        """Up to when a segment of old messages must have changed last for its tombstones to go."""
+        """The latest modification time of a segment of old messages whose tombstones are removed."""
         clean = [each.modified_ms for each in self._job.segments if each.base_offset < self._job.first_dirty_offset]
         return clean[-1] - self._job.delete_retention_ms if clean else 0
 

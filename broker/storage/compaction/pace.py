@@ -1,19 +1,19 @@
-"""Compaction gives way to the requests of the broker: while there are any it works for a moment, and rests longer.
+"""Pauses of compaction for the requests of the broker: it works for a moment, then rests longer.
 
 ```
                  ┌ work ┐                ┌ work ┐
 broker is busy   0.5 ms │ rest 1.5 ms    0.5 ms │ rest 1.5 ms ...     a quarter of the time
 broker is idle   work, work, work ...                                  all of it
 ```
-A low priority alone is not enough. A processor that compaction holds is not one that an arriving request finds free,
-and Linux lets even the lowest priority finish its slice of 3 ms when whoever woke up has just had a turn. A moment is
-shorter than a request, so nobody waits for longer than that, and most of the time both processors are as they were.
+A low priority alone is not enough. A processor that compaction uses is not free when a request arrives, and Linux lets
+even the lowest priority finish its slice of 3 ms if the process that wakes up has just run. The work between two pauses
+is shorter than a request, so no request waits longer than that, and most of the time all processors are free.
 
-The broker is busy if its event loop got a processor more than `_IDLE_TURNS` times in the last `_LOOK_SECONDS`: an idle
-one does so once a second, a request makes it do so once or twice. What the work has cost is paid back by resting, a
-sync that took 10 ms by 30 ms, at most `_LONGEST_REST_SECONDS`. So compaction is never slower than a quarter of what the
-machine would let it do. Differs from Kafka, whose cleaner knows only `log.cleaner.io.max.bytes.per.second`
-(`throttle`), because there the cleaner's threads share the requests' processors at the same priority.
+The broker counts as busy if its event loop was scheduled more than `_IDLE_TURNS` times in the last `_LOOK_SECONDS`: an
+idle loop is scheduled once a second, and a request causes one or two more. A rest is proportional to the work before
+it, 30 ms after a sync of 10 ms, at most `_LONGEST_REST_SECONDS`. So compaction gets at least a quarter of the time.
+Differs from Kafka, whose cleaner has only `log.cleaner.io.max.bytes.per.second` (`throttle`), because its threads share
+the processors with the requests at the same priority.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _IDLE_TURNS = 2
 
 
 class Pace:
-    """The work of one thread. `turns` counts how often the broker got a processor, `wait` waits for seconds."""
+    """The pauses of one thread. `turns` counts how often the broker was scheduled, `wait` waits for seconds."""
 
     def __init__(self, clock: Clock, turns: Callable[[], int], wait: Callable[[float], object] | None = None) -> None:
         self._clock = clock
@@ -43,7 +43,7 @@ class Pace:
         self._looked = self._began = clock.monotonic()
 
     def step(self) -> None:
-        """Call it between two small pieces of work; returns when the next may be done."""
+        """Pause if necessary; called between two small pieces of work."""
         now = self._clock.monotonic()
         worked = now - self._began
         if worked < _WORK_SECONDS:
@@ -62,14 +62,14 @@ class Pace:
         self._looked = now
 
 
-def at_once() -> None:
-    """In the place of `Pace.step`: do not rest."""
+def no_pause() -> None:
+    """Replace `Pace.step` for work without pauses."""
 
 
-def turns_of(process_id: int) -> int:
-    """How often the main thread of a process got a processor so far; 0, always, where the system does not tell.
+def scheduled_turns(process_id: int) -> int:
+    """How often the main thread of a process was scheduled; always 0 where the system does not count that.
 
-    That is the third number of Linux's /proc/PID/schedstat.
+    It is the third number in Linux's /proc/PID/schedstat.
     """
     try:
         return int(Path(f"/proc/{process_id}/schedstat").read_text().split()[2])

@@ -1,4 +1,4 @@
-"""Keeping disk work under so many bytes a second, by waiting now and then."""
+"""The limit of compaction's bytes a second (log.cleaner.io.max.bytes.per.second)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from threading import Event
 
 from odradek.broker.clock import Clock
 
-_CHECK_SECONDS = 0.3  # Kafka's cleaner looks at its rate that often
+_CHECK_SECONDS = 0.3  # as often as Kafka's cleaner checks its rate
 
 
 class Throttle:
-    """The work of one thread. Bytes are counted over at least 0.3 s, and then waited for as long as they came early."""
+    """The limit for one thread. It counts bytes for at least 0.3 s, then waits as long as they came too early."""
 
     def __init__(self, bytes_per_second: float, clock: Clock) -> None:
         self._bytes_per_second = bytes_per_second
@@ -20,7 +20,7 @@ class Throttle:
         self._never = Event()
 
     def spend(self, count: int) -> None:
-        """Note that `count` bytes were read or written; returns when the next may be."""
+        """Count bytes that were read or written; return when the next may follow."""
         self._spent += count
         passed = self._clock.monotonic() - self._started
         if passed >= _CHECK_SECONDS:

@@ -2,11 +2,11 @@
 
 | module | what |
 |---|---|
-| `deletions` | files that were taken out of their logs and wait to be removed |
-| `descriptors` | a bounded cache of open files, so that ten thousand idle partitions hold no descriptor |
-| `disk_errors` | errors of the operating system that say nothing against the disk |
-| `disk_failure` | a failed log directory stays failed: every request to any of its logs is refused until the |
-| `files` | the seam to the disk: everything that the log asks of the operating system, and nothing else does |
-| `read_only_files` | a disk that is never changed: what would be written to it stays in memory, and is read from |
-| `retrying_files` | a `Files` that makes room when no descriptor is left: open files that nobody uses are closed |
+| `files` | the seam to the operating system's files; its real side, `OsFiles` |
+| `read_only_files` | a `Files` that keeps every change in memory |
+| `retrying_files` | a `Files` that closes unused files and retries when no descriptor is left |
+| `descriptors` | a bounded cache of open files |
+| `disk_errors` | the kinds of errors: transient ones, and those of a name |
+| `disk_failure` | the state of a log directory that has failed |
+| `deletions` | files that wait for their removal |
 """

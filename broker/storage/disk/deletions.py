@@ -1,15 +1,15 @@
-"""Files that were taken out of their logs and wait to be removed.
+"""Deferred removal of files that are no longer part of a log.
 
-A segment or a partition leaves the log at once, by a rename to `.deleted` or `-delete`; its files stay for
-`file.delete.delay.ms`, so that whoever still reads by path finds them, and their removal (which may take a file system
-long) is not part of any request. The delay is measured by the monotonic clock: a wall clock that is set neither removes
-files early nor keeps them. What is left of them when the broker stops is removed when the directory is next
-opened. A disk that fails takes the directory offline, as any other error of it does. What cannot be removed because of
-what it is (a mount point, another user's) is left, with a warning, until the directory is next opened.
+A segment or a partition leaves the log at once, by a rename to `.deleted` or `-delete`. Its files stay for
+`file.delete.delay.ms`, so that readers that use their paths still find them, and their removal (which may take a file
+system long) is not part of any request. The delay is measured by the monotonic clock, so setting the wall clock changes
+nothing. Files that are left when the broker stops are removed when the directory is next opened. A disk error takes the
+directory offline, as everywhere. A name that cannot be removed (a mount point, another user's file) is left with a
+warning until the directory is next opened.
 
-A partition's directory may be a symbolic link, to another disk perhaps. Then the log's files behind it are removed, and
-the link; the directory that it leads to stays, with whatever else is in it. Kafka does the same, but leaves
-`partition.metadata` and `leader-epoch-checkpoint` there.
+A partition's directory may be a symbolic link, perhaps to another disk. Then the log's files behind it and the link are
+removed; the target directory stays, with whatever else is in it. Kafka does the same, but leaves `partition.metadata`
+and `leader-epoch-checkpoint` there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import partial
 from typing import NamedTuple
 
 from odradek.broker.clock import Clock
-from odradek.broker.storage.disk.disk_errors import is_in_the_way, is_transient
+from odradek.broker.storage.disk.disk_errors import is_name_error, is_transient
 from odradek.broker.storage.disk.disk_failure import DiskFailure
 from odradek.broker.storage.disk.files import Files
 from odradek.broker.storage.names import is_file_of_log
@@ -31,7 +31,7 @@ _RETRY_MS = 10_000
 
 
 class DeletionJob(NamedTuple):
-    """Files, and whole directories, to remove once the monotonic clock says `due`, in seconds."""
+    """Files and whole directories to remove once the monotonic clock reaches `due`, in seconds."""
 
     due: float
     files: tuple[str, ...]
@@ -39,7 +39,7 @@ class DeletionJob(NamedTuple):
 
 
 class Deletions:
-    """The jobs of one log directory. The broker calls `run_due` now and then, from a thread: removing files blocks."""
+    """The jobs of one log directory. The broker calls `run_due` periodically on a thread: removing files blocks."""
 
     def __init__(self, files: Files, clock: Clock, failure: DiskFailure) -> None:
         self._files = files
@@ -56,7 +56,7 @@ class Deletions:
         return job
 
     def run_due(self) -> int:
-        """Remove what is due and return how many jobs were done; raises KAFKA_STORAGE_ERROR if the disk fails."""
+        """Remove the files that are due; return the number of jobs. Raises KAFKA_STORAGE_ERROR if the disk fails."""
         self._failure.check()
         now = self._clock.monotonic()
         due = [job for job in self._jobs if job.due <= now]
@@ -73,24 +73,24 @@ class Deletions:
             self.add(_RETRY_MS, files, directories)
 
     def _is_done(self, path: str, remove: Callable[[str], None]) -> bool:
-        """Remove `path`; False if that is to be tried again."""
+        """Remove `path`; return False to retry later."""
         try:
             remove(path)
         except OSError as error:
             if is_transient(error):
                 _LOG.warning("%s is not removed yet: %s", path, error.strerror)
                 return False
-            if not is_in_the_way(error):
+            if not is_name_error(error):
                 raise self._failure.fail(f"removing {path}", error) from error
             _LOG.warning("%s cannot be removed before the next start: %s", path, error)
         return True
 
 
 def remove_partition(files: Files, directory: str) -> None:
-    """Remove a partition's directory, or the files of its log and the link, if it is one. Raises `OSError`."""
+    """Remove a partition's directory; of a symbolic link, the files of its log and the link. Raises `OSError`."""
     try:
         entries = files.scan(directory)
-    except FileNotFoundError:  # it is gone, or a link that leads nowhere
+    except FileNotFoundError:  # it is gone, or a dangling link
         entries = []
     for entry in entries:
         if not entry.is_directory and is_file_of_log(entry.name):

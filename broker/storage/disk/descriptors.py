@@ -1,15 +1,16 @@
 """A bounded cache of open files, so that ten thousand idle partitions hold no descriptor.
 
-Every file of every log is reached through here. `pin` opens a file or finds it open, and keeps it open until the
-matching `unpin`; unpinned files stay open until more than `capacity` are, and then the one unused for longest is
-closed. `forget` drops a file that was renamed or removed: it is closed once nobody has it pinned, so a slice that is
-being sent survives the removal of its segment (POSIX keeps the bytes of an open file).
+All files of all logs are opened here. `pin` opens a file or finds it open, and keeps it open until the matching
+`unpin`. Unpinned files stay open until there are more than `capacity`; then the least recently used one is closed.
+`forget` drops a file that was renamed or removed: it is closed with its last pin, so a slice that is being sent
+survives the removal of its segment (POSIX keeps the bytes of an open file).
 
-Where no descriptor is left, whoever holds them, unpinned files are closed, and it is tried again. `retrying_files`,
-which open, scan and sync all else of the log directory, do the same; `files` are that file system without it.
+When the process or the system has no descriptor left, unpinned files are closed and the call is retried.
+`retrying_files`, which open, scan and sync everything else in the log directory, do the same; `files` is that file
+system without retries.
 
 Safe for several threads: the loop reads while a writer thread appends and another syncs. A descriptor may be used only
-while pinned; its number belongs to another file the moment it is closed.
+while pinned; after it is closed, its number may belong to another file.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from odradek.broker.storage.disk.files import Files
 from odradek.broker.storage.disk.retrying_files import RetryingFiles
 
 DEFAULT_CAPACITY: Final = 500  # half of the usual soft limit of 1,024 descriptors; sockets get the other half
-_ROOM: Final = 32  # files closed at a time where no descriptor is left: some for others than who asks
+_ROOM: Final = 32  # files closed at a time when no descriptor is left: more than one is needed soon
 
 
 class Block(NamedTuple):
-    """The bytes of neighbouring entries of an index from slot `start` on, as they were in this `edition` of it."""
+    """The bytes of neighbouring entries of an index from slot `start` on, in one `edition` of the index."""
 
-    edition: Any  # an object of its own; mypyc makes no field of type `object`
+    edition: Any  # compared by identity; mypyc makes no field of type `object`
     start: int
     data: bytes
 
@@ -39,8 +40,7 @@ class Block(NamedTuple):
 class Descriptor:
     """One open file. `number` is valid while `pins` is above zero.
 
-    `blocks` are what an index keeps in memory of its file, a few, for as long as that is open: so the open files bound
-    them.
+    `blocks` are the parts of an index that stay in memory while its file is open: so the open files bound them.
     """
 
     __slots__ = ("blocks", "number", "path", "pins", "retained")
@@ -54,7 +54,7 @@ class Descriptor:
 
 
 class DescriptorCache:
-    """The open files of a log directory, at most `capacity` of them besides those that are pinned."""
+    """The open files of a log directory: at most `capacity`, and the pinned ones."""
 
     def __init__(self, files: Files, capacity: int = DEFAULT_CAPACITY) -> None:
         self.files = files
@@ -70,7 +70,7 @@ class DescriptorCache:
         return len(self._open)
 
     def pin(self, path: str) -> Descriptor:
-        """Open `path` for reading and writing, or find it open, and keep it open; `OSError` if it cannot be opened."""
+        """Open `path` for reading and writing, or find it open, and keep it open. Raises `OSError`."""
         self._acquire()
         try:
             descriptor = self._open.get(path)
@@ -84,7 +84,7 @@ class DescriptorCache:
             self._release()
 
     def unpin(self, descriptor: Descriptor) -> None:
-        """Give back what `pin` gave, exactly once."""
+        """Undo one `pin`; exactly once each."""
         self._acquire()
         try:
             descriptor.pins -= 1
@@ -98,7 +98,7 @@ class DescriptorCache:
 
     @contextmanager
     def pinned(self, path: str) -> Iterator[int]:
-        """The number of the open file, which stays open for as long as the block; `OSError` if it cannot be opened.
+        """Pin a file for the block; yields its number. Raises `OSError`.
 
         Appends and reads for a Fetch call `pin` and `unpin` themselves, which takes 1 µs less.
         """
@@ -109,38 +109,38 @@ class DescriptorCache:
             self.unpin(descriptor)
 
     def create(self, path: str) -> None:
-        """Make an empty file, which must not exist, and keep it open as if it had been used."""
+        """Create an empty file, which must not exist, and keep it open as if it had been used."""
         number = self.retrying_files.open(path, create=True)
         with self._lock:
             replaced = self._open.pop(path, None)
-            if replaced is not None:  # a reader opened the file that was there before, just as it was removed
+            if replaced is not None:  # a reader opened an older file just before its removal
                 self._drop(replaced)
             self._evict(len(self._open) + 1 - self._capacity)
             self._open[path] = Descriptor(number, path)
 
     def forget(self, path: str) -> None:
-        """Close `path` when it is no longer pinned, and never give out this open file again."""
+        """Close `path` once it is unpinned, and never return this open file again."""
         with self._lock:
             descriptor = self._open.pop(path, None)
             if descriptor is not None:
                 self._drop(descriptor)
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a file. Who pins either path afterwards gets what is there then; what is pinned now stays open.
+        """Rename a file. A later `pin` of either path opens what is there then; pinned files stay open.
 
-        The lock is not held meanwhile: a file system that is busy with a sync takes its time, and every append pins.
+        The lock is not held meanwhile: a file system that is busy with a sync takes long, and every append pins.
         """
         self._forget_both(source, target)
         self.files.rename(source, target)
-        self._forget_both(source, target)  # somebody may have opened what was there before
+        self._forget_both(source, target)  # another thread may have opened the old file
 
     def make_room(self) -> bool:
-        """Close some files that are not pinned; False if there are none."""
+        """Close some unpinned files; return False if there are none."""
         with self._lock:
             return self._evict(_ROOM) > 0
 
     def close(self) -> None:
-        """Close every file that is not pinned; pinned ones close as they are unpinned."""
+        """Close every unpinned file; pinned ones are closed when they are unpinned."""
         with self._lock:
             for descriptor in self._open.values():
                 self._drop(descriptor)
@@ -170,7 +170,7 @@ class DescriptorCache:
             self.files.close(descriptor.number)
 
     def _evict(self, excess: int) -> int:
-        """Close `excess` unpinned files, least recently used first, or as many as there are; return how many."""
+        """Close up to `excess` unpinned files, least recently used first; return how many."""
         victims = []
         for path, descriptor in self._open.items():
             if excess <= 0:

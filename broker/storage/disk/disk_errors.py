@@ -1,11 +1,11 @@
-"""Errors of the operating system that say nothing against the disk.
+"""Errors of the operating system that do not mean a failed disk.
 
-| error | means | what is done |
+| error | means | action |
 |---|---|---|
-| EMFILE, ENFILE | no descriptor is left, in the process or the system | unpinned files are closed; it is tried again |
-| ENOMEM, EAGAIN, EINTR | no memory, no process, a signal | the one who asked gets an error that he may retry |
-| EEXIST | another name is in the way | the same |
-| EACCES, EPERM, EBUSY, … of a removal or a renaming | permission, a mount point, an open directory | a warning |
+| EMFILE, ENFILE | no descriptor is left, in the process or the system | close unpinned files and retry |
+| ENOMEM, EAGAIN, EINTR | no memory, no process, a signal | report an error that may be retried |
+| EEXIST | the name is taken | the same |
+| EACCES, EPERM, EBUSY, … of a removal or a renaming | permission, a mount point, an open directory | log a warning |
 
 Every other error of a log directory takes it offline (`disk_failure`).
 """
@@ -19,13 +19,13 @@ from odradek.protocol.errors import KafkaError
 
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _TRANSIENT: Final = _EXHAUSTED | {errno.ENOMEM, errno.EAGAIN, errno.EINTR, errno.EEXIST}
-_IN_THE_WAY: Final = frozenset(
+_NAME_ERRORS: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP, errno.EXDEV}
 )
 
 
 class TransientDiskError(KafkaError):
-    """KAFKA_STORAGE_ERROR, which clients try again, of a log directory that works."""
+    """KAFKA_STORAGE_ERROR of a log directory that still works; clients retry it."""
 
 
 def is_exhausted(error: OSError) -> bool:
@@ -34,10 +34,10 @@ def is_exhausted(error: OSError) -> bool:
 
 
 def is_transient(error: OSError) -> bool:
-    """Whether the same may succeed later, and the disk is as good as before."""
+    """Whether a retry may succeed, and the disk has not failed."""
     return error.errno in _TRANSIENT
 
 
-def is_in_the_way(error: OSError) -> bool:
-    """Whether a name could not be removed or renamed because of what it is, or who owns it."""
-    return error.errno in _IN_THE_WAY
+def is_name_error(error: OSError) -> bool:
+    """Whether a name could not be removed or renamed because of its kind or its owner."""
+    return error.errno in _NAME_ERRORS

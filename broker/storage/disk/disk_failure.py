@@ -1,12 +1,12 @@
-"""A failed log directory stays failed: every request to any of its logs is refused until the broker is started again.
+"""The failure of a log directory: after one disk error, all requests to its logs fail until the next start.
 
-After an error nobody knows what is on the disk. In particular a failed fsync may have thrown away the very pages that
-it could not write, and the next one says that all is well; so nothing is tried again and passed off as durable. What
-had been acknowledged is found again by recovery, when the directory is next opened.
+After an error the contents of the disk are unknown. In particular, a failed fsync may have dropped the very pages that
+it could not write, and the next fsync succeeds; so nothing is retried and then reported as durable. Recovery finds the
+acknowledged records when the directory is next opened.
 
-An error that says nothing against the disk (`disk_errors.is_transient`: no descriptor, no memory, a name in the way) is
-passed on as a `TransientDiskError` and leaves the directory as it is. What raises it has changed nothing that a second
-try would stumble over. A sync itself never raises one: see `files`.
+A transient error (`disk_errors.is_transient`: no descriptor, no memory, a name that is taken) is raised as
+`TransientDiskError` and leaves the directory online. The operation that raises it has changed nothing that would make a
+retry fail. A sync itself never raises one: see `files`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = logging.getLogger(__name__)
 
-_TOLD_EVERY: Final = 10.0  # seconds: every request may run into what is transient
+_WARNED_EVERY: Final = 10.0  # seconds: every request may meet the same transient error
 
 
 class DiskFailure:
-    """Whether a log directory has failed, shared by all its logs; `on_failure` is called once, by whatever thread.
+    """Whether a log directory has failed, shared by all its logs; `on_failure` is called once, on any thread.
 
     With a clock, warnings of transient errors are logged every ten seconds at most.
     """
@@ -37,7 +37,7 @@ class DiskFailure:
         self.error: OSError | None = None
         self._on_failure = on_failure
         self._clock = clock
-        self._told_at: float | None = None
+        self._warned_at: float | None = None
 
     def check(self) -> None:
         """Raise KAFKA_STORAGE_ERROR if the directory has failed."""
@@ -45,9 +45,9 @@ class DiskFailure:
             raise self._refusal(self.error)
 
     def fail(self, doing: str, error: OSError) -> KafkaError:
-        """Take the directory offline because of `error`, unless it is transient; returns what to raise."""
+        """Take the directory offline because of `error`, unless it is transient; return the error to raise."""
         if is_transient(error):
-            self._tell_of_transient(doing, error)
+            self._warn_of_transient(doing, error)
             return TransientDiskError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doing}: {error.strerror or error}")
         if self.error is None:
             self.error = error
@@ -56,10 +56,10 @@ class DiskFailure:
                 self._on_failure(error)
         return self._refusal(error)
 
-    def _tell_of_transient(self, doing: str, error: OSError) -> None:
+    def _warn_of_transient(self, doing: str, error: OSError) -> None:
         now = self._clock.monotonic() if self._clock is not None else 0.0
-        if self._told_at is None or self._clock is None or now - self._told_at >= _TOLD_EVERY:
-            self._told_at = now
+        if self._warned_at is None or self._clock is None or now - self._warned_at >= _WARNED_EVERY:
+            self._warned_at = now
             _LOG.warning("%s could not be done and may be tried again: %s", doing, error)
 
     def _refusal(self, error: OSError) -> KafkaError:

@@ -1,10 +1,10 @@
-"""The seam to the disk: everything that the log asks of the operating system, and nothing else does.
+"""The seam to the disk: everything that the log needs from the operating system.
 
-`Files` is what `broker/storage` sees; `OsFiles` is the real side; tests put a failing or a simulated disk in its place.
-Paths are strings, not `pathlib` objects: building a path object costs more than the call that uses it, and a broker
-opens thousands of directories. Descriptors are plain integers, because `sendfile` and `fsync` want them so.
+`broker/storage` uses `Files`; `OsFiles` is the real side; tests use a failing or a simulated disk instead. Paths are
+strings, not `pathlib` objects: building a path object costs more than the call that uses it, and a broker opens
+thousands of directories. Descriptors are plain integers, because `sendfile` and `fsync` need them.
 
-Durability, as POSIX has it and as the callers count on it:
+Durability, as POSIX has it and as the callers rely on it:
 
 | what must survive a power cut | what makes it so |
 |---|---|
@@ -12,9 +12,9 @@ Durability, as POSIX has it and as the callers count on it:
 | a file's name (create, rename, remove) | `fsync_directory` of the directory that holds the name |
 | a whole small file, old or new and nothing between | `replace_file` |
 
-A failed `fsync` says nothing about which bytes are on the disk and clears the error, so a second call may succeed
-without having written them: whoever sees one must stop trusting the file and never call it again. So `fsync` and
-`fsync_directory` report every failure of the sync itself as EIO, also one for want of memory, which is transient
+A failed `fsync` leaves it unknown which bytes are on the disk, and clears the error, so a second call may succeed
+without having written them. After such an error, callers must neither trust the file nor sync it again. So `fsync` and
+`fsync_directory` report every failure of the sync itself as EIO, also one for lack of memory, which is transient
 elsewhere (`disk_errors`).
 """
 
@@ -29,11 +29,11 @@ import sys
 from typing import NamedTuple, Protocol
 
 BytesLike = bytes | bytearray | memoryview
-_SCANS = 10  # of a directory that another process changes: a broker renames a few files a second at most
+_SCANS = 10  # tries, while another process changes the directory: a broker renames few files a second
 
 
 class FileEntry(NamedTuple):
-    """One name in a directory: its size in bytes, and when its contents last changed (milliseconds since 1970)."""
+    """A name in a directory, with its size in bytes and its modification time (milliseconds since 1970)."""
 
     name: str
     size: int
@@ -42,14 +42,14 @@ class FileEntry(NamedTuple):
 
 
 class Volume(NamedTuple):
-    """The size of a file system, and what of it we may still use, in bytes."""
+    """The size of a file system, and what of it this process may still use, in bytes."""
 
     total_bytes: int
     usable_bytes: int
 
 
 class Files(Protocol):
-    """What the log asks of a file system. Every method raises `OSError` and leaves its judgement to the caller."""
+    """The operations of a file system that the log needs. Every method raises `OSError`."""
 
     def open(self, path: str, *, create: bool = False) -> int:
         """Open for reading and writing; `create` makes an empty file and fails if there is one already."""
@@ -72,29 +72,29 @@ class Files(Protocol):
     def size(self, descriptor: int) -> int: ...
 
     def modified_ms(self, descriptor: int) -> int:
-        """When the contents last changed, in milliseconds since 1970."""
+        """The modification time, in milliseconds since 1970."""
         ...
 
     def set_modified_ms(self, descriptor: int, time_ms: int) -> None:
-        """Say that the contents last changed then."""
+        """Set the modification time."""
         ...
 
     def fsync(self, descriptor: int) -> None: ...
 
     def drop_cached(self, descriptor: int, position: int, length: int) -> None:
-        """Give up the memory that holds what is synced of these bytes: nobody will read them any more."""
+        """Drop these synced bytes from the page cache: they will not be read again."""
         ...
 
     def fsync_directory(self, path: str) -> None: ...
 
     def volume(self, path: str) -> Volume:
-        """The file system that a directory is on."""
+        """The file system of a directory."""
         ...
 
     def scan(self, path: str) -> list[FileEntry]:
-        """The names in a directory, in no order; symbolic links are followed, and left out if they lead nowhere.
+        """The names in a directory, in no order. Follows symbolic links; omits dangling ones.
 
-        Raises `FileNotFoundError` as well if the directory is changed, by another process, faster than it can be read.
+        Raises `FileNotFoundError` also if another process changes the directory faster than it can be read.
         """
         ...
 
@@ -109,22 +109,22 @@ class Files(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file; a missing file is no error."""
         ...
 
     def make_directory(self, path: str) -> None:
-        """Make a directory in one that exists; one that is there already is no error."""
+        """Create a directory in an existing one; an existing directory is no error."""
         ...
 
     def remove_directory(self, path: str) -> None:
-        """Remove a directory and all in it; one that is not there is no error.
+        """Remove a directory and all in it; a missing directory is no error.
 
         Of a symbolic link only the link is removed, and links inside are not followed.
         """
         ...
 
     def lock(self, path: str) -> int:
-        """Take the lock file for this process and return its descriptor; `BlockingIOError` if another holds it."""
+        """Lock the file for this process and return its descriptor. Raises `BlockingIOError` if another holds it."""
         ...
 
 
@@ -195,7 +195,7 @@ class OsFiles:
             try:
                 return self._scan_once(path)
             except FileNotFoundError:
-                continue  # a file was renamed or removed meanwhile, and may be there under another name
+                continue  # a file was renamed or removed meanwhile, and may have another name now
         return self._scan_once(path)
 
     def _scan_once(self, path: str) -> list[FileEntry]:
@@ -263,7 +263,7 @@ def parent_of(path: str) -> str:
 
 
 def make_directories(files: Files, path: str) -> None:
-    """Make a directory, and those above it that are missing, so that they are still there after a power cut."""
+    """Create a directory and its missing parents so that they survive a power cut."""
     if not files.exists(path):
         parent = parent_of(path)
         make_directories(files, parent)
@@ -272,10 +272,10 @@ def make_directories(files: Files, path: str) -> None:
 
 
 def replace_file(files: Files, path: str, data: bytes, *, synced: bool = True) -> None:
-    """Make `data` the contents of `path`, so that a crash at any point leaves the old contents or the new.
+    """Replace the contents of `path` with `data`, so that a crash at any point leaves the old contents or the new.
 
     As Kafka's checkpoints: `path.tmp` is written and synced, renamed over `path`, and the directory synced. With
-    `synced` false that is left to `sync_file`; a power cut before it may leave an empty file.
+    `synced` false, `sync_file` does that later; a power cut before it may leave an empty file.
     """
     temporary = f"{path}.tmp"
     files.remove(temporary)
@@ -292,7 +292,7 @@ def replace_file(files: Files, path: str, data: bytes, *, synced: bool = True) -
 
 
 def sync_file(files: Files, path: str) -> None:
-    """Make the contents and the name of `path` survive a power cut."""
+    """Sync the contents and the name of `path`."""
     descriptor = files.open(path)
     try:
         files.fsync(descriptor)

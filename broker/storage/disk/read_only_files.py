@@ -1,21 +1,21 @@
-"""A disk that is never changed: what would be written to it stays in memory, and is read from there afterwards.
+"""A `Files` that never changes the disk: written data stays in memory, and is read from there.
 
-So a directory is opened by the same code and with the same result as when a broker starts on it, and yet its files keep
-every byte and every time of change: recovery, indexes made again, finished swaps and the formatting of an empty
-directory all happen in memory. The lock is not taken: nobody waits for us, and we wait for nobody.
+So the same code opens a directory, with the same result, as when a broker starts on it, and yet its files keep every
+byte and every modification time: recovery, rebuilt indexes, completed swaps and the formatting of an empty directory
+all happen in memory. The lock is not taken.
 
 ```
 path ─┬─ not touched ──────────────► the file on the disk, opened for reading
       ├─ made shorter ─────────────► its first bytes: still the file on the disk, so `sendfile` works
-      ├─ written, made, renamed to ► a Content in memory, with a descriptor below zero that only we understand
+      ├─ written, made, renamed to ► a Content in memory, with a negative descriptor that only this class uses
       └─ removed ──────────────────► FileNotFoundError
 ```
 
-What recovery makes anew is held in memory: indexes, snapshots and checkpoints, about a 500th of the segments that it
-looks at. Adding to a file that has bytes on the disk, which is what an append to a log does, raises EROFS, and
-so does the renaming of a directory.
+The output of recovery is held in memory: indexes, snapshots and checkpoints, about a 500th of the segments that it
+reads. Adding to a file that has bytes on the disk, as an append to a log does, raises EROFS, and so does the renaming
+of a directory.
 
-Used by one thread while the directory is opened, and for reading alone by several ever after.
+One thread may use it while the directory is opened; afterwards several threads may read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from threading import RLock
 
 from odradek.broker.storage.disk.files import BytesLike, FileEntry, OsFiles, Volume
 
-_FIRST_DESCRIPTOR = -2  # and down from there: -1 is what the operating system says of errors
+_FIRST_DESCRIPTOR = -2  # and down from there; -1 stands for errors
 
 
 class _Content:
@@ -64,7 +64,7 @@ class _Content:
 
 
 class ReadOnlyFiles:
-    """See the module. Implements `Files`."""
+    """The disk and the changes to it in memory; see the module. Implements `Files`."""
 
     def __init__(self) -> None:
         self._disk = OsFiles()
@@ -73,7 +73,7 @@ class ReadOnlyFiles:
         self._removed_directories: set[str] = set()
         self._open: dict[int, _Content] = {}
         self._next_descriptor = _FIRST_DESCRIPTOR
-        self._lock = RLock()  # the cache of descriptors opens and closes files on behalf of several threads
+        self._lock = RLock()  # the descriptor cache opens and closes files for several threads
 
     # ------------------------------------------------------------------------------------------------------------ files
 
@@ -117,16 +117,16 @@ class ReadOnlyFiles:
         return 0 if self._open[descriptor].path is None else self._disk.modified_ms(descriptor)
 
     def set_modified_ms(self, descriptor: int, time_ms: int) -> None:
-        """Nothing: the files keep their times."""
+        """Do nothing: the files keep their times."""
 
     def fsync(self, descriptor: int) -> None:
-        """Nothing: memory is as durable as it gets."""
+        """Do nothing: memory is not synced."""
 
     def drop_cached(self, descriptor: int, position: int, length: int) -> None:
-        """Nothing: a look takes no memory from those who use the directory."""
+        """Do nothing: the page cache belongs to the users of the directory."""
 
     def fsync_directory(self, path: str) -> None:
-        """Nothing, as `fsync`."""
+        """Do nothing, as `fsync`."""
 
     # ------------------------------------------------------------------------------------------------------------ names
 
@@ -186,14 +186,14 @@ class ReadOnlyFiles:
         self._changed.pop(path, None)
 
     def lock(self, path: str) -> int:
-        """A descriptor, and no lock."""
+        """Open the lock file without locking it."""
         return self.open(path, create=not self.exists(path))
 
     def _find(self, path: str) -> _Content:
         directory, name = _split(path)
         changed = self._changed.get(directory, {})
         if name not in changed:
-            # Kept from here on: who opens the file again must find it as short as it was made.
+            # Kept from here on, so that the file stays as short as it was made.
             content: _Content | None = _Content(path, os.stat(path).st_size)
             self._change(path, content)
         else:

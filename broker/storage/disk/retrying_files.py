@@ -1,7 +1,7 @@
-"""A `Files` that makes room when no descriptor is left: open files that nobody uses are closed, and it tries again.
+"""A `Files` that closes unused open files and retries when no descriptor is left.
 
-`descriptors` keeps hundreds of files open that may not be needed soon. When the process, or the system, can open no
-other file (EMFILE, ENFILE), some of them are given up for a checkpoint, a snapshot, a look into a directory.
+`descriptors` keeps hundreds of files open that may not be needed soon. When the process or the system cannot open
+another file (EMFILE, ENFILE), some of them are closed for a checkpoint, a snapshot or the scan of a directory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class RetryingFiles:
-    """`files`, with `make_room` called when a descriptor is missing; it returns whether it closed any.
+    """`files`, with `make_room` called when no descriptor is left; it returns whether it closed any file.
 
     Implements `Files`.
     """
@@ -44,7 +44,7 @@ class RetryingFiles:
     def lock(self, path: str) -> int:
         return self._with_room(self._files.lock, path)
 
-    # What needs no descriptor is passed on as it is.
+    # The others need no new descriptor.
 
     def close(self, descriptor: int) -> None:
         self._files.close(descriptor)

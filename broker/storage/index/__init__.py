@@ -1,12 +1,11 @@
-"""The indexes of a segment, by offset, time and transaction, and lookups through them.
+"""The indexes of a segment, by offset, time and transaction, and look-ups through them.
 
 | module | what |
 |---|---|
-| `index_file` | what the offset index and the time index share: a file of fixed-size entries, ascending, searched |
+| `offset_index`, `time_index` | `.index`: offset to position; `.timeindex`: timestamp to offset |
+| `index_file` | the file of both: entries of a fixed size, ascending, searched on the disk |
+| `segment_indexes` | both indexes of one segment, updated with its log, checked and rebuilt |
+| `transaction_index` | `.txnindex`: the aborted transactions of a segment |
+| `timestamp_lookup` | offsets by time (ListOffsets) |
 | `position_cache` | a cache of the positions of batches, in front of the offset index |
-| `offset_index` | the offset index of a segment (`.index`): where in the log to start looking for an offset |
-| `segment_indexes` | the offset index and the time index of a segment, kept in step with its log, and made again |
-| `time_index` | the time index of a segment (`.timeindex`): where to start looking for records of a time |
-| `timestamp_lookup` | finding offsets by time (ListOffsets): through the time index to a place in the log, then |
-| `transaction_index` | the transaction index of a segment (`.txnindex`): the transactions whose abort markers lie |
 """

@@ -1,4 +1,4 @@
-"""What the offset index and the time index share: a file of fixed-size entries, ascending, searched on the disk.
+"""A file of fixed-size entries, ascending, searched on the disk: the offset index and the time index.
 
 ```
 +---------+---------+-----+-------------+------------------+
@@ -8,14 +8,14 @@
                                                            cut to n * entry size when it is rolled or cleanly closed
 ```
 
-An index is a hint that can always be made again from the log: its writes are never synced by an append, and an index
-that contradicts itself or its log raises `CorruptIndexError`, upon which the segment rebuilds it. Kafka checks neither
-since 4.0 and would follow a wrong position.
+An index can always be rebuilt from the log. An append never syncs it, and an index that contradicts itself or its log
+raises `CorruptIndexError`; the segment then rebuilds it. Kafka has not checked that since 4.0, and would use a wrong
+position.
 
-A search takes a few small reads to narrow down to one block of entries, and one for the block. The last four stay in
-memory while the file is open: a consumer that reads on finds most of its offsets there. There is one writer; readers
-beside it see `count`, which is raised after the entry is written. Where entries are dropped `count` falls first, then a
-new edition begins, which blocks of the one before are of no use to.
+A search narrows down to one block of entries with a few small reads, and reads that block. The last four blocks stay in
+memory while the file is open: a consumer that reads on finds most of its offsets there. One thread writes; readers
+beside it use `count`, which rises after the entry is written. When entries are dropped, `count` falls first and then
+`edition` is replaced, which invalidates the blocks in memory.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ import struct
 from odradek.broker.storage.disk.descriptors import Block, DescriptorCache
 from odradek.protocol.plural import pluralize
 
-_BLOCK_BYTES = 8192  # two pages: the read that ends a search; two steps of it would cost more than the second page
-_BLOCKS = 4  # of an open file that are kept: for consumers that are at different places of a segment
+_BLOCK_BYTES = 8192  # two pages; two more steps of a search would cost more than the second page
+_BLOCKS = 4  # in memory of each open file: for consumers at different places of a segment
 
 
 class CorruptIndexError(Exception):
-    """The index says what cannot be true of its log."""
+    """An index contradicts itself or its log."""
 
 
 class IndexFile:
-    """A file of entries of `entry_size` bytes. `file_size` is what the directory says, or None if there is no file."""
+    """A file of entries of `entry_size` bytes. `file_size` is that of the directory entry, None if there is no file."""
 
     entry_size: int
 
@@ -57,28 +57,28 @@ class IndexFile:
 
     @property
     def capacity(self) -> int:
-        """How many entries fit before the segment must roll."""
+        """The number of entries that fit before the segment must roll."""
         return self._max_bytes // self.entry_size
 
     def create(self) -> None:
-        """Make the file, empty and with room for all entries; it must not exist."""
+        """Create the file, empty and with room for all entries; it must not exist."""
         self._descriptors.create(self.path)
         self.exists = True
         self.count = 0
         self._resize(self._max_bytes)
 
     def reset(self) -> None:
-        """Forget every entry and make room for new ones, whatever the file held; a missing file is made."""
+        """Drop every entry and make room for new ones, whatever the file holds; a missing file is created."""
         if not self.exists:
             self.create()
             return
         self.count = 0
         self._edition = object()
-        self._resize(0)  # old bytes must not reappear behind a shorter list of entries
+        self._resize(0)  # old bytes must not reappear behind fewer entries
         self._resize(self._max_bytes)
 
     def trim(self) -> None:
-        """Cut the file to its entries: the segment takes no more of them."""
+        """Cut the file to its entries; no entry follows."""
         if self._file_size != self.size:
             self._resize(self.size)
 
@@ -87,7 +87,7 @@ class IndexFile:
             self._descriptors.files.fsync(number)
 
     def check_size(self) -> None:
-        """Raise `CorruptIndexError` unless the file is there and holds whole entries only."""
+        """Raise `CorruptIndexError` unless the file exists and holds whole entries only."""
         if not self.exists:
             raise CorruptIndexError(f"{self.path} is missing")
         if self._file_size % self.entry_size:
@@ -110,7 +110,7 @@ class IndexFile:
         self.count += 1
 
     def keep_entries(self, count: int) -> None:
-        """Drop all entries from slot `count` on, and zero the room they took."""
+        """Drop all entries from slot `count` on, and overwrite them with zeros."""
         if count < self.count:
             self.count = count
             self._edition = object()
@@ -122,7 +122,7 @@ class IndexFile:
         return self.floor_entry(target, key, at)[0]
 
     def floor_entry(self, target: int, key: struct.Struct, at: int = 0) -> tuple[int, bytes]:
-        """The same slot and the entry in it, or -1 and nothing."""
+        """The same slot and its entry, or -1 and no bytes."""
         edition = self._edition  # before `count`, which falls before another edition begins
         count = self.count
         if not count:
@@ -150,7 +150,7 @@ class IndexFile:
         return start + low - 1, data[(low - 1) * size : low * size] if low else b""
 
     def _has_floor(self, block: Block, count: int, target: int, key: struct.Struct, at: int) -> bool:
-        """Whether the last of `count` entries whose key is at most `target` is in the block, or would be before it."""
+        """Whether the last of `count` entries with a key of at most `target` is in the block, or none is."""
         _, start, data = block
         if start >= count or (start and key.unpack_from(data, at)[0] > target):
             return False
@@ -158,7 +158,7 @@ class IndexFile:
         return end >= count or key.unpack_from(data, len(data) - self.entry_size + at)[0] > target
 
     def _read_block(self, number: int, count: int, target: int, key: struct.Struct, at: int) -> tuple[int, bytes]:
-        """Entries among which is the last of `count` whose key is at most `target`, and the slot of their first."""
+        """Read the block with the last of `count` entries whose key is at most `target`; return its first slot, too."""
         low, high = 0, count
         size, pread = self.entry_size, self._descriptors.files.pread
         while high - low > _BLOCK_BYTES // size:
@@ -168,7 +168,7 @@ class IndexFile:
                 low = middle
             else:
                 high = middle
-        high = min(low + _BLOCK_BYTES // size, count)  # what a consumer asks for next lies behind
+        high = min(low + _BLOCK_BYTES // size, count)  # the next look-ups of a consumer are behind
         return low, self._whole(pread(number, (high - low) * size, low * size), low, high - low)
 
     def _read(self, slot: int, count: int) -> bytes:

@@ -1,13 +1,12 @@
-"""The offset index of a segment (`.index`): where in the log to start looking for an offset.
+"""The offset index of a segment (`.index`): the place in the log where a search for an offset begins.
 
 ```
 entry, 8 bytes, big-endian:   relative offset i32   the last offset of a batch, minus the segment's base offset
                               position i32          where in the .log file that batch starts
 ```
 
-Sparse: an entry is added for a batch once more than `index.interval.bytes` have been written since the batch of the
-entry before, so a look-up reads at most about that much of the log. Both fields ascend strictly. See `index_file` for
-the file.
+Sparse: a batch gets an entry once more than `index.interval.bytes` were written since the batch of the previous entry,
+so a look-up reads at most about that much of the log. Both fields ascend strictly. `index_file` describes the file.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _POSITION = struct.Struct(">i")
 
 
 class OffsetPosition(NamedTuple):
-    """A batch's last offset, and where the batch starts; `(base offset, 0)` stands for the start of the segment."""
+    """A batch's last offset, and its position; `(base offset, 0)` stands for the start of the segment."""
 
     offset: int
     position: int
@@ -39,7 +38,7 @@ class OffsetIndex(IndexFile):
         return self.count >= self.capacity
 
     def check(self, log_size: int) -> None:
-        """Raise `CorruptIndexError` if the ends of the index cannot be of a log of `log_size` bytes."""
+        """Raise `CorruptIndexError` if the ends of the index do not fit a log of `log_size` bytes."""
         self.check_size()
         if self.count:
             first, last = self.entry(0), self.entry(self.count - 1)
@@ -72,5 +71,5 @@ class OffsetIndex(IndexFile):
         self.append_entry(_ENTRY.pack(offset - self.base_offset, position))
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries of batches that hold `offset` or what follows it."""
+        """Drop the entries of batches that hold `offset` or later offsets."""
         self.keep_entries(self.floor_slot(offset - 1 - self.base_offset, _OFFSET) + 1)

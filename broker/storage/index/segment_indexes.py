@@ -1,17 +1,16 @@
-"""The offset index and the time index of a segment, kept in step with its log, and made again where they are not.
+"""The offset index and the time index of a segment, updated with its log, checked against it and rebuilt.
 
 As in Kafka, a batch gets an entry in both once more than `index.interval.bytes` were written since the batch of the
-last one; the time index only if the largest timestamp grew, and once more when the segment is finished.
+last one. The time index gets one only if the largest timestamp grew, and one more when the segment is finished.
 
-Nothing is read until an index is first needed. Then its ends are compared with the log; later, what a look-up finds is
-compared with the batch it leads to. Missing indexes and such that are wrong are made again from the heads of the
-batches.
+Nothing is read until an index is first needed. Then the ends of the indexes are compared with the log; later, each
+look-up is compared with the batch that it finds. Missing and wrong indexes are rebuilt from the heads of the batches.
 
-The appender changes the indexes; a reader may find them wrong at the same time and make them again: `lock` is held for
-either, and while the segment is cut.
+The appender changes the indexes, and a reader may rebuild them at the same time: `lock` is held for either, and during
+truncation.
 
-An index may lack entries: a search then begins further in front. So an entry that cannot be written because of a
-transient error is left to the next batch, and does not fail an append whose bytes are in the log already.
+An index may lack entries: a search then begins earlier. So an entry that a transient error prevents is left to the next
+batch, and does not fail an append whose bytes are in the log already.
 """
 
 from __future__ import annotations
@@ -66,13 +65,13 @@ class SegmentIndexes:
         self.is_full = False
         self._interval = config.index_interval_bytes
         self._is_checked = False
-        self._must_rebuild = False  # it was begun, and failed
+        self._must_rebuild = False  # a rebuild failed halfway
         self._bytes_since_entry = 0
-        self.largest: TimestampOffset | None = None  # None until needed: it is the time index's last entry
+        self.largest: TimestampOffset | None = None  # the last time entry; None until needed
 
     @property
     def files(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Both, as they are: not yet compared with the log."""
+        """Both indexes, unchecked."""
         return self._offsets, self._times
 
     @property
@@ -94,13 +93,13 @@ class SegmentIndexes:
     # ---------------------------------------------------------------------------------------------------------- writing
 
     def create(self) -> None:
-        """Make both files, empty, with room for all entries."""
+        """Create both files, empty, with room for all entries."""
         self._offsets.create()
         self._times.create()
         self._is_checked = True
 
-    def note(self, last_offset: int, max_timestamp: int, position: int, size: int) -> None:
-        """Take in the batch of `size` bytes that was written at `position`, the end of the log."""
+    def record_batch(self, last_offset: int, max_timestamp: int, position: int, size: int) -> None:
+        """Add entries, if they are due, for the batch that was written at `position`, the end of the log."""
         largest = self.largest
         if largest is None:
             largest = self.largest_timestamp()
@@ -122,21 +121,21 @@ class SegmentIndexes:
             self.is_full = self._offsets.is_full or self._times.is_full
 
     def finish(self) -> None:
-        """No batch will follow: note the largest timestamp, and cut the files to their entries."""
-        if self._is_checked:  # else nothing was appended since they were cut
+        """Add the entry of the largest timestamp, and cut the files to their entries; no batch follows."""
+        if self._is_checked:  # else nothing was appended since they were trimmed
             self._times.maybe_append(*self.largest_timestamp())
             self._offsets.trim()
             self._times.trim()
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries of batches that hold `offset` or come later; the log is to be cut there as well."""
+        """Drop the entries of batches that hold `offset` or later offsets; the caller truncates the log."""
         self.offsets.truncate_to(offset)
         self.times.truncate_to(offset)
         self._bytes_since_entry = 0
         self.is_full = False
 
     def find_largest_timestamp(self) -> None:
-        """After the log was cut: the largest timestamp is that of the last time entry, or of a batch behind it."""
+        """Find the largest timestamp of a truncated log: that of the last time entry, or of a batch behind it."""
         largest = self.times.last()
         for batch in self._log_file.batches(self.offsets.lookup(largest.offset).position):
             if batch.max_timestamp > largest.timestamp:
@@ -164,7 +163,7 @@ class SegmentIndexes:
             return self._locate(offset)
         except (CorruptIndexError, CorruptBatchError) as error:
             with self.lock:
-                if self._log_file.size >= size:  # else it was cut just now, and nothing is wrong
+                if self._log_file.size >= size:  # else it was just truncated, and nothing is wrong
                     self._rebuild_because_of(error)
                 return self._locate(offset)
 
@@ -174,7 +173,7 @@ class SegmentIndexes:
         if found is None:
             return None
         position, size, base_offset = found
-        # Brokers before Kafka 4 noted the last offset of all batches of an append, so it may lie beyond the batch.
+        # Brokers before Kafka 4 wrote the last offset of all batches of an append, which may be beyond this batch.
         if position == entry.position > 0 and base_offset > entry.offset:
             raise CorruptIndexError(f"the index says offset {entry.offset} where {self._log_file} has {base_offset}")
         return position, size
@@ -194,7 +193,7 @@ class SegmentIndexes:
     # -------------------------------------------------------------------------------------------- checking, rebuilding
 
     def reset(self) -> None:
-        """Empty both indexes: every batch will be noted again."""
+        """Drop all entries: every batch is recorded again afterwards."""
         self._offsets.reset()
         self._times.reset()
         self._is_checked = True
@@ -204,7 +203,7 @@ class SegmentIndexes:
         self.largest = TimestampOffset(NO_TIMESTAMP, self._log_file.base_offset)
 
     def _check(self) -> None:
-        """See whether the indexes can be of this log; make them again if not."""
+        """Compare the ends of the indexes with the log; rebuild them if they do not fit."""
         with self.lock:
             if self._is_checked:
                 return
@@ -220,7 +219,7 @@ class SegmentIndexes:
                 self._rebuild_because_of(error)
 
     def _check_largest_timestamp(self) -> None:
-        """A segment that was left in order has a time entry, if its records have times, and the last one is true."""
+        """Check the last time entry; a finished segment has one if its records have timestamps."""
         if self._times.count:
             self._check_time_entry(self._times.last())
             return
@@ -229,7 +228,7 @@ class SegmentIndexes:
             return
         if self._offsets.count or self._log_file.size > max(first.size, self._interval):
             raise CorruptIndexError(f"{self._times.path} has no entries")
-        self._rebuild()  # nothing is wrong: no entry was due when it was left, or whoever has it open writes on
+        self._rebuild()  # nothing is wrong: no entry was due yet
 
     def _check_time_entry(self, entry: TimestampOffset) -> None:
         """Raise `CorruptIndexError` unless the batch that holds the entry's offset has its timestamp as the largest."""
@@ -246,9 +245,9 @@ class SegmentIndexes:
         try:
             self.reset()
             for batch in self._log_file.batches():
-                self.note(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
-            self.finish()  # the next entry of an active segment makes room again
-        except OSError:  # half an index looks like a whole one: it says where batches are, and not what is missing
+                self.record_batch(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
+            self.finish()  # an active segment makes room again for its next entry
+        except OSError:  # half an index looks like a whole one
             self._must_rebuild = True
             self._is_checked = False
             self.largest = None

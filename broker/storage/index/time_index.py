@@ -1,15 +1,14 @@
-"""The time index of a segment (`.timeindex`): where to start looking for records of a time.
+"""The time index of a segment (`.timeindex`): the offset where a search for records of a time begins.
 
 ```
 entry, 12 bytes, big-endian:  timestamp i64         the largest timestamp in the segment so far
                               relative offset i32   last offset of the (first) batch with it, minus the base offset
 ```
 
-`(T, o)` says: every record of the segment with a timestamp above T has an offset above o. An entry is considered
-whenever the offset index gets one, and is added only if the timestamp grew; one more is added when the segment is
-rolled or cleanly closed, so the last entry of a finished segment tells its largest timestamp. Records' timestamps need
-not ascend; those of entries do, and the offsets with them. The slot for that last entry is kept free. See `index_file`
-for the file.
+`(T, o)` means: every record of the segment with a timestamp above T has an offset above o. An entry is due whenever the
+offset index gets one, and is added only if the timestamp grew. One more is added when the segment is rolled or cleanly
+closed, so the last entry of a finished segment has its largest timestamp. A slot is reserved for that entry. Timestamps
+of records need not ascend; those of entries do, and so do their offsets. `index_file` describes the file.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class TimeIndex(IndexFile):
             self._last = TimestampOffset(timestamp, offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries of batches that hold `offset` or what follows it."""
+        """Drop the entries of batches that hold `offset` or later offsets."""
         self.keep_entries(self.floor_slot(offset - 1 - self.base_offset, _OFFSET, _TIMESTAMP.size) + 1)
         self._last = None
 

@@ -1,11 +1,11 @@
-"""Finding offsets by time (ListOffsets): through the time index to a place in the log, then record by record.
+"""Offsets by time (ListOffsets): through the time index to a place in the log, then record by record.
 
-Answers are exact: of the first record in log order with a timestamp at or above the one asked for. Timestamps may go up
-and down, so this is not where all later records are newer.
+The result is exact: the first record in log order with at least the given timestamp. Timestamps may go up and down, so
+later records may be older.
 
-How long that takes depends on what producers wrote: a batch may expand to 128 MiB, and headers that claim a larger
-timestamp than any record has make the search decode one batch after another. So the event loop gives a `DecodingBudget`
-and, where that is spent, searches again on a thread.
+The time that a search takes depends on what producers wrote: a batch may expand to 128 MiB, and headers with a larger
+timestamp than any record has make the search decode one batch after another. So the event loop passes a
+`DecodingBudget`, and repeats a search that exceeds it on a thread.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def find_largest_timestamp(
 
 
 def find_timestamp_at(segments: Iterable[Segment], offset: int) -> int | None:
-    """The largest timestamp of the first batch that does not end before `offset`."""
+    """The largest timestamp of the first batch that ends at `offset` or later."""
     for segment in segments:
         for batch in segment.log.batches(segment.indexes.offsets.lookup(offset).position):
             if batch.last_offset >= offset:
@@ -90,8 +90,8 @@ def find_timestamp_at(segments: Iterable[Segment], offset: int) -> int | None:
 def _find_in_segment(
     segment: Segment, timestamp: int, start_offset: int, budget: DecodingBudget | None
 ) -> RecordPosition | None:
-    # The entry for T says that what is newer than T comes later; so what is as new as the time asked for may lie right
-    # at an entry of exactly that time, and the search goes from the last entry at or below it.
+    # The entry (T, o) says that records newer than T come behind o. Records of exactly T may be at o, so the search
+    # begins with the last entry at or below `timestamp`.
     indexed = segment.indexes.lookup_time(timestamp)
     position = segment.indexes.offsets.lookup(max(indexed.offset, start_offset)).position
     for batch in segment.log.batches(position):
@@ -143,7 +143,7 @@ def _records(segment: Segment, batch: StoredBatch, budget: DecodingBudget | None
 
 
 def _unreadable(code: ErrorCode, segment: Segment, batch: StoredBatch, error: Exception) -> KafkaError:
-    """Kafka's code for a batch in a log that it cannot decode, when it is asked for an offset by time."""
+    """The error that Kafka returns for a batch in the log that it cannot decode during a search by time."""
     detail = f"the batch at offset {batch.base_offset} in {segment.log.path} cannot be read: {error}"
     _LOG.error("%s", detail)
     return KafkaError(code, detail)

@@ -1,4 +1,4 @@
-"""The transaction index of a segment (`.txnindex`): the transactions whose abort markers lie in the segment.
+"""The transaction index of a segment (`.txnindex`): the transactions whose abort markers are in the segment.
 
 ```
 entry, 34 bytes, big-endian:  version i16             0
@@ -8,13 +8,13 @@ entry, 34 bytes, big-endian:  version i16             0
                               last stable offset i64  of the log when the marker was written
 ```
 
-Entries ascend by last offset. The file exists only in segments with aborted transactions, and is small: it is read
-whole. Readers under `read_committed` are told the aborted transactions that overlap what they fetch, and skip them by
-producer id from the first offset to the marker. A search that starts in one segment goes on in the next ones until an
-entry's last stable offset reaches the end of the range: no later entry can have begun before that.
+Entries ascend by last offset. The file exists only in segments with aborted transactions, is small, and is read whole.
+`read_committed` readers get the aborted transactions that overlap what they fetch, and skip their records by producer
+id, from the first offset to the marker. A search that starts in one segment goes on in the next ones until an entry's
+last stable offset reaches the end of the range: no later entry can have begun before it.
 
-An entry is added when its marker is in the log already, so an error that is transient does not fail the append: the
-entry stays in memory, and is written with the next one or by `flush`, before the marker counts as synced.
+An entry is added when its marker is already in the log, so a transient error does not fail the append: the entry stays
+in memory, and is written with the next one or by `flush`, before the marker counts as synced.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VERSION = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An aborted transaction: all offsets inclusive but the last stable offset, which is exclusive."""
+    """An aborted transaction; all offsets are inclusive but the last stable offset."""
 
     producer_id: int
     first_offset: int
@@ -52,15 +52,15 @@ class TransactionIndex:
         self._size = file_size or 0
         self._unwritten: list[AbortedTransaction] = []
         self._descriptors = descriptors
-        self._lock = Lock()  # the appender and a flush may both write what is unwritten
+        self._lock = Lock()  # the appender and a flush both write unwritten entries
 
     @property
     def size(self) -> int:
-        """The bytes that hold entries, or will."""
+        """The bytes of all entries, also of those not yet written."""
         return self._size + len(self._unwritten) * _ENTRY.size
 
     def check(self) -> None:
-        """Raise `CorruptIndexError` if an entry cannot be of this segment."""
+        """Raise `CorruptIndexError` if an entry does not fit this segment."""
         if self._size % _ENTRY.size:
             raise CorruptIndexError(f"{self.path} has {pluralize(self._size, 'byte')}, no multiple of {_ENTRY.size}")
         previous = self.base_offset - 1
@@ -70,8 +70,8 @@ class TransactionIndex:
             previous = entry.last_offset
 
     def entries(self) -> Iterator[AbortedTransaction]:
-        """All entries; `CorruptIndexError` at one of an unknown version."""
-        unwritten = tuple(self._unwritten)  # before the others: what is written meanwhile comes twice, and not never
+        """All entries. Raises `CorruptIndexError` at one of an unknown version."""
+        unwritten = tuple(self._unwritten)  # first: an entry written meanwhile is yielded twice instead of never
         if self._size:
             yield from self._stored_entries()
         yield from unwritten
@@ -85,7 +85,7 @@ class TransactionIndex:
             yield AbortedTransaction(*fields)
 
     def append(self, aborted: AbortedTransaction) -> None:
-        """Add a transaction whose marker is beyond those of all entries."""
+        """Add a transaction whose marker is behind those of all entries."""
         self._unwritten.append(aborted)
         try:
             self._write()
@@ -98,7 +98,7 @@ class TransactionIndex:
             if not self._unwritten:
                 return
             if not self.exists:
-                self._descriptors.files.remove(self.path)  # one that is there is none of ours
+                self._descriptors.files.remove(self.path)  # a file that exists is left from before a crash
                 self._descriptors.create(self.path)
                 self.exists = True
             with self._descriptors.pinned(self.path) as number:
@@ -109,7 +109,7 @@ class TransactionIndex:
                     del self._unwritten[0]
 
     def overlapping(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """The transactions with offsets in [start_offset, end_offset), and whether later segments can hold no more."""
+        """The transactions with offsets in [start_offset, end_offset), and whether later segments have no more."""
         found = []
         for entry in self.entries():
             if entry.last_offset >= start_offset and entry.first_offset < end_offset:
@@ -119,7 +119,7 @@ class TransactionIndex:
         return found, False
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries whose markers are at `offset` or beyond."""
+        """Drop the entries with markers at `offset` or later."""
         self._unwritten = [entry for entry in self._unwritten if entry.last_offset < offset]
         kept = (
             sum(1 for entry in self._stored_entries() if entry.last_offset < offset) * _ENTRY.size if self._size else 0
@@ -149,7 +149,8 @@ def aborted_transactions(
 ) -> list[tuple[int, int]]:
     """Producer id and first offset of the aborted transactions with offsets in [start_offset, end_offset).
 
-    `indexes` are those of the segment that holds `start_offset` and of all later ones, in order; empty ones may lack.
+    `indexes` are those of the segment that holds `start_offset` and of all later ones, in order; empty ones may be
+    omitted.
     """
     found: list[tuple[int, int]] = []
     for index in indexes:

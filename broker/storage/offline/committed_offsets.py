@@ -1,9 +1,9 @@
-"""The offsets that groups have committed, as `__consumer_offsets` holds them.
+"""The committed offsets of groups in `__consumer_offsets`.
 
 `odradek.protocol.stored_records.offset_commit` draws the records. The last record of a group, topic and partition
-counts; one without a value takes the offset back. Commits inside a transaction count once it was committed, in the
-order of their records, as in Kafka's `OffsetMetadataManager`. Records of other types are passed over; such of unknown
-versions, or malformed, too, with a line in the log.
+counts; one without a value deletes the offset. Commits inside a transaction count once it is committed, in the order of
+their records, as in Kafka's `OffsetMetadataManager`. Records of other types are skipped; so are malformed ones and
+those of unknown versions, with a warning in the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMMITS = (0, 1)  # record types; the messages of the older one are laid out li
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group goes on reading; `leader_epoch` is -1 where the record says none. The time is in milliseconds."""
+    """The next offset that a group reads; `leader_epoch` is -1 if unknown. The time is in milliseconds."""
 
     offset: int
     leader_epoch: int
@@ -37,7 +37,7 @@ class CommittedOffset(NamedTuple):
 
 
 def read_committed_offsets(partitions: Iterable[StoredPartition]) -> dict[str, dict[Partition, CommittedOffset]]:
-    """The committed offsets in the partitions of `__consumer_offsets`, by group; groups without any left out."""
+    """The committed offsets in the partitions of `__consumer_offsets`, by group; groups without any are omitted."""
     found: dict[str, dict[Partition, CommittedOffset]] = {}
     for partition in partitions:
         for record in partition.records(decided_only=True):

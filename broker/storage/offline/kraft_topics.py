@@ -1,16 +1,16 @@
-"""The topics that Apache Kafka's own controller had, with their properties: out of `__cluster_metadata-0`.
+"""The topics and their properties in the log of Apache Kafka's controller, `__cluster_metadata-0`.
 
 A Kafka node that is broker and controller in one keeps this log beside those that it serves:
 
 ```
 __cluster_metadata-0/
-  00000000000000001234-0000000001.checkpoint   a snapshot: what all records below offset 1234 amount to
+  00000000000000001234-0000000001.checkpoint   a snapshot: the sum of all records below offset 1234
   00000000000000000000.log …                   the records themselves, those of the snapshot perhaps deleted
 ```
 
-Both are batches of the records that `odradek.protocol.stored_records.cluster_metadata` describes. The latest snapshot
-is read, and from its offset on the log. Nothing here is changed. The topics' own directories know their names and ids,
-but only this log knows that one is compacted, or kept for a year.
+Both are batches of the records that `odradek.protocol.stored_records.cluster_metadata` describes. This reads the latest
+snapshot, and the log from its offset on, and changes nothing. The topics' own directories hold their names and ids;
+only this log says that a topic is compacted, or kept for a year.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
 
 
 class KraftTopics(msgspec.Struct):
-    """Topic ids by name, and properties by name; a topic without properties of its own is in the first only."""
+    """Topic ids by name, and properties by name; a topic without properties of its own is only in `ids`."""
 
     ids: dict[str, bytes] = {}
     configs: dict[str, dict[str, str]] = {}
 
     def take(self, value: bytes) -> None:
-        """Take in what one record says. Raises RemoteProtocolError for one that is malformed."""
+        """Apply one record. Raises RemoteProtocolError for a malformed one."""
         try:
             frame, at = _uvarint(value, 0)
             kind, at = _uvarint(value, at)
@@ -87,7 +87,7 @@ class KraftTopics(msgspec.Struct):
 
 
 def read_kraft_topics(files: Files, log_dir: str) -> KraftTopics | None:
-    """What the metadata log in `log_dir` says, up to where it is sound; None if there is no such log."""
+    """The topics in the metadata log in `log_dir`, up to the first damage; None if there is no such log."""
     name = partition_directory(RAFT_METADATA, 0)
     directory = f"{log_dir}/{name}"
     if not files.exists(directory):

@@ -1,4 +1,4 @@
-"""A log directory as somebody finds it who is no broker: a copy of one, a backup, one that Apache Kafka has written.
+"""A log directory that no broker serves, opened as a broker opens it: a copy, a backup, one of Apache Kafka.
 
 ```python
 with open_log_dir("/var/lib/kafka") as log_dir:
@@ -9,10 +9,10 @@ with open_log_dir("/var/lib/kafka") as log_dir:
     log_dir.committed_offsets()["billing"]
 ```
 
-Opened for reading, which is the default, no file changes, nothing is locked, and what a broker would mend at its start
-(a torn end, missing or wrong indexes, a compaction that was cut short) is mended in memory: `read_only_files`. So one
-may also look at the directory of a broker that is running, as it is at that moment, as long as the broker does not
-remove what is just being read.
+By default it is opened for reading: no file changes, nothing is locked, and what a broker would repair at its start (a
+torn end, missing or wrong indexes, an interrupted compaction) is repaired in memory: `read_only_files`. So this may
+also open the directory of a running broker, as it is at that moment, as long as the broker does not remove files that
+are being read.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from odradek.broker.storage.offline.committed_offsets import CommittedOffset, re
 from odradek.broker.storage.offline.stored_partition import StoredPartition
 from odradek.broker.storage.opening.log_opening import Progress
 
-_EVERYTHING = LogConfig(producer_id_expiration_ms=NO_LIMIT)  # producers that a broker would have forgotten by now, too
+_EVERYTHING = LogConfig(producer_id_expiration_ms=NO_LIMIT)  # also producers that a broker would have removed by now
 _CONSUMER_OFFSETS = "__consumer_offsets"
 _NO_NODE = -1
 
 
 class StoredLogDir:
-    """An open log directory. `partitions` are those found in it; `was_clean` says whether its broker stopped in order.
+    """An open log directory with its `partitions`; `was_clean`: its broker stopped cleanly.
 
-    `meta` is None where the directory does not say whose it is. To be closed; used by one thread.
+    `meta` is None if the directory has no identity. Must be closed; used by one thread.
     """
 
     def __init__(self, log_dir: LogDir, meta: MetaProperties | None) -> None:
@@ -62,14 +62,14 @@ class StoredLogDir:
         return found
 
     def committed_offsets(self) -> dict[str, dict[Partition, CommittedOffset]]:
-        """What `__consumer_offsets` says, by group, topic and partition, without commits of undecided transactions.
+        """The offsets in `__consumer_offsets`, by group, topic and partition, without undecided transactions.
 
         Raises KafkaError CORRUPT_MESSAGE for a log that cannot be read.
         """
         return read_committed_offsets(self.topics().get(_CONSUMER_OFFSETS, []))
 
     def close(self) -> None:
-        """Let go of the files. One that was opened for writing is left as by a clean stop."""
+        """Close the files. A directory that was opened for writing is left as by a clean stop."""
         self._log_dir.close()
 
     def __enter__(self) -> Self:
@@ -84,15 +84,15 @@ class StoredLogDir:
 def open_log_dir(path: str | Path, *, read_only: bool = True, progress: Progress | None = None) -> StoredLogDir:
     """Open the log directory at `path`; after an unclean stop this takes as long as recovery does.
 
-    With `read_only` false the lock is taken and what needs mending is mended on the disk, as at the start of a broker.
-    Raises `OSError` if it cannot be read, `MalformedFileError` for a damaged `meta.properties`, and, where it is to be
-    written to, `LogDirRefusedError` for one that is in use or has no identity.
+    With `read_only` false, takes the lock and repairs the files on the disk, as at the start of a broker. Raises
+    `OSError` if it cannot be read, `MalformedFileError` for a damaged `meta.properties`, and, for writing,
+    `LogDirRefusedError` for one that is in use or has no identity.
     """
     meta = read_meta_properties(OsFiles(), str(path))
     if meta is None and not read_only:
         raise LogDirRefusedError(f"{path} has no {META_PROPERTIES}, so it is no broker's log directory")
     files = ReadOnlyFiles() if read_only else OsFiles()
-    files.scan(str(path))  # before anything is made for a directory that is not there
+    files.scan(str(path))  # raises for a missing directory, which opening would create
     log_dir = LogDir(path, clock=SystemClock(), randomness=SystemRandomness(), files=files)
     log_dir.open(lambda _: _EVERYTHING, node_id=_NO_NODE if meta is None else meta.node_id, progress=progress)
     for log in log_dir.logs.values():

@@ -1,4 +1,4 @@
-"""One partition of a log directory that is only looked at: its offsets, segments, records, producers, times."""
+"""One partition of a log directory that no broker serves: offsets, segments, records, producers, times."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from odradek.protocol.records.record_iterator import Record, iter_records
 
 
 class StoredPartition:
-    """See the module. Offsets: `log_start_offset` inclusive, `log_end_offset` and `last_stable_offset` exclusive.
+    """One partition. `log_start_offset` is inclusive, `log_end_offset` and `last_stable_offset` are exclusive.
 
-    What reads the log raises KafkaError KAFKA_STORAGE_ERROR or `OSError` if the disk fails, KafkaError CORRUPT_MESSAGE
-    or `CorruptBatchError` where there is no batch, `RemoteProtocolError` for records that cannot be taken apart.
+    Methods that read the log raise KafkaError KAFKA_STORAGE_ERROR or `OSError` if the disk fails, KafkaError
+    CORRUPT_MESSAGE or `CorruptBatchError` where there is no batch, `RemoteProtocolError` for malformed records.
     """
 
     def __init__(self, log: Log) -> None:
@@ -43,7 +43,7 @@ class StoredPartition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where the earliest transaction begins that was not ended; the end of the log without one."""
+        """The first offset of the earliest open transaction; the end of the log without one."""
         return self._log.last_stable_offset
 
     @property
@@ -53,7 +53,7 @@ class StoredPartition:
 
     @property
     def segments(self) -> list[Segment]:
-        """From the oldest on; their indexes are read when they are first asked."""
+        """The segments, the oldest first; their indexes are read on first use."""
         return list(self._log.segments)
 
     @property
@@ -62,19 +62,19 @@ class StoredPartition:
 
     @property
     def producers(self) -> list[ProducerEntry]:
-        """The idempotent producers that are known at the end of the log, also those that a broker would forget."""
+        """The idempotent producers at the end of the log, also expired ones."""
         return list(self._log.producers)
 
     def offset_for_timestamp(self, timestamp: int) -> RecordPosition | None:
-        """Timestamp (ms), offset and leader epoch of the first record as new as `timestamp`; None without one."""
+        """Timestamp (ms), offset and leader epoch of the first record with at least `timestamp`; None without one."""
         return self._log.offset_for_timestamp(timestamp)
 
     def max_timestamp_offset(self) -> RecordPosition | None:
-        """The same of the first record with the largest timestamp of all; None if no record has one."""
+        """The same for the first record with the largest timestamp; None if no record has one."""
         return self._log.max_timestamp_offset()
 
     def batches(self, start_offset: int | None = None) -> Iterator[tuple[StoredBatch, bytes]]:
-        """The batches with all their bytes, from the one on that holds `start_offset` or comes next.
+        """The batches with all their bytes, from the one that holds `start_offset`, or the next one, on.
 
         Raises KafkaError OFFSET_OUT_OF_RANGE outside the log.
         """
@@ -90,10 +90,10 @@ class StoredPartition:
     def records(
         self, start_offset: int | None = None, end_offset: int | None = None, *, decided_only: bool = False
     ) -> Iterator[Record]:
-        """The records with offsets in [start, end), by default all; markers of transactions are none.
+        """The records with offsets in [start, end), by default all, without markers of transactions.
 
-        With `decided_only` those of aborted transactions are left out, and those of open ones. That is more than what a
-        consumer under `read_committed` gets, which stops at the last stable offset.
+        With `decided_only`, omits those of aborted and of open transactions. That is more than a `read_committed`
+        consumer gets, which stops at the last stable offset.
         """
         start = self.log_start_offset if start_offset is None else start_offset
         end = self.log_end_offset if end_offset is None else end_offset
@@ -110,7 +110,7 @@ class StoredPartition:
 
 
 class _Undecided:
-    """Which batches are of transactions that were aborted, or not ended."""
+    """The batches of transactions that were aborted, or not ended."""
 
     def __init__(self, log: Log) -> None:
         self._open = {each.producer_id: each.transaction_first_offset for each in log.producers}

@@ -1,4 +1,4 @@
-"""From a partition's directory to its log: what is found there, what is missing, what must be made sound first.
+"""From a partition's directory to its log: list the files, repair what is damaged, build the `Log`.
 
 After a clean stop nothing of the log is read: names and sizes come from the directory, the end from the recovery point
 (where a clean stop puts it), topic id, leader epochs and producers from their small files. After an unclean stop see
@@ -47,7 +47,7 @@ Progress = Callable[[str, int, int, int, int], None]
 
 
 class Checkpointed(NamedTuple):
-    """What the directory's checkpoints say of a log; None where they say nothing."""
+    """The offsets of a log in the directory's checkpoints; None where there is none."""
 
     recovery_point: int | None
     log_start_offset: int | None
@@ -57,9 +57,9 @@ class Checkpointed(NamedTuple):
 def create_log(
     directory: str, topic: str, partition: int, topic_id: bytes, config: LogConfig, resources: LogResources
 ) -> Log:
-    """Make the directory of a new partition, and its log, empty, from offset 0.
+    """Create the directory of a new partition, and its log, empty, from offset 0.
 
-    Nothing is synced: what survives a power cut is promised by the first flush, and that syncs all of it.
+    Nothing is synced: the first flush syncs all of it, before anything counts as synced.
     """
     files = resources.files
     files.make_directory(directory)
@@ -81,11 +81,11 @@ def create_log(
 
 
 class NoLogError(Exception):
-    """A directory with the name of a partition holds nothing of a log."""
+    """A directory with the name of a partition holds neither a topic id nor a segment."""
 
 
 class LogOpener:
-    """Opens the log in one partition's directory, once. `recovery` counts what had to be recovered."""
+    """Opens the log in one partition's directory, once. `recovery` counts what was recovered."""
 
     def __init__(
         self,
@@ -117,8 +117,8 @@ class LogOpener:
     def open(self) -> Log:
         """Open the log. A log without segments gets an empty one; its `had_segments` is false.
 
-        Raises `NoLogError` if there is neither a segment nor a topic id, and changes nothing then; `OSError` if the
-        disk fails, after which a caller must not try again.
+        Raises `NoLogError`, having changed nothing, if there is neither a segment nor a topic id, and `OSError` if the
+        disk fails; the caller must not retry after that.
         """
         topic_id = self._find_files()
         log_start_offset = self._checkpointed.log_start_offset or 0
@@ -167,7 +167,7 @@ class LogOpener:
     # ------------------------------------------------------------------------------------------------------------ files
 
     def _find_files(self) -> bytes:
-        """Sort out what is in the directory: segments, snapshots, epochs; returns the topic id, zeros without one."""
+        """Find segments, snapshots and epochs in the directory; return the topic id, zeros without one."""
         sizes, modified_ms = self._scan()
         if not is_log(sizes):
             raise NoLogError(self._directory)
@@ -258,7 +258,7 @@ class LogOpener:
     # -------------------------------------------------------------------------------------------------------------- end
 
     def _check_transaction_indexes(self) -> None:
-        """A damaged one can be made again only from what comes before it: recovery goes back that far."""
+        """Extend recovery to a damaged transaction index, which only the batches before it can rebuild."""
         for segment in self._segments:
             try:
                 segment.transaction_index.check()
@@ -271,12 +271,12 @@ class LogOpener:
                 return
 
     def _find_end(self, log_start_offset: int) -> tuple[int, bool]:
-        """The end of the log, and whether the bytes up to there were looked at."""
+        """The end of the log, and whether the bytes up to there were read."""
         if not self._is_clean:
             return self._recover(log_start_offset), True
         active, end_offset = self._segments.active, self._checkpointed.recovery_point
         if end_offset is not None:
-            # Else it is of another directory, whose segments somebody has exchanged.
+            # Otherwise the checkpoint is not of these segments: they were exchanged from outside.
             fits = end_offset > active.base_offset if active.size else end_offset == active.base_offset
             if fits:
                 return end_offset, False
@@ -297,7 +297,7 @@ class LogOpener:
                 break
             _LOG.debug("recovering %s, %d of %d bytes of its log done", segment, done, total)
             if index:
-                # Not loaded from the snapshot that was just written: it lacks all but the last batch of each producer.
+                # Keep the state: the snapshot that was just written has only the last batch of each producer.
                 producers.end_offset = segment.base_offset
                 self._snapshots.write(producers)
             else:
@@ -334,21 +334,21 @@ class LogOpener:
             return recovered
         producers = ProducerState()
         if self._is_clean and not self._snapshots.offsets:
-            # A clean stop leaves a snapshot; without any there was nothing to say, and that is what Kafka writes down.
+            # A clean stop leaves a snapshot. Without one there were no producers, and Kafka writes empty snapshots.
             for offset in (*self._segments.base_offsets[-2:], end_offset):
                 producers.end_offset = offset
                 self._snapshots.write(producers)
-            self._note_ids(producers)
+            self._record_ids(producers)
             return producers
         self._rebuild_producers(producers, log_start_offset, end_offset)
         return producers
 
-    def _note_ids(self, producers: ProducerState) -> None:
-        """Note the producer ids of the last two segments: what a recovery or truncation may replay from here on."""
+    def _record_ids(self, producers: ProducerState) -> None:
+        """Record the producer ids in the last two segments: a recovery or truncation may replay them."""
         try:
             for segment in list(self._segments)[-2:]:
                 for _, header in segment.log.headers():
-                    producers.note_id(header.producer_id)
+                    producers.record_id(header.producer_id)
         except CorruptBatchError as error:
             _LOG.warning("producer ids are known up to where the log is sound: %s", error)
 

@@ -1,10 +1,10 @@
-"""Making a log sound after an unclean stop: everything from the recovery point on is looked at again.
+"""Recover a log after an unclean stop: check everything from the recovery point on.
 
 Everything below the recovery point was synced. From the segment that holds it on, each batch is read whole. The log
 ends before the first batch that is cut off, has a wrong checksum or an offset that does not ascend: that batch,
-everything behind it and the segments behind it are dropped. On the way, what is derived from the log is made again: the
+everything behind it and the segments behind it are dropped. On the way everything derived from the log is rebuilt: the
 indexes, the leader epochs that the checkpoint lacks, the transaction index, the producers' snapshots. The state of the
-producers goes on from segment to segment, and is the log's afterwards.
+producers is carried from segment to segment, and becomes the log's.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from odradek.protocol.records.batch_header import read_batch_header
 
 _LOG = logging.getLogger(__name__)
 
-# Called with the bytes of the segment that were looked at so far.
+# Called with the bytes of the segment that were read so far.
 SegmentProgress = Callable[[int], None]
 
 
 class RecoverySummary(msgspec.Struct):
-    """Counts of one recovery: the logs and segments that were read again, their bytes, the bytes that were cut off."""
+    """Counts of one recovery: the logs and segments that were read, their bytes, the bytes that were cut off."""
 
     logs: int = 0
     segments: int = 0
@@ -51,9 +51,9 @@ class RecoverySummary(msgspec.Struct):
 def recover_segment(
     segment: Segment, producers: ProducerState, leader_epochs: LeaderEpochs, progress: SegmentProgress
 ) -> int:
-    """Validate `segment`, make its indexes again and cut off what is not sound; return how many bytes that were.
+    """Validate `segment`, rebuild its indexes and cut off what is not valid; return the bytes that were cut off.
 
-    `producers` must be the state at the segment's base offset, and is the state at its end afterwards.
+    `producers` must be the state at the segment's base offset; it becomes the state at its end.
     """
     size = segment.size
     segment.indexes.reset()
@@ -63,8 +63,8 @@ def recover_segment(
     try:
         for batch, data in segment.log.whole_batches():
             _check_offsets(segment, batch, next_offset)
-            segment.indexes.note(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
-            _learn(segment, batch, data, producers, leader_epochs)
+            segment.indexes.record_batch(batch.last_offset, batch.max_timestamp, batch.position, batch.size)
+            _replay(segment, batch, data, producers, leader_epochs)
             next_offset = batch.last_offset + 1
             valid = batch.position + batch.size
             progress(valid)
@@ -81,10 +81,10 @@ def _check_offsets(segment: Segment, batch: StoredBatch, next_offset: int) -> No
         raise CorruptBatchError(segment.log.path, batch.position, f"offset {batch.base_offset} after {next_offset - 1}")
 
 
-def _learn(
+def _replay(
     segment: Segment, batch: StoredBatch, data: memoryview, producers: ProducerState, leader_epochs: LeaderEpochs
 ) -> None:
-    """Take in what a batch says about epochs, producers and transactions."""
+    """Update epochs, producers and transactions for a batch."""
     if batch.magic < 2:
         producers.end_offset = batch.last_offset + 1
         return

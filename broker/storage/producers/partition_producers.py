@@ -39,30 +39,31 @@ from odradek.protocol.records.control_records import EndTxnMarker
 _LOG = logging.getLogger(__name__)
 
 _WINDOWS = (1 << 20, 4 << 20, 16 << 20)
-"""Bytes before a snapshot that are looked at, one after the other until enough is found: five batches of 16 KiB of a
-dozen producers, of fifty, of two hundred. The heads of 16 MiB of such batches are read in 3 ms."""
+"""Bytes before a snapshot to read, in turn until they are enough: for five batches of 16 KiB of a dozen producers, of
+fifty, of two hundred. Reading the heads of 16 MiB of such batches takes 3 ms."""
 
 _MOST_BATCHES = 10_000
-"""A window that will have more is left out: of batches of 100 bytes the first one has six thousand. Five batches of two
-thousand producers have then been looked at, in 30 ms."""
+"""A window that would have more is not read; this many, five of two thousand producers, are read in 30 ms. With batches
+of 100 bytes the first window has six thousand."""
 
 
 class PartitionProducers:
-    """See the module. `state` is what is known now."""
+    """The producers of one log; see the module. `state` is the current one."""
 
     def __init__(self, state: ProducerState, snapshots: ProducerSnapshots) -> None:
         self.state = state
         self.first_unstable_offset = state.first_unstable_offset
         self._snapshots = snapshots
-        self._transactions_lock = Lock()  # the appender opens and ends them, the high watermark settles them
+        self._transactions_lock = Lock()  # the appender opens and ends transactions, the high watermark settles them
 
     # -------------------------------------------------------------------------------------------------------- appending
 
-    def judge(self, data: WritableBatch, header: BatchHeader, from_client: bool) -> AppendedBatch | EndTxnMarker | None:
-        """What a leader is to do with a batch that has a producer id, before it is appended.
+    def check(self, data: WritableBatch, header: BatchHeader, from_client: bool) -> AppendedBatch | EndTxnMarker | None:
+        """Check a batch with a producer id before a leader appends it.
 
-        The batch that it repeats: append nothing. The marker in it, or None for data: append it, and then `note` that.
-        Raises `KafkaError` as `ProducerState.check` and `check_marker` do, INVALID_RECORD for any other control batch.
+        Returns the first batch if this is a duplicate: nothing must be appended. Returns the marker of a control batch,
+        and None for data; both are passed to `record_append` afterwards. Raises `KafkaError` as `ProducerState.check`
+        and `check_marker` do, and INVALID_RECORD for any other control batch.
         """
         if not header.is_control:
             return self.state.check(header, from_client)
@@ -72,8 +73,10 @@ class PartitionProducers:
         self.state.check_marker(header, marker)
         return marker
 
-    def note(self, header: BatchHeader, marker: EndTxnMarker | None, base_offset: int, segment: Segment) -> None:
-        """A batch with a producer id was appended to `segment` at `base_offset`."""
+    def record_append(
+        self, header: BatchHeader, marker: EndTxnMarker | None, base_offset: int, segment: Segment
+    ) -> None:
+        """Record a batch with a producer id that was appended to `segment` at `base_offset`."""
         if not header.is_transactional:
             self.state.add_batch(header, base_offset)
             return
@@ -84,8 +87,8 @@ class PartitionProducers:
                 self._complete(self.state.add_marker(header, marker, base_offset), segment)
             self.first_unstable_offset = self.state.first_unstable_offset
 
-    def follow(self, header: BatchHeader, data: memoryview, segment: Segment) -> None:
-        """A batch of the leader's was appended to `segment` as it is."""
+    def record_follower_append(self, header: BatchHeader, data: memoryview, segment: Segment) -> None:
+        """Record a leader's batch that was appended to `segment` unchanged."""
         marker = read_marker(data, header) if header.is_control else None
         with self._transactions_lock:
             self._complete(replay_batch(self.state, header, marker), segment)
@@ -100,20 +103,20 @@ class PartitionProducers:
     # --------------------------------------------------------------------------------------------------------- settling
 
     def replicated_up_to(self, offset: int) -> None:
-        """All below `offset` is replicated, or deleted: transactions whose markers are below it are settled."""
+        """Settle the transactions with markers below `offset`, which is replicated or deleted."""
         if self.first_unstable_offset is not None:
             with self._transactions_lock:
                 self.state.replicated_up_to(offset)
                 self.first_unstable_offset = self.state.first_unstable_offset
 
     def remove_expired(self, now_ms: int, expiration_ms: int, producer_ids: list[int] | None = None) -> int:
-        """Forget producers, of these or of all, that were idle for too long; return how many."""
+        """Remove producers, of these or of all, that have been idle too long; return how many."""
         return self.state.remove_expired(now_ms, expiration_ms, producer_ids)
 
     # -------------------------------------------------------------------------------------------------------- snapshots
 
     def snapshot_at(self, offset: int) -> None:
-        """Write down the state, which is that at `offset`; not yet synced."""
+        """Write a snapshot of the state, which is that at `offset`; not yet synced."""
         self.state.end_offset = offset
         self._snapshots.write(self.state)
 
@@ -124,7 +127,7 @@ class PartitionProducers:
     def rebuild(
         self, segments: Segments, log_start_offset: int, end_offset: int, *, now_ms: int, expiration_ms: int
     ) -> None:
-        """Learn the state at `end_offset` again, from snapshots and the log: it was cut, or damaged."""
+        """Rebuild the state at `end_offset` from snapshots and the log, after a truncation or damage."""
         with self._transactions_lock:
             rebuild_producer_state(
                 self.state,
@@ -138,7 +141,7 @@ class PartitionProducers:
             self.first_unstable_offset = self.state.first_unstable_offset
 
     def forget_snapshots_of(self, removed: list[Segment]) -> list[str]:
-        """Take out the snapshots of segments that are not of the log any more; returns the files to remove."""
+        """Rename the snapshots of removed segments for deletion; return the files to remove."""
         paths = [self._snapshots.mark_deleted(segment.base_offset) for segment in removed]
         return [path for path in paths if path is not None]
 
@@ -154,11 +157,11 @@ def rebuild_producer_state(
     expiration_ms: int,
     may_read_log: bool = True,
 ) -> None:
-    """Make `state` what it is at `end_offset`, and write down snapshots so that the next time is quick.
+    """Make `state` that at `end_offset`, and write snapshots so that the next rebuild is quick.
 
-    As Kafka's `UnifiedLog.rebuildProducerState`: snapshots are also taken at the bases of the last two segments, where
-    the next truncation or recovery is likely to begin. Unless `may_read_log`, the log is read only where there is no
-    snapshot, and each producer is known by its last batch.
+    As Kafka's `UnifiedLog.rebuildProducerState`: snapshots are also written at the bases of the last two segments,
+    where the next truncation or recovery is likely to begin. Unless `may_read_log`, the log is read only from the
+    latest snapshot on, and each producer has only its last batch.
     """
     snapshots.remove_outside(log_start_offset, end_offset)
     snapshots.load_latest(state, log_start_offset, now_ms, expiration_ms)
@@ -217,7 +220,7 @@ def complete_batches(state: ProducerState, segments: Segments, log_start_offset:
 def _producers_in(
     parts: list[tuple[Segment, int]], end_offset: int, log_start_offset: int
 ) -> tuple[ProducerState, int]:
-    """The producers of these parts of the log, and how many batches there are."""
+    """The producers in these parts of the log, and the number of batches."""
     found = ProducerState()
     count = 0
     for segment, position in parts:
@@ -236,7 +239,7 @@ def _headers(segment: Segment, position: int, end_offset: int) -> Iterator[tuple
 
 
 def _parts_before(segments: Segments, end_offset: int, size: int) -> list[tuple[Segment, int]]:
-    """The segments that hold about `size` bytes of batches before `end_offset`, oldest first, and where to begin."""
+    """The segments with the last `size` bytes or so before `end_offset`, oldest first, and where to begin in each."""
     parts: list[tuple[Segment, int]] = []
     for segment in reversed([each for each in segments if each.base_offset < end_offset]):
         found = segment.locate(end_offset)

@@ -49,13 +49,13 @@ EMPTY_SIZE = _HEAD.size + _COUNT.size
 
 
 class CorruptSnapshotError(Exception):
-    """The bytes are no snapshot, or damaged."""
+    """The bytes are no snapshot, or a damaged one."""
 
 
 def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytearray:
     """Encode the state of these producers.
 
-    Of a million it takes a second: not on the event loop. Threads have their turns all the while.
+    A million takes a second, so not on the event loop; other threads get their turns meanwhile.
     """
     data = bytearray(EMPTY_SIZE)
     rest = iter(entries)
@@ -139,7 +139,7 @@ class ProducerSnapshots:
         return f"{self._directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
     def write(self, state: ProducerState) -> None:
-        """Write down `state`, unless that was done at its end offset, or there is nothing below it; not yet synced."""
+        """Write `state` at its end offset, unless a snapshot covers that already or it is 0; not yet synced."""
         offset = state.end_offset
         if offset <= max(self.latest, 0):
             return
@@ -154,7 +154,7 @@ class ProducerSnapshots:
         self._unsynced.append(offset)
 
     def load_latest(self, state: ProducerState, log_start_offset: int, now_ms: int, expiration_ms: int) -> None:
-        """Make `state` that of the latest sound snapshot, or none at `log_start_offset`; remove unsound ones."""
+        """Load the latest sound snapshot, or none from `log_start_offset` on; remove damaged snapshots."""
         while self.offsets:
             offset = self.latest
             try:
@@ -164,7 +164,7 @@ class ProducerSnapshots:
                 self.remove(offset)
             else:
                 for entry in entries:
-                    state.note_id(entry.producer_id)
+                    state.record_id(entry.producer_id)
                 state.load((e for e in entries if not _is_expired(e, now_ms, expiration_ms)), offset)
                 return
         state.load((), log_start_offset)
@@ -174,13 +174,13 @@ class ProducerSnapshots:
         self._files.remove(self.path(offset))
 
     def remove_outside(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Remove the snapshots of offsets that the log does not reach, and of such before it starts."""
+        """Remove the snapshots outside (log_start_offset, log_end_offset]."""
         for offset in list(self.offsets):
             if not log_start_offset < offset <= log_end_offset:
                 self.remove(offset)
 
     def remove_strays(self, base_offsets: Collection[int]) -> None:
-        """Keep the snapshots at the base offsets of segments, and the very latest."""
+        """Keep only the snapshots at the base offsets of segments, and the latest one."""
         for offset in self.offsets[:-1]:
             if offset not in base_offsets:
                 self.remove(offset)
@@ -188,7 +188,7 @@ class ProducerSnapshots:
             self.remove(self.latest)
 
     def mark_deleted(self, offset: int) -> str | None:
-        """Take the snapshot at `offset` out, if there is one, and return the path where its file waits for removal."""
+        """Rename the snapshot at `offset` to `.deleted`, if there is one, and return its new path."""
         if offset not in self.offsets:
             return None
         self.offsets.remove(offset)
@@ -197,7 +197,7 @@ class ProducerSnapshots:
         return path + DELETED_SUFFIX
 
     def flush(self) -> None:
-        """Sync the snapshots written since the last time."""
+        """Sync the snapshots written since the last flush."""
         unsynced, self._unsynced = self._unsynced, []
         while unsynced:
             try:

@@ -1,27 +1,27 @@
-"""Who writes to a partition: idempotent producers and their transactions (KIP-98), as Kafka's `ProducerStateManager`.
+"""The idempotent producers of a partition and their transactions (KIP-98), as in Kafka's `ProducerStateManager`.
 
-What a leader does with a client's batch of producer p, epoch e, first sequence s; `entry` is what is known of p:
+The leader's checks of a client's batch of producer p, epoch e, first sequence s; `entry` is the stored state of p:
 
 | state                                            | batch                        | outcome                        |
 |--------------------------------------------------|------------------------------|--------------------------------|
-| p unknown (new, expired, or its records deleted) | any                          | taken                          |
+| p unknown (new, expired, or its records deleted) | any                          | accepted                       |
 | entry.epoch > e                                  | any                          | INVALID_PRODUCER_EPOCH         |
-| entry.epoch = e, one of the last five batches    | the same sequences           | duplicate, offsets of then     |
-| entry.epoch = e                                  | s follows the last sequence  | taken                          |
+| entry.epoch = e, one of the last five batches    | the same sequences           | duplicate, with its offsets    |
+| entry.epoch = e                                  | s follows the last sequence  | accepted                       |
 | entry.epoch = e                                  | any other s                  | OUT_OF_ORDER_SEQUENCE_NUMBER   |
-| entry.epoch < e                                  | s = 0                        | taken, older batches forgotten |
+| entry.epoch < e                                  | s = 0                        | accepted, older batches dropped |
 | entry.epoch < e                                  | any other s                  | OUT_OF_ORDER_SEQUENCE_NUMBER   |
 | in a transaction                                 | not transactional            | INVALID_TXN_STATE              |
 
-Sequences go from 2^31 - 1 to 0. Coordinators and followers skip the sequence checks, followers the epoch check as well:
-what a leader took is to be followed. A transactional batch opens a transaction at its first offset if none is open. A
-marker closes it; it may come from no older epoch than the entry's (INVALID_PRODUCER_EPOCH) and no older coordinator
-than the last marker (TRANSACTION_COORDINATOR_FENCED).
+After sequence 2^31 - 1 comes 0. Coordinators and followers skip the sequence checks, and followers the epoch check as
+well: they append what the leader accepted. A transactional batch opens a transaction at its first offset if none is
+open. A marker closes it. The marker's producer epoch must not be older than the entry's (INVALID_PRODUCER_EPOCH), its
+coordinator epoch not older than the last marker's (TRANSACTION_COORDINATOR_FENCED).
 
 A transaction is *ongoing* until its marker, and *unreplicated* until the marker is below the high watermark. The first
-offset of the earliest of either is the first unstable offset; readers under `read_committed` stop there.
+offset of the earliest transaction of either kind is the first unstable offset; `read_committed` readers stop there.
 
-Only the appender calls what changes state, after the bytes are written; a check changes nothing.
+Only the appender changes the state, after the bytes are written; a check changes nothing.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ NO_EPOCH = -1
 NO_OFFSET = -1
 
 FOREIGN_PRODUCER_IDS = 1 << 62
-"""No cluster hands out ids from here on: it counts from 0, or from 2^40. But a client may write any id, and one at the
-end of the range must not use up the others."""
+"""Clusters assign ids below this one: they count from 0, or from 2^40. A client may write any id, and an id at the end
+of the range must not use up those below."""
 
 CROWD: Final = 1000
-"""So many producers take a millisecond to write down or to look through."""
+"""Writing or scanning this many producers takes a millisecond."""
 
 
 class AppendedBatch(NamedTuple):
-    """A batch as the producer numbered it, and where it went; all inclusive. `timestamp` is the batch's largest."""
+    """A batch with its sequences and its offsets, all inclusive. `timestamp` is the batch's largest."""
 
     first_sequence: int
     last_sequence: int
@@ -62,7 +62,7 @@ class AppendedBatch(NamedTuple):
 
 
 class ProducerEntry:
-    """A producer's state in one partition.
+    """The state of one producer in one partition: its epoch, and the last five batches that it wrote.
 
     `epoch` is -1 until something was appended; `transaction_first_offset` is -1 outside a transaction;
     `coordinator_epoch` is that of the last transaction marker, -1 without one. Batches are those of the current epoch.
@@ -95,12 +95,12 @@ class ProducerEntry:
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def is_followed_by(self, first_sequence: int) -> bool:
-        """Whether a batch that begins with this sequence goes on where the last one ended."""
+        """Whether this sequence is the one after the last batch."""
         last_sequence = self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
         return first_sequence == (last_sequence + 1) & MAX_SEQUENCE
 
     def find_duplicate(self, epoch: int, first_sequence: int, last_sequence: int) -> AppendedBatch | None:
-        """The kept batch with exactly these sequences, if any."""
+        """The stored batch with exactly these sequences, or None."""
         if epoch == self.epoch:
             for batch in self.batches:
                 if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
@@ -113,7 +113,7 @@ class ProducerEntry:
         self.last_timestamp = batch.timestamp
 
     def take_epoch(self, epoch: int) -> None:
-        """Move to `epoch`; the sequences of another epoch say nothing any more."""
+        """Move to `epoch`; drop the batches of another epoch."""
         if epoch != self.epoch:
             self.batches = ()
             self.epoch = epoch
@@ -125,7 +125,7 @@ def preceding_sequence(sequence: int, distance: int) -> int:
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction that a marker ended. `last_offset` is that of the marker."""
+    """A transaction with a marker. `last_offset` is that of the marker."""
 
     producer_id: int
     first_offset: int
@@ -134,10 +134,10 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerState:
-    """The producers of one partition, by id. `end_offset` (exclusive) is how far in the log the state reaches.
+    """The producers of one partition, by id. `end_offset` (exclusive) is the part of the log that the state covers.
 
-    `highest_id` is the highest producer id ever met here, also of producers that have expired; -1 without any. Those
-    from `FOREIGN_PRODUCER_IDS` on do not count. `is_crowded`: there are more than `CROWD` producers.
+    `highest_id` is the highest producer id seen here, also of expired producers; -1 without any. Ids from
+    `FOREIGN_PRODUCER_IDS` on do not count. `is_crowded`: there are more than `CROWD` producers.
     """
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class ProducerState:
         return len(self.entries)
 
     def load(self, entries: Iterable[ProducerEntry], end_offset: int) -> None:
-        """Become the state of a snapshot at `end_offset`."""
+        """Replace the state by that of a snapshot at `end_offset`."""
         self.entries = {entry.producer_id: entry for entry in entries}
         open_transactions = [e for e in self.entries.values() if e.transaction_first_offset != NO_OFFSET]
         open_transactions.sort(key=lambda entry: entry.transaction_first_offset)
@@ -164,15 +164,15 @@ class ProducerState:
         self.end_offset = end_offset
         self.is_crowded = len(self.entries) > CROWD
 
-    def note_id(self, producer_id: int) -> None:
-        """A producer id was met."""
+    def record_id(self, producer_id: int) -> None:
+        """Update `highest_id` for a producer id in the log."""
         if self.highest_id < producer_id < FOREIGN_PRODUCER_IDS:
             self.highest_id = producer_id
 
     # -------------------------------------------------------------------------------------------------- data batches
 
     def check(self, header: BatchHeader, from_client: bool) -> AppendedBatch | None:
-        """Judge a data batch that a leader is asked to append: None to take it, the first batch if it is a duplicate.
+        """Check a data batch before a leader appends it; return the first batch if it is a duplicate, else None.
 
         Raises `KafkaError` as the module's table says.
         """
@@ -195,7 +195,7 @@ class ProducerState:
         return None
 
     def add_batch(self, header: BatchHeader, base_offset: int) -> None:
-        """Take in a data batch with a producer id that was appended at `base_offset`; `header` may still lack it."""
+        """Record a data batch that was appended at `base_offset`; `header` may still lack that offset."""
         producer_id = header.producer_id
         entry = self.entries.get(producer_id)
         if entry is None:
@@ -212,7 +212,7 @@ class ProducerState:
     # ------------------------------------------------------------------------------------------------------- markers
 
     def check_marker(self, header: BatchHeader, marker: EndTxnMarker) -> None:
-        """Judge a marker that a leader is asked to append; raises `KafkaError` if it is a zombie's."""
+        """Check a marker before a leader appends it. Raises `KafkaError` for a fenced producer or coordinator."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return
@@ -226,10 +226,10 @@ class ProducerState:
             )
 
     def add_marker(self, header: BatchHeader, marker: EndTxnMarker, offset: int) -> CompletedTransaction | None:
-        """Take in a marker appended at `offset`; return the transaction that it ends, if there was one.
+        """Record a marker appended at `offset`; return the transaction that it ends, if there was one.
 
         The caller writes an aborted one to the transaction index, with `last_stable_offset_after`, and then calls
-        `complete`: if the index fails, the transaction must go on looking unstable.
+        `complete`: if the index fails, the transaction must stay unstable.
         """
         entry = self.entries.get(header.producer_id)
         if entry is None:
@@ -244,20 +244,20 @@ class ProducerState:
         return CompletedTransaction(header.producer_id, first_offset, offset, marker.type == ControlRecordType.ABORT)
 
     def _new_entry(self, producer_id: int) -> ProducerEntry:
-        self.note_id(producer_id)
+        self.record_id(producer_id)
         entry = self.entries[producer_id] = ProducerEntry(producer_id)
         self.is_crowded = len(self.entries) > CROWD
         return entry
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """What the last stable offset will be once `completed` is complete and all is replicated."""
+        """The last stable offset once `completed` is complete and everything is replicated."""
         for first_offset, producer_id in self._ongoing.items():
             if producer_id != completed.producer_id:
                 return first_offset
         return completed.last_offset + 1
 
     def complete(self, completed: CompletedTransaction) -> None:
-        """The transaction waits for the high watermark now."""
+        """Move the transaction from ongoing to unreplicated."""
         del self._ongoing[completed.first_offset]
         self._unreplicated[completed.first_offset] = completed.last_offset
 
@@ -265,7 +265,7 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the earliest transaction begins that is open, or whose marker is not yet replicated."""
+        """The first offset of the earliest transaction that is open, or whose marker is not yet replicated."""
         ongoing = next(iter(self._ongoing), None)
         unreplicated = min(self._unreplicated, default=None)
         if ongoing is None or unreplicated is None:
@@ -273,7 +273,7 @@ class ProducerState:
         return min(ongoing, unreplicated)
 
     def replicated_up_to(self, offset: int) -> None:
-        """All below `offset` is replicated, or deleted: transactions whose markers are below it are settled."""
+        """Settle the transactions with markers below `offset`, which is replicated or deleted."""
         if self._unreplicated:
             self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= offset}
 
@@ -288,9 +288,9 @@ class ProducerState:
         return parts
 
     def remove_expired(self, now_ms: int, expiration_ms: int, producer_ids: Iterable[int] | None = None) -> int:
-        """Forget producers that are idle for so long and in no transaction; return how many went.
+        """Remove producers that have been idle for `expiration_ms` and are in no transaction; return how many.
 
-        Only those of `producer_ids` are looked at, if given; ids that are not known any more are passed over.
+        With `producer_ids`, checks only these; unknown ids are ignored.
         """
         entries = self.entries
         expired = []
@@ -307,7 +307,7 @@ class ProducerState:
 
 
 def _check_new_sequence(entry: ProducerEntry, epoch: int, first_sequence: int) -> None:
-    """What does not go on where the last batch of the same epoch ended must begin a new epoch."""
+    """Reject a batch that neither follows the last one of its epoch nor begins a new epoch with sequence 0."""
     if epoch == entry.epoch:
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -327,7 +327,7 @@ def _fenced(producer_id: int, epoch: int, current: int) -> KafkaError:
 
 
 def read_marker(data: Buffer, header: BatchHeader) -> EndTxnMarker | None:
-    """The marker in the control batch `data`, or None if it is of another kind or was emptied by compaction."""
+    """The marker in the control batch `data`; None if it is of another kind or compaction has emptied it."""
     try:
         record = next(iter_records(data, 0, header), None)
         return None if record is None else parse_end_txn_marker(record)
@@ -336,7 +336,7 @@ def read_marker(data: Buffer, header: BatchHeader) -> EndTxnMarker | None:
 
 
 def replay_batch(state: ProducerState, header: BatchHeader, marker: EndTxnMarker | None) -> CompletedTransaction | None:
-    """Take a batch of the log into `state`; returns the transaction that it ended, still to be completed."""
+    """Add a batch from the log to `state`; return the transaction that it ended, which is still to be completed."""
     completed = None
     if header.has_producer_id:
         if not header.is_control:
@@ -348,7 +348,7 @@ def replay_batch(state: ProducerState, header: BatchHeader, marker: EndTxnMarker
 
 
 def aborted_entry(state: ProducerState, completed: CompletedTransaction) -> AbortedTransaction:
-    """What the transaction index says of `completed`, which `state` has not completed yet."""
+    """The entry of the transaction index for `completed`, which `state` has not completed yet."""
     return AbortedTransaction(
         completed.producer_id,
         completed.first_offset,

@@ -284,7 +284,7 @@ def test_a_topic_that_is_deleted_meanwhile_ends_the_round(compacted: Compacted) 
 
 def test_a_log_that_is_cut_meanwhile_is_left_as_it_was_cut(compacted: Compacted) -> None:
     fill(compacted)
-    assert not compact_until_aborted_by(compacted, lambda: compacted.log.start_over_at(100))
+    assert not compact_until_aborted_by(compacted, lambda: compacted.log.truncate_fully_and_start_at(100))
     assert compacted.left() == []
     assert not [name for name in names_in(compacted.log.directory) if "cleaned" in name or "swap" in name]
 

@@ -5,9 +5,9 @@ from odradek.broker.storage.compaction.dirty_offsets import LIVE, SUPERSEDED, TO
 
 def test_states_are_those_that_were_noted() -> None:
     dirty = DirtyOffsets(100, 10)
-    dirty.note(101, SUPERSEDED)
-    dirty.note(103, TOMBSTONE)
-    dirty.note(103, SUPERSEDED)
+    dirty.set_state(101, SUPERSEDED)
+    dirty.set_state(103, TOMBSTONE)
+    dirty.set_state(103, SUPERSEDED)
     states = dirty.states(100, 103)
     assert states is not None
     assert list(states) == [LIVE, SUPERSEDED, LIVE, SUPERSEDED]
@@ -15,7 +15,7 @@ def test_states_are_those_that_were_noted() -> None:
 
 def test_nothing_is_known_outside() -> None:
     dirty = DirtyOffsets(100, 10)
-    dirty.note(110, SUPERSEDED)
+    dirty.set_state(110, SUPERSEDED)
     assert dirty.states(99, 105) is None
     assert dirty.states(105, 110) is None
     assert dirty.states(105, 109) is not None

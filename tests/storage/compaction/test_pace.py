@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.broker.storage.compaction.pace import Pace, turns_of
+from odradek.broker.storage.compaction.pace import Pace, scheduled_turns
 from odradek.broker.testing.clock import ManualClock
 
 
@@ -83,10 +83,10 @@ def test_long_work_is_paid_back_by_a_rest_that_has_an_end(worker: Worker) -> Non
 
 
 def test_a_process_that_works_gets_turns() -> None:
-    before = turns_of(os.getpid())
+    before = scheduled_turns(os.getpid())
     os.sched_yield()
-    assert turns_of(os.getpid()) >= before > 0
+    assert scheduled_turns(os.getpid()) >= before > 0
 
 
 def test_where_the_system_does_not_tell_there_are_none() -> None:
-    assert turns_of(-1) == 0
+    assert scheduled_turns(-1) == 0
