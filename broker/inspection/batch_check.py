@@ -1,12 +1,12 @@
-"""Every batch of a segment: its checksum, its offsets, its place; and what the indexes say of it.
+"""The check of every batch of a segment: its checksum, its offsets, its position, and its entries in the indexes.
 
-The loop over batches of magic 2 is all that most of a directory needs, and costs under 1 µs a batch besides its
-checksum: batches of 16 KiB pass at 3 GB/s, of 1 KiB at 1 GB/s, in transactions at half of that (`benchmarks.verify`).
-Whatever is not as it should be, and the messages of magic 0 and 1, go through `odradek.broker.storage.batch_scan`,
-which says what is wrong.
+The loop over batches of magic 2 is enough for most of a directory, and costs under 1 µs a batch besides its checksum:
+batches of 16 KiB are checked at 3 GB/s, of 1 KiB at 1 GB/s, in transactions at half of that (`benchmarks.verify`).
+Anything irregular, and the messages of magic 0 and 1, go through `odradek.broker.storage.batch_scan`, which names the
+fault.
 
-After a batch whose checksum is wrong, the check goes on with the next, and where not even the length can be, at the
-next place that the offset index knows.
+After a wrong checksum the check continues with the next batch; after an impossible length, at the next position in the
+offset index.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _HEAD = struct.Struct(
 _MIN_LENGTH = BATCH_HEADER_SIZE - LOG_OVERHEAD
 _TRANSACTIONAL_OR_CONTROL = TRANSACTIONAL_BIT | CONTROL_BIT
 _CHUNK = 1 << 20
-_MAX_BATCH = 1 << 30  # what a length may say before it is taken for damage
+_MAX_BATCH = 1 << 30  # a larger length is damage
 
 
 class SegmentIndexChecks(NamedTuple):
-    """The two indexes of the segment at hand, and the bytes of its offset index."""
+    """The checks of a segment's two indexes, and the bytes of its offset index."""
 
     offsets: OffsetIndexCheck
     times: TimeIndexCheck
@@ -51,7 +51,7 @@ class SegmentIndexChecks(NamedTuple):
 
 
 class BatchCheck:
-    """Segments of one partition, one after another; `next_offset` is behind the last batch that was sound."""
+    """The segments of one partition, in order; `next_offset` is behind the last sound batch."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class BatchCheck:
         self._report = report
         self._progress = progress
         self._epoch: int | None = None
-        self._end_offset = 0  # behind the last batch; `next_offset` also takes the base offsets of segments
+        self._end_offset = 0  # behind the last batch; `next_offset` is at least the segment's base offset
 
     def check(self, path: str, shown_as: str, size: int, base_offset: int, indexes: SegmentIndexChecks) -> None:
         """Check the file at `path`, of `size` bytes; problems name it `shown_as`."""
@@ -82,7 +82,7 @@ class BatchCheck:
             self.epoch_runs[-1].end_offset = self._end_offset
 
     def _check_chunk(self, segment: _Segment, start: int) -> int:
-        """Check the sound batches of magic 2 from `start` on, in one read; return where the first other thing is."""
+        """Check the sound batches of magic 2 from `start` on, in one read; return the position of the first other."""
         data = self._read(segment.path, start, min(_CHUNK, segment.size - start))
         view, end, at = memoryview(data), len(data), 0
         unpack, offsets, times = _HEAD.unpack_from, segment.indexes.offsets, segment.indexes.times
@@ -122,7 +122,7 @@ class BatchCheck:
         return start + at
 
     def _check_one(self, segment: _Segment, position: int) -> int:
-        """Look closely at what is at `position`: a large batch, an old message, or damage; return where it ends."""
+        """Check the bytes at `position`: a large batch, an old message, or damage; return where they end."""
         try:
             batch, data = next(read_whole_batches(self._descriptors, segment.path, position, segment.size))
         except CorruptBatchError as error:
@@ -138,7 +138,7 @@ class BatchCheck:
     def _take(self, segment: _Segment, batch: StoredBatch, data: memoryview) -> None:
         segment.largest_timestamp = max(segment.largest_timestamp, batch.max_timestamp)
         segment.indexes.offsets.check_batch(batch.position, batch.last_offset)
-        # An old message is named by its last offset alone; what it holds goes back to the one before.
+        # An old message has only its last offset; its records begin behind the message before it.
         first = batch.base_offset if batch.magic == MAGIC else self.next_offset
         segment.indexes.times.check_batch(first, batch.last_offset, batch.max_timestamp, segment.largest_timestamp)
         if batch.magic == MAGIC:
@@ -156,7 +156,7 @@ class BatchCheck:
         self.epoch_runs.append(EpochRun(epoch, offset, offset))
 
     def _pass_over(self, segment: _Segment, position: int, reason: str) -> int:
-        """Say what is wrong at `position`, unless it is room that was preallocated; return where to go on."""
+        """Report the damage at `position`, unless it is preallocated room; return where to continue."""
         if self._is_room(segment, position):
             self._progress(segment.size - position)
             return segment.size
@@ -189,7 +189,7 @@ class BatchCheck:
 
 
 class _Segment:
-    """The segment at hand."""
+    """The segment that is being checked."""
 
     def __init__(self, path: str, shown_as: str, size: int, base_offset: int, indexes: SegmentIndexChecks) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""`python -m broker inspect` and `python -m broker verify`.
+"""The commands `inspect` and `verify`.
 
 ```
 python -m broker inspect DIR [--json]                               a row for each partition
@@ -8,10 +8,10 @@ python -m broker verify DIR [--json]                                every checks
 
 | exit status | inspect | verify |
 |---|---|---|
-| 0 | it could be looked at | nothing is wrong |
-| 1 | it cannot be read, or is no log directory | something is wrong, cannot be read, or is no log directory |
+| 0 | the directory was read | no problem was found |
+| 1 | it cannot be read, or is no log directory | there is a problem, it cannot be read, or is no log directory |
 | 2 | the command line is wrong | the same |
-| 141 | whoever read the output has had enough (`| head`) | the same |
+| 141 | the reader of the output is gone (`| head`) | the same |
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from odradek.protocol.errors import KafkaError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
 
 _UNREADABLE = (OSError, MalformedFileError, CorruptBatchError, KafkaError, RemoteProtocolError)
-_PIPE_CLOSED = 141  # what a shell says of a program that SIGPIPE ended
-_MAX_PROBLEMS = 10_000  # printed and kept; the rest is counted: a log of garbage has as many as it has batches
+_PIPE_CLOSED = 141  # a shell's status for a program that SIGPIPE ended
+_MAX_PROBLEMS = 10_000  # printed and stored; the rest is only counted: garbage has as many as it has batches
 
 
 def run(name: str, arguments: Sequence[str], program: str) -> int:
-    """Run `inspect` or `verify` as a process does, and return its exit status."""
+    """Run `inspect` or `verify` as a process does; return its exit status."""
     try:
         status = inspect(arguments, program) if name == "inspect" else verify(arguments, program=program)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it again at exit
         return _PIPE_CLOSED
     return status
 
 
 def inspect(arguments: Sequence[str], program: str = "python -m broker inspect") -> int:
-    """Run `inspect` and return its exit status."""
+    """Run `inspect`; return its exit status."""
     parser = argparse.ArgumentParser(prog=program, description="Look at a log directory.")
     parser.add_argument("directory", metavar="DIR")
     parser.add_argument(
@@ -94,12 +94,12 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def verify(arguments: Sequence[str], clock: Clock | None = None, program: str = "python -m broker verify") -> int:
-    """Run `verify` and return its exit status."""
+    """Run `verify`; return its exit status."""
     parser = argparse.ArgumentParser(prog=program, description="Check everything in a log directory.")
     parser.add_argument("directory", metavar="DIR")
     parser.add_argument("--json", action="store_true", help="one object, for programs")
     options = parser.parse_args(arguments)
-    logging.getLogger("odradek.broker.storage").addHandler(logging.NullHandler())  # what is wrong is said by us
+    logging.getLogger("odradek.broker.storage").addHandler(logging.NullHandler())  # this command reports the problems
     clock = clock or SystemClock()
     bar = ProgressBar(sys.stderr, clock)
     problems: list[Problem] = []

@@ -1,6 +1,6 @@
-"""What opening a log directory has to say: the warnings of `odradek.broker.storage`, collected instead of logged.
+"""The warnings of `odradek.broker.storage` while a directory is opened, collected instead of logged.
 
-They are those of a broker that starts on the directory, and name what is damaged, and what is made of it.
+A broker that starts on the directory logs the same: they name the damage and the repair.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _STORAGE = "odradek.broker.storage"
 
 
 class Findings(logging.Handler):
-    """Collects lines, each once, in order."""
+    """A log handler that collects messages, each once, in order."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -32,14 +32,14 @@ class Findings(logging.Handler):
         return list(self._lines)
 
     def about(self, directory: Path) -> list[str]:
-        """The lines that name the directory, or something in it."""
+        """The messages that name the directory, or a file in it."""
         named = re.compile(re.escape(str(directory)) + r"(?![\w.-])")
         return [line for line in self._lines if named.search(line)]
 
 
 @contextmanager
 def collected() -> Iterator[Findings]:
-    """Collect what is said inside the `with`."""
+    """Collect the warnings of the block."""
     logger = logging.getLogger(_STORAGE)
     findings = Findings()
     propagated, logger.propagate = logger.propagate, False

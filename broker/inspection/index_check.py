@@ -1,11 +1,11 @@
-"""The entries of a segment's two indexes, held against its batches as these pass by in their order.
+"""The check of every entry of a segment's two indexes against its batches, which pass in their order.
 
-An entry of the offset index must lead to the start of a batch and name its last offset, or, as brokers before Kafka 4
-wrote, the last of the same append. An entry of the time index must name an offset of a batch with exactly that largest
-timestamp, and no batch up to there may be newer, because a search by time would not find it. All four columns ascend
-strictly.
+An entry of the offset index must have the position of a batch and its last offset, or, as brokers before Kafka 4 wrote,
+the last offset of the same append. An entry of the time index must have an offset of a batch with exactly that largest
+timestamp, and no earlier batch may have a larger one, because a search by time would not find it. All four columns
+ascend strictly.
 
-Zeros at the end of an index are room for entries to come, which an active segment has.
+Zeros at the end of an index are room for entries to come, as in an active segment.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 
 BEYOND = 1 << 63
-"""Where no batch is: what an index waits for that has no more entries."""
+"""A position and offset that no batch has: `awaited` of an index without more entries."""
 
 
 class _IndexCheck:
-    """Steps through the entries. `awaited` is what the second column of the next entry says."""
+    """The entries in order. `awaited` is the second column of the next entry."""
 
     def __init__(self, path: str, entry: struct.Struct, data: bytes, report: Report) -> None:
         self.awaited = BEYOND
@@ -53,7 +53,7 @@ class _IndexCheck:
 
 
 class OffsetIndexCheck(_IndexCheck):
-    """`awaited` is a position: `check_batch` wants the batch that starts there, or the first behind it."""
+    """The check of an offset index: `awaited` is the position of the next batch with an entry."""
 
     def __init__(self, path: str, base_offset: int, data: bytes, report: Report) -> None:
         super().__init__(path, _OFFSET_ENTRY, data, report)
@@ -61,7 +61,7 @@ class OffsetIndexCheck(_IndexCheck):
         self._step(base_offset, 0)
 
     def check_batch(self, position: int, last_offset: int) -> None:
-        """A batch starts at `position` and ends with `last_offset`."""
+        """Check the entries for the batch that starts at `position` and ends with `last_offset`."""
         while self.awaited <= position:
             if self.awaited < position:
                 self._problem(f"leads to position {self.awaited}, where no batch starts", self._first)
@@ -70,14 +70,14 @@ class OffsetIndexCheck(_IndexCheck):
             self._step(self._base_offset, 0)
 
     def finish(self) -> None:
-        """All batches have passed."""
+        """Report the entries behind the last batch."""
         while self.awaited != BEYOND:
             self._problem(f"leads to position {self.awaited}, where no batch starts", self._first)
             self._step(self._base_offset, 0)
 
 
 class TimeIndexCheck(_IndexCheck):
-    """`awaited` is an offset: `check_batch` wants the batch that holds it, or the first behind it."""
+    """The check of a time index: `awaited` is an offset in the next batch with an entry."""
 
     def __init__(self, path: str, base_offset: int, data: bytes, report: Report) -> None:
         super().__init__(path, _TIME_ENTRY, data, report)
@@ -85,7 +85,7 @@ class TimeIndexCheck(_IndexCheck):
         self._step(0, base_offset)
 
     def check_batch(self, base_offset: int, last_offset: int, max_timestamp: int, largest_timestamp: int) -> None:
-        """A batch holds these offsets; `largest_timestamp` is that of all batches up to and with it."""
+        """Check the entries for a batch; `largest_timestamp` is that of all batches up to this one."""
         while self.awaited <= last_offset:
             if self.awaited < base_offset or max_timestamp != self._first:
                 found = f"a batch of {base_offset} to {last_offset} has {max_timestamp}"
@@ -95,7 +95,7 @@ class TimeIndexCheck(_IndexCheck):
             self._step(0, self._base_offset)
 
     def finish(self) -> None:
-        """All batches have passed."""
+        """Report the entries behind the last batch."""
         while self.awaited != BEYOND:
             self._problem(f"says timestamp {self._first}, behind the last batch", self.awaited)
             self._step(0, self._base_offset)
@@ -109,14 +109,14 @@ def _entries(path: str, entry: struct.Struct, data: bytes, report: Report) -> It
                 path, f"{pluralize(len(data), 'byte is', 'bytes are')} no multiple of {entry.size}", whole * entry.size
             )
         )
-    used = -(-len(data.rstrip(b"\0")) // entry.size)  # the last entry may end with zeros of its own
+    used = -(-len(data.rstrip(b"\0")) // entry.size)  # the last entry may itself end with zeros
     return entry.iter_unpack(data[: min(used, whole) * entry.size])
 
 
 def next_indexed_position(data: bytes, position: int) -> int | None:
-    """The first position behind `position` that the offset index in `data` leads to; it is looked for from the start.
+    """The first position above `position` in the offset index in `data`.
 
-    For going on behind damage, so nothing that costs in a sound log.
+    A linear search: it is only needed behind damage.
     """
     size = len(data) // _OFFSET_ENTRY.size * _OFFSET_ENTRY.size
     return next((at for _, at in _OFFSET_ENTRY.iter_unpack(data[:size]) if at > position), None)

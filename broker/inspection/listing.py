@@ -1,6 +1,6 @@
-"""`inspect DIR topic-partition`: its segments, and in each the batches and the entries of the indexes, as they come.
+"""`inspect DIR topic-partition`: its segments, and in each the batches and the index entries, in order.
 
-Everything is printed while it is read, so a log of any size takes no more memory than a batch.
+Items are printed while they are read, so a log of any size takes the memory of one batch.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.records.batch_header import BatchHeader, crc_is_valid, read_batch_header
 
 Item = tuple[str, dict[str, Any]]
-"""What it is ("partition", "segment", "batch", …), and what is to be said of it."""
+"""The kind ("partition", "segment", "batch", …) and its fields."""
 
 
 def items(partition: StoredPartition, segment_offset: int | None) -> Iterator[Item]:
-    """All there is, or only of the segment that holds `segment_offset`.
+    """All items, or only those of the segment that holds `segment_offset`.
 
     Raises as `StoredPartition`, at the place where the log cannot be read further.
     """
@@ -86,7 +86,7 @@ def _segment_items(segment: Segment) -> Iterator[Item]:
 
 
 def _batch(batch: StoredBatch, data: bytes) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    row: dict[str, Any] = {
         "base_offset": batch.base_offset,
         "last_offset": batch.last_offset,
         "position": batch.position,
@@ -95,12 +95,12 @@ def _batch(batch: StoredBatch, data: bytes) -> dict[str, Any]:
         "max_timestamp": batch.max_timestamp,
     }
     if batch.magic == 2:
-        said |= _header(read_batch_header(data), data)
-    return said
+        row |= _header(read_batch_header(data), data)
+    return row
 
 
 def _header(header: BatchHeader, data: bytes) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    row: dict[str, Any] = {
         "leader_epoch": header.partition_leader_epoch,
         "records": header.records_count,
         "codec": header.codec.name.lower(),
@@ -108,31 +108,31 @@ def _header(header: BatchHeader, data: bytes) -> dict[str, Any]:
         "crc_is_valid": crc_is_valid(data, 0, header),
     }
     if header.has_producer_id:
-        said |= {
+        row |= {
             "producer_id": header.producer_id,
             "producer_epoch": header.producer_epoch,
             "base_sequence": header.base_sequence,
         }
     if header.is_transactional:
-        said["transactional"] = True
+        row["transactional"] = True
     if header.is_control:
-        said["control"] = True
+        row["control"] = True
     if header.delete_horizon_ms is not None:
-        said["delete_horizon_ms"] = header.delete_horizon_ms
-    return said
+        row["delete_horizon_ms"] = header.delete_horizon_ms
+    return row
 
 
 def print_items(out: TextIO, found: Iterator[Item], *, as_json: bool) -> None:
-    """Each on a line of its own: as an object with one field, or as text, indented under its segment."""
-    for kind, said in found:
+    """Print each item on a line of its own: as an object with one field, or as text, indented under its segment."""
+    for kind, row in found:
         if as_json:
-            out.write(msgspec.json.encode({kind.replace(" ", "_"): said}).decode() + "\n")
+            out.write(msgspec.json.encode({kind.replace(" ", "_"): row}).decode() + "\n")
         else:
             indent = "" if kind in ("partition", "segment") else "  "
-            out.write(f"{indent}{kind}  " + "  ".join(_said(name, value) for name, value in said.items()) + "\n")
+            out.write(f"{indent}{kind}  " + "  ".join(_field_text(name, value) for name, value in row.items()) + "\n")
 
 
-def _said(name: str, value: object) -> str:
+def _field_text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return name.replace("_", " ") if value else f"{name.replace('_', ' ')}: no"
     if name.endswith(("timestamp", "_ms")) and isinstance(value, int):

@@ -1,6 +1,6 @@
-"""One partition of a log directory, as it stands: its segments one after another, and the small files beside them.
+"""The check of one partition: its segments in order, and the small files beside them.
 
-Needs nothing of the other partitions, so these may be checked side by side, also on several machines; and so may parts
+It reads nothing of other partitions, so partitions can be checked concurrently, also on several machines; so can parts
 of one partition (`segments_outcome`).
 """
 
@@ -30,7 +30,7 @@ _INDEX_BLOCK = 12 * 8192  # whole entries of either index
 
 
 class PartitionCheck:
-    """One run over one partition. `report` is told of each problem as it is found, `progress` of bytes of logs done."""
+    """One check of one partition. Calls `report` for each problem, and `progress` with the bytes of logs checked."""
 
     def __init__(
         self,
@@ -48,13 +48,13 @@ class PartitionCheck:
         self._progress = progress
 
     def run(self) -> SegmentsOutcome:
-        """Go through everything. Raises `OSError` where a file cannot be read."""
+        """Check everything. Raises `OSError` if a file cannot be read."""
         found = self.check_segments(sorted(self._partition.segments))
         self.check_small_files(found)
         return found
 
     def check_segments(self, base_offsets: Sequence[int]) -> SegmentsOutcome:
-        """Go through these segments, which follow each other, as if they were the first ones."""
+        """Check these segments, which follow each other, as if they were the first ones."""
         partition = self._partition
         transactions = TransactionCheck(self._report)
         batches = BatchCheck(self._descriptors, transactions, self._report, self._progress)
@@ -77,7 +77,7 @@ class PartitionCheck:
         )
 
     def check_small_files(self, found: SegmentsOutcome) -> None:
-        """Hold the files beside the segments against what was found of all of these."""
+        """Check the files beside the segments against the outcome of all segments."""
         name, path = self._partition.name, self._partition.path
         check_snapshots(self._files, path, name, self._partition.snapshots, found.next_offset, self._report)
         check_leader_epochs(self._files, path, name, found.epoch_runs, self._log_start_offset, self._report)
@@ -105,11 +105,11 @@ class PartitionCheck:
         transactions.finish_segment()
 
     def _shown(self, base_offset: int, suffix: str) -> str:
-        """A segment's file as problems name it."""
+        """The name of a segment's file in problems."""
         return f"{self._partition.name}/{file_name(base_offset, suffix)}{self._partition.ending(base_offset)}"
 
     def _read_index(self, base_offset: int, suffix: str, sizes: dict[str, int]) -> bytes:
-        """The entries of an index, with as much of the zeros behind them as shows whether the last entry is whole."""
+        """The entries of an index, and the zeros behind them modulo an entry, which show whether the last is whole."""
         if suffix not in sizes:
             if sizes[LOG_SUFFIX]:
                 self._report(Problem(self._shown(base_offset, suffix), "is missing"))
@@ -127,7 +127,7 @@ class PartitionCheck:
             block = self._files.pread(number, _INDEX_BLOCK, len(data))
             data += block
             if not block.strip(b"\0"):
-                # No index has so many entries of zeros; so this is room, megabytes of it in an active segment.
+                # No index has so many entries of zeros, so this is room: megabytes in an active segment.
                 data += bytes((size - len(data)) % _INDEX_BLOCK)
                 break
         return bytes(data)

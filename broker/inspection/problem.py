@@ -1,4 +1,4 @@
-"""What `verify` finds wrong, and where exactly."""
+"""A fault that `verify` finds: the file, the place in it, a sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A fault of the file `path` (relative to the directory): at a byte, and of an offset, where there are such."""
+    """A fault of the file `path` (relative to the directory), with a byte position and an offset if there are any."""
 
     path: str
     problem: str

@@ -1,7 +1,7 @@
-"""Which codecs a partition's batches have and how well they compress, judged by a few batches of every segment.
+"""The codecs of a partition's batches and their compression ratio, from a few batches of every segment.
 
-Looking at all would mean to read and decompress the whole log. Evenly spread through a segment by its offset index,
-eight batches tell the codecs unless one is rare, and the ratio to a few hundredths.
+To read and decompress the whole log would take long. Eight batches, spread evenly over a segment by its offset index,
+show the codecs unless one is rare, and the ratio to a few hundredths.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PER_SEGMENT = 8
 
 
 class Samples:
-    """What the batches looked at have in common. Raises as `StoredPartition` where the log cannot be read."""
+    """The codecs and sizes of the sampled batches. Raises as `StoredPartition` if the log cannot be read."""
 
     def __init__(self, partition: StoredPartition) -> None:
         self.batches = 0
@@ -32,7 +32,7 @@ class Samples:
 
     @property
     def ratio(self) -> float | None:
-        """Bytes of records before compression for each one after it; None if no batch was looked at."""
+        """Bytes of records before compression divided by those after it; None without a batch."""
         return self._decompressed / self._stored if self._stored else None
 
     def _take(self, data: bytes) -> None:

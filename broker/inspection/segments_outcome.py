@@ -1,14 +1,14 @@
-"""What the check of some segments of a partition tells the check of those behind them.
+"""The results of checking some segments of a partition, which the check of later segments needs.
 
 | carried on | why |
 |---|---|
-| `next_offset` | offsets only go up |
-| `epoch_runs` | batches of one leader epoch cross segments, and are held against one small file |
-| `open_producers`, `ended_producers`, `unlisted_producers` | a marker may end a transaction of segments before |
+| `next_offset` | offsets only ascend |
+| `epoch_runs` | batches of one leader epoch cross segments, and are compared with one small file |
+| `open_producers`, `ended_producers`, `unlisted_producers` | a marker may end a transaction of earlier segments |
 
-So a partition may be checked in parts, each as if nothing came before it, and side by side. What a part finds then is
-what it finds behind the others, but for two faults that cross its border: offsets that go back, and an abort marker of
-a transaction begun before which the index does not list. `joined` notices that they may be there.
+So the parts of a partition can be checked concurrently, each as if nothing came before it. A part then reports the same
+problems as in a check from the beginning, except two faults that cross its border: offsets that do not ascend, and an
+abort marker of an earlier transaction that the index lacks. `joined` detects that they are possible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 
 class EpochRun(msgspec.Struct):
-    """Batches of one leader epoch that follow each other: their offsets, the end exclusive."""
+    """Consecutive batches of one leader epoch: their offsets, the end exclusive."""
 
     epoch: int
     start_offset: int
@@ -25,10 +25,10 @@ class EpochRun(msgspec.Struct):
 
 
 class SegmentsOutcome(msgspec.Struct):
-    """Of segments that follow each other. `base_offset` is the first one's; `next_offset` is behind the last batch.
+    """The outcome of consecutive segments from `base_offset` on; `next_offset` is behind the last batch.
 
-    `open_producers` are within a transaction at the end. `ended_producers` have a marker here, and those of them are
-    `unlisted_producers` whose first marker is an abort that the transaction index lacks.
+    `open_producers` are in a transaction at the end. `ended_producers` have a marker here; `unlisted_producers` are
+    those of them whose first marker is an abort that the transaction index lacks.
     """
 
     base_offset: int = 0
@@ -42,7 +42,7 @@ class SegmentsOutcome(msgspec.Struct):
 
 
 def joined(parts: list[SegmentsOutcome]) -> SegmentsOutcome | None:
-    """The outcome of all parts of a partition, in their order; None where it takes a check from end to end."""
+    """The outcome of all parts of a partition, in order; None if it needs a check from the beginning."""
     open_producers: set[int] = set()
     runs: list[EpochRun] = []
     next_offset = 0

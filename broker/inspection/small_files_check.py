@@ -1,4 +1,4 @@
-"""The small files of a log directory: whether each is of its form, and agrees with the logs."""
+"""The checks of the small files of a log directory: their form, and whether they agree with the logs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CHECKPOINTS = {
 
 
 def check_directory_files(files: Files, directory: str, ends: Mapping[Partition, int], report: Report) -> None:
-    """The files beside the partitions' directories; `ends` are the log end offsets that were found."""
+    """Check the files beside the partitions' directories; `ends` are the log end offsets that were found."""
     present = {entry.name for entry in files.scan(directory) if not entry.is_directory}
     if META_PROPERTIES in present:
         try:
@@ -84,16 +84,16 @@ def check_snapshots(
 def check_leader_epochs(
     files: Files, directory: str, shown_as: str, runs: Sequence[EpochRun], log_start_offset: int, report: Report
 ) -> None:
-    """Both ways: each batch from `log_start_offset` on has the epoch that the file says, and no entry says another.
+    """Check in both directions: batches from `log_start_offset` on have the epoch of the file, and vice versa.
 
-    What is before the first entry is of no matter: the start of the log was moved there, or is about to be.
+    Batches before the first entry are ignored: the start of the log was moved there, or is about to be.
     """
     path = f"{shown_as}/{LEADER_EPOCHS}"
     epochs = LeaderEpochs(files, f"{directory}/{LEADER_EPOCHS}")
     try:
         epochs.load()
     except FileNotFoundError:
-        pass  # a log without batches may have none, and others miss each of their epochs in it
+        pass  # a log without batches may have no file; otherwise each epoch is reported as missing
     except MalformedFileError as error:
         report(Problem(path, str(error)))
         return

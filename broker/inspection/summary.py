@@ -1,7 +1,7 @@
-"""`inspect DIR`: what there is, a row for each partition, and what a broker would mend at its start.
+"""`inspect DIR`: a row for each partition, and the repairs that a broker would make at its start.
 
-As quick as a start: the end of the log is recovered if it must be, otherwise only small files, indexes and a few
-batches of each segment are read. Damage in the middle of a log is found by `verify`.
+It takes as long as a start: the end of the log is recovered if necessary, otherwise only small files, indexes and a few
+batches of each segment are read. `verify` finds damage in the middle of a log.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DirectorySummary(msgspec.Struct, kw_only=True):
 
 
 def summarize(path: str) -> DirectorySummary:
-    """Look at the directory. Raises as `open_log_dir`, and `OSError` if it is no log directory."""
+    """Summarize the directory. Raises as `open_log_dir`, and `OSError` if it is no log directory."""
     with collected() as findings, open_log_dir(path) as log_dir:
         if log_dir.meta is None and not log_dir.partitions:
             raise NoLogDirError(path)
@@ -120,7 +120,7 @@ def _committed(log_dir: StoredLogDir, findings: Findings) -> dict[str, dict[str,
 
 
 def print_summary(out: TextIO, summary: DirectorySummary) -> None:
-    """As text."""
+    """Print a summary as text."""
     owner = "of nobody" if summary.node_id is None else f"of node {summary.node_id}, cluster {summary.cluster_id}"
     stop = "a clean stop" if summary.clean_shutdown else "no clean stop"
     topics = pluralize(len({each.topic for each in summary.partitions}), "topic")

@@ -1,4 +1,4 @@
-"""What the commands print with: tables, sizes, times, errors, and a bar that shows how far they are."""
+"""The output of the commands: tables, sizes, times, errors, a progress bar."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def size_text(size: float) -> str:
 
 
 def time_text(timestamp: int) -> str:
-    """`2023-11-14T22:13:20.000Z` for milliseconds since 1970; `-` where there is none, the number if no year has it."""
+    """`2023-11-14T22:13:20.000Z` for milliseconds since 1970; `-` for none, the number itself if out of range."""
     if timestamp == NO_TIMESTAMP:
         return "-"
     try:
@@ -35,14 +35,14 @@ def time_text(timestamp: int) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """What went wrong: `/data: No such file or directory`."""
+    """The text of an error: `/data: No such file or directory`."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
 
 
 def print_table(out: TextIO, titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns of numbers, which are those whose first cell is one, end on the right."""
+    """Print columns; those whose first cell is a number are aligned to the right."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     right = [bool(rows) and isinstance(cell, int | float) for cell in (rows[0] if rows else titles)]
@@ -55,7 +55,7 @@ def print_table(out: TextIO, titles: Sequence[str], rows: Sequence[Sequence[obje
 
 
 class ProgressBar:
-    """`[########--------]  42 %  512.0 MiB/s`, on a terminal; nothing elsewhere."""
+    """`[########--------]  42 %  512.0 MiB/s` on a terminal, nothing elsewhere."""
 
     def __init__(self, out: TextIO, clock: Clock) -> None:
         self._out = out
@@ -74,7 +74,7 @@ class ProgressBar:
             self._out.flush()
 
     def clear(self) -> None:
-        """Take it away, so that something else can be printed."""
+        """Remove the bar, so that other output can follow."""
         if self._is_shown:
             self._out.write("\r\033[K")
             self._out.flush()

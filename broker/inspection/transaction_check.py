@@ -1,8 +1,8 @@
-"""The transactions of a partition and their transaction indexes, compared.
+"""The check of a partition's transactions against its transaction indexes.
 
-`odradek.broker.storage.index.transaction_index` draws an index. A consumer under `read_committed` learns only from
-these which records were aborted. So each entry must have its abort marker in the log, and each abort marker that ends a
-transaction whose records are there must have its entry.
+`odradek.broker.storage.index.transaction_index` draws an index. A `read_committed` consumer learns only from it which
+records were aborted. So each entry must have its abort marker in the log, and each abort marker of a transaction with
+records in the log must have its entry.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from odradek.protocol.records.record_iterator import iter_records
 
 
 class TransactionCheck:
-    """Told of one segment after the other, and in each of every transactional batch and every control batch.
+    """One check over the segments of a partition, in order; `check_batch` gets their transactional and control batches.
 
-    `ended` has each producer with a marker, and whether its first one is an abort that the index lacks.
+    `ended` has each producer with a marker, and whether its first marker is an abort that the index lacks.
     """
 
     def __init__(self, report: Report) -> None:
@@ -31,7 +31,7 @@ class TransactionCheck:
 
     @property
     def open_producers(self) -> list[int]:
-        """The producers that are within a transaction now."""
+        """The producers in a transaction now."""
         return sorted(self._open)
 
     def start_segment(self, log_path: str, index_path: str, entries: list[AbortedTransaction]) -> None:
@@ -40,7 +40,7 @@ class TransactionCheck:
         self._entries = {(entry.producer_id, entry.last_offset): entry for entry in entries}
 
     def check_batch(self, data: memoryview, position: int) -> None:
-        """A batch with a sound checksum, which is transactional or a control batch."""
+        """Check a transactional batch or control batch; its checksum is valid."""
         header = read_batch_header(data)
         if not header.is_control:
             self._open.setdefault(header.producer_id, header.base_offset)
@@ -48,7 +48,7 @@ class TransactionCheck:
         try:
             kind = control_record_type(next(iter(iter_records(data, 0, header))).key)
         except (RemoteProtocolError, StopIteration) as error:
-            # Compaction leaves a marker's batch without the marker, when it is the last of its producer.
+            # Compaction keeps the batch without the marker if it is the last one of its producer.
             if header.records_count:
                 self._report(Problem(self._log_path, f"no control record: {error}", position, header.base_offset))
             return

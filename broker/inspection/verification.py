@@ -1,8 +1,8 @@
-"""`verify`: goes through a log directory as it stands, and says of everything that is wrong what and where.
+"""`verify`: check a log directory as it is, and report every problem with its place.
 
-Nothing is opened as a broker would, because that mends; the files are taken as they are, one partition after another
-and one segment after another. What a start of a broker is made for is no fault: no clean-shutdown marker, room behind
-an active segment, files of segments on their way out or in. These are passed over.
+Nothing is opened as a broker would, because that repairs; the files are read as they are, one partition and one segment
+after another. A broker's start handles the following, so they are no problems: no clean-shutdown marker, room behind an
+active segment, files of interrupted operations (`offline.listing` says which files are the log's).
 
 Records are not decompressed: the checksum covers them.
 """
@@ -24,11 +24,11 @@ from odradek.broker.storage.names import LOG_START_OFFSETS
 from odradek.broker.storage.offline.listing import PartitionFiles, list_partitions
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes of logs done, and of all."""
+"""Called with the bytes of logs that were checked, and of all logs."""
 
 
 class Outcome(msgspec.Struct):
-    """What was looked at; `bytes` are those of logs."""
+    """The number of things that were checked; `bytes` are those of logs."""
 
     partitions: int = 0
     segments: int = 0
@@ -38,19 +38,19 @@ class Outcome(msgspec.Struct):
 
 
 class Verification:
-    """One run over the directory at `path`. `report` is told of each problem as it is found."""
+    """One run over the directory at `path`. Calls `report` for each problem as it is found."""
 
     def __init__(self, path: str, report: Report, progress: Progress, files: Files | None = None) -> None:
         self.outcome = Outcome()
         self._path = path
-        self._told = report
+        self._on_problem = report
         self._progress = progress
         self._files = ReadOnlyFiles() if files is None else files
         self._descriptors = DescriptorCache(self._files)
         self._total = 0
 
     def run(self) -> Outcome:
-        """Go through everything. Raises `OSError` where the directory or a file in it cannot be read."""
+        """Check everything. Raises `OSError` if the directory or a file in it cannot be read."""
         try:
             partitions = list_partitions(self._files, self._path)
             starts = OffsetCheckpoint(self._files, self._path, LOG_START_OFFSETS).read()
@@ -72,7 +72,7 @@ class Verification:
 
     def _report(self, problem: Problem) -> None:
         self.outcome.problems += 1
-        self._told(problem)
+        self._on_problem(problem)
 
     def _add_progress(self, size: int) -> None:
         self.outcome.bytes += size

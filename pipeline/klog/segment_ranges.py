@@ -1,7 +1,7 @@
-"""Which bytes of which files hold a range of offsets, and how they are shared out between tasks.
+"""The byte ranges of files that hold a range of offsets, in pieces for tasks.
 
-The offset index leads to the first and the last batch of the range, so nothing before and behind them is read. A range
-longer than the aim is cut at index entries, which stand where batches begin.
+The offset index gives the first and the last batch of the range, so nothing before and behind them is read. A range
+longer than the aim is cut at index entries, which are positions of batches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odradek.broker.storage.segment import Segment
 
 
 class SegmentRange(NamedTuple):
-    """Bytes [begin, end) of a segment's file `path`, which are whole batches."""
+    """Bytes [begin, end) of a segment's file `path`: whole batches."""
 
     path: str
     identity: FileIdentity
@@ -28,7 +28,7 @@ class SegmentRange(NamedTuple):
 def segment_ranges(log: LiveLog, start_offset: int, end_offset: int, aim: int) -> Iterator[SegmentRange]:
     """The bytes with the records of [start_offset, end_offset), in pieces of about `aim` bytes.
 
-    Raises FileNotFoundError for a segment that is gone by now, or is another file than `log` was made of.
+    Raises FileNotFoundError for a segment that is gone by now, or whose file was replaced.
     """
     if start_offset >= end_offset:
         return
@@ -39,7 +39,7 @@ def segment_ranges(log: LiveLog, start_offset: int, end_offset: int, aim: int) -
         if begin < end:
             path, identity = segment.log.path, log.identities[segment.base_offset]
             pieces = list(_pieces(segment, begin, end, aim))
-            # A swap renames the log before its indexes, so while it is the same file, those were its own.
+            # A swap renames the log before its indexes: while the log is the same file, the indexes belong to it.
             if file_identity(Path(path).stat()) != identity:
                 raise FileNotFoundError(errno.ENOENT, "compaction has just put another file there", path)
             for first, last in pieces:
@@ -52,7 +52,7 @@ def _begin(segment: Segment, offset: int) -> int:
     try:
         found = segment.locate(offset)
     except CorruptBatchError:
-        return 0  # read it all: who reads says what is wrong
+        return 0  # read it all: the reader reports the damage
     return segment.size if found is None else found[0]
 
 

@@ -1,7 +1,7 @@
-"""Reading a piece of a segment file, some megabytes at a time, while its broker may rename it or put another in place.
+"""Reading a byte range of a segment file, some megabytes at a time, while its broker may rename or replace it.
 
-Where a head cannot be that of a batch, the walk over the file goes on at the next entry of the offset index; the bytes
-between are one damage.
+Where a head cannot be that of a batch, reading continues at the next entry of the offset index; the bytes between are
+one damage.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ CHUNK_BYTES: Final = 4_000_000  # one group of `records`
 
 
 class Chunk(NamedTuple):
-    """Whole batches that lie at `position` of the file.
+    """Whole batches at `position` of the file.
 
-    They lie in memory where the next chunk will be read to, too: they are good until that is asked for.
+    Their memory is reused for the next chunk: they are valid until that is requested.
     """
 
     position: int
@@ -33,15 +33,15 @@ class Chunk(NamedTuple):
 
 
 class SegmentGoneError(Exception):
-    """A segment was removed, or replaced by compaction, after it was decided what to read."""
+    """A segment was removed, or replaced by compaction, after the read was planned."""
 
 
 def read_range(range_: SegmentRange) -> Iterator[Chunk | Damage]:
-    """The batches of the range, in order, and what is none. Raises SegmentGoneError and OSError."""
+    """The batches and the damage in the range, in order. Raises SegmentGoneError and OSError."""
     descriptor = _open(range_.path, range_.identity)
     try:
         position = range_.begin
-        # One for all chunks: to use a page for the first time costs more than to fill it.
+        # One buffer for all chunks: the first use of a page costs more than filling it.
         buffer = bytearray(min(CHUNK_BYTES, range_.end - position))
         while position < range_.end:
             chunk, damage = _read(descriptor, range_, position, buffer)
@@ -56,7 +56,7 @@ def read_range(range_: SegmentRange) -> Iterator[Chunk | Damage]:
 
 
 def _open(path: str, identity: FileIdentity) -> int:
-    """Open the file that had this name when the range was made; it may have another one by now."""
+    """Open the file that had this name when the range was made; it may have another name by now."""
     final = path.removesuffix(SWAP_SUFFIX)
     for name in dict.fromkeys((path, final, final + DELETED_SUFFIX)):
         try:
@@ -74,7 +74,7 @@ def _open(path: str, identity: FileIdentity) -> int:
 def _read(
     descriptor: int, range_: SegmentRange, position: int, buffer: bytearray
 ) -> tuple[Chunk | None, Damage | None]:
-    """What is at `position`: batches, then perhaps a damage."""
+    """Read the batches at `position`, and the damage behind them, if any."""
     length = min(len(buffer), range_.end - position)
     data = _pread(descriptor, memoryview(buffer)[:length], position)
     found = whole_batches(data)
@@ -93,7 +93,7 @@ def _read(
 
 
 def _pread(descriptor: int, room: memoryview, position: int) -> memoryview:
-    """Fill `room` from `position` of the file; return what was filled, less where the file ends."""
+    """Fill `room` from `position` of the file; return the filled part, shorter at the end of the file."""
     try:
         return room[: os.preadv(descriptor, [room], position)]
     except OSError as error:
@@ -103,7 +103,7 @@ def _pread(descriptor: int, room: memoryview, position: int) -> memoryview:
 
 
 def _next_entry(range_: SegmentRange, position: int) -> int:
-    """Where the next batch begins that the offset index knows, or the range ends."""
+    """The position of the next batch in the offset index, or the end of the range."""
     try:
         index = read_offset_index(range_.path)
         index.check(range_.end)

@@ -1,9 +1,8 @@
-"""What was found wrong in indexes and offsets: collected while files are dumped, told when all are done.
+"""The disagreements in indexes and offsets: collected while files are dumped, printed at the end.
 
-Kafka keeps each kind in a map by absolute path and prints the maps one after another, so that all findings of a kind
-stand together: mismatches of offset indexes, then of time indexes the wrong timestamps, those out of order and the
-offsets that are not there, then records whose offsets do not follow each other. Source: Kafka `DumpLogSegments`,
-`TimeIndexDumpErrors`.
+All complaints of a kind are printed together: mismatches of offset indexes; of time indexes the wrong timestamps, those
+out of order and the missing offsets; then records whose offsets are not consecutive. Within a kind they have the order
+of the files. Source: Kafka `DumpLogSegments`, `TimeIndexDumpErrors`; the order of its files is that of a hash map.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Pairs = list[tuple[int, int]]
 
 
 class Complaints:
-    """Findings by absolute path. A mismatch of one offset is kept once, the last; so are pairs of offsets in a log."""
+    """The complaints by absolute path. Of one offset only the last mismatch is kept, and the last gap behind it."""
 
     def __init__(self) -> None:
         self._mismatches: dict[str, dict[int, int]] = {}
@@ -26,11 +25,11 @@ class Complaints:
         self._gaps: dict[str, dict[int, int]] = {}
 
     def mismatch(self, path: str, index_offset: int, log_offset: int) -> None:
-        """An entry of an offset index leads to a batch that ends elsewhere."""
+        """An entry of an offset index has the position of a batch that ends at another offset."""
         self._mismatches.setdefault(path, {})[index_offset] = log_offset
 
     def wrong_timestamp(self, path: str, index_timestamp: int, log_timestamp: int) -> None:
-        """The batch of a time index entry has another maximum."""
+        """The batch of a time index entry has another largest timestamp."""
         self._wrong_timestamps.setdefault(path, []).append((index_timestamp, log_timestamp))
 
     def unordered_timestamp(self, path: str, index_timestamp: int, previous_timestamp: int) -> None:
@@ -42,7 +41,7 @@ class Complaints:
         self._missing_offsets.setdefault(path, []).append((index_offset, log_offset))
 
     def gap(self, path: str, offset: int, next_offset: int) -> None:
-        """A record does not follow the one before it. That is no fault in a compacted log."""
+        """A record's offset does not follow the one before. That is normal in a compacted log."""
         self._gaps.setdefault(path, {})[offset] = next_offset
 
     def lines(self) -> Iterator[Complaint]:

@@ -1,4 +1,4 @@
-"""What a control record says, behind its line.
+"""The contents of a control record, printed at the end of its line.
 
 | type | printed |
 |---|---|
@@ -6,8 +6,8 @@
 | those of a Raft quorum | ` LeaderChange: {"version":0,…}`, ` KRaftVoters {…}`: a label and JSON |
 | others | ` controlType: UNKNOWN(7)` |
 
-Kafka reads the messages of a quorum as their version 0 and prints them as the version that they say to be. Source:
-Kafka `DumpLogSegments.printControlRecord`, `ControlRecordUtils`.
+Kafka decodes the messages of a quorum as version 0 and prints them with the version in them. Source: Kafka
+`DumpLogSegments.printControlRecord`, `ControlRecordUtils`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RAFT_MESSAGES: Final[dict[ControlRecordType, tuple[str, type[Message]]]] = {
 
 
 def control_text(key: bytes | None, value: bytes | None) -> str:
-    """Raises DumpError or RemoteProtocolError for what is not a control record."""
+    """The text for a control record. Raises DumpError or RemoteProtocolError for another record."""
     kind = control_record_type(key)
     assert key is not None
     if kind in _RAFT_MESSAGES:

@@ -3,10 +3,10 @@
 ```
 key: {"type":"1","data":{"group":"g","topic":"t","partition":0}} payload: {"version":"3","data":{"offset":150,…}}
 ```
-The type is that of the record, the version that of the value's message; a value of null prints as `<DELETE>`. A record
-that cannot be read has a sentence for its key and no payload, and the next one follows; only one without a key ends the
-dump. In a group of consumers what members said, which is opaque to brokers, is JSON as well if it can be read. Source:
-Kafka `CoordinatorRecordMessageParser`, `OffsetsMessageParser`, `CoordinatorRecordSerde`.
+The type is that of the record, the version that of the value's message; a null value prints as `<DELETE>`. A malformed
+record gets a sentence for its key and no payload, and the dump continues; only a record without a key ends it. In a
+group of consumers the members' subscriptions and assignments, which are opaque to brokers, are JSON as well if they can
+be decoded. Source: Kafka `CoordinatorRecordMessageParser`, `OffsetsMessageParser`, `CoordinatorRecordSerde`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _value_json(cls: type[Message], version: int, values: Values) -> Values:
 
 
 def _opaque_json(cls: type[Message], data: bytes, otherwise: Any) -> Any:
-    """Read an unknown version as the known one next to it, but not a newer one with partitions in it, as Kafka does."""
+    """Decode an unknown version as the nearest known one, but not a newer one with partitions, as Kafka does."""
     if len(data) < _VERSION.size:
         return otherwise
     version = _VERSION.unpack_from(data)[0]

@@ -1,10 +1,10 @@
-"""What ends a dump, and what is only said about a file."""
+"""The error that ends a dump, and the text that does not."""
 
 from __future__ import annotations
 
 
 class DumpError(Exception):
-    """A file cannot be dumped further; what was yielded until then is what Kafka's tool prints until then."""
+    """A file cannot be dumped further; the pieces before equal what Kafka's tool prints before it fails."""
 
 
 class Complaint(str):

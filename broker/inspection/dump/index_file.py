@@ -1,7 +1,7 @@
-"""What the two indexes of a segment share: their place beside the log, their entries, the way they are searched.
+"""The entries of an index file, and Kafka's search in them; for the offset index and the time index.
 
-A file is a sequence of entries of one size without a header; what follows the last whole one is ignored. Offsets are
-relative to the base offset that the file is named by. Source: Kafka `AbstractIndex`.
+A file is a sequence of entries of one size without a header; bytes behind the last whole one are ignored. Offsets are
+relative to the base offset in the file's name. Source: Kafka `AbstractIndex`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class IndexFile:
         return int64(self.base_offset + relative_offset)
 
     def lower_bound(self, offset: int) -> int:
-        """Return the entry of the largest offset up to `offset`, which must stand first in entries, or -1.
+        """Return the entry with the largest offset up to `offset` in its first column, or -1.
 
-        The path of the search is Kafka's, so that an index out of order leads astray to the same place.
+        The search takes Kafka's steps, so that it ends at the same entry in an index that is out of order.
         """
         if self.entries == 0:
             return -1
@@ -61,7 +61,7 @@ class IndexFile:
 
 
 def base_offset_of(path: str) -> int:
-    """Raises DumpError for a file that is not named by an offset."""
+    """The offset in a file's name. Raises DumpError for another name."""
     return parse_long(path.rpartition("/")[2].partition(".")[0])
 
 

@@ -1,4 +1,4 @@
-"""What Java does where Python does otherwise and the difference can be seen in a dump."""
+"""Java's behaviour where Python's differs and a dump shows it: integers, UTF-8, numbers, paths."""
 
 from __future__ import annotations
 

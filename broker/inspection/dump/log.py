@@ -1,7 +1,7 @@
-"""`.log`: a line for every batch, and under it, when asked, one for every record.
+"""`.log`: a line for every batch, and with `--deep-iteration` one for every record.
 
-`Found 12 invalid bytes at the end of 00000000000000000000.log` stands at the end where no whole batch does, unless only
-a part of the file was asked for. Source: Kafka `DumpLogSegments.dumpLog`.
+If the file ends without a whole batch, the last line is `Found 12 invalid bytes at the end of
+00000000000000000000.log`, unless `--max-bytes` limits the dump. Source: Kafka `DumpLogSegments.dumpLog`.
 """
 
 from __future__ import annotations

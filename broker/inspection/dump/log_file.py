@@ -1,13 +1,12 @@
-"""A `.log` file, read through a window, and the places of the batches in it.
+"""A `.log` file, read through a window, and the positions of the batches in it.
 
 ```
  0 offset   int64   of the first record (magic 2) or of the message (magic 0 and 1)
  8 size     int32   bytes after this field
-16 magic    int8    which says what all the rest is; the same place in every format
+16 magic    int8    the format of the rest; the same place in every format
 ```
-That is all that finding the next batch takes. A batch of which a part is missing at the end is none: the walk ends
-before it. So does it with the last batch of exactly 17 bytes, which cannot be. Source: Kafka `FileLogInputStream`,
-`FileRecords`.
+These fields are enough to find the next batch. The walk ends before a batch that is cut off by the end, and before a
+last batch of exactly 17 bytes, which is impossible. Source: Kafka `FileLogInputStream`, `FileRecords`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _WINDOW: Final = 1 << 20  # bytes read at a time; two systems calls a megabyte a
 
 
 class Batch(NamedTuple):
-    """A batch or message: where it begins in the file, its first offset as written, bytes in all, and its magic."""
+    """A batch or message: its position in the file, its first offset as written, its size and its magic."""
 
     position: int
     offset: int
@@ -38,7 +37,7 @@ class Batch(NamedTuple):
 
 
 class LogFile:
-    """An open segment. Its memory is one window, or the largest batch that was looked at if that is larger."""
+    """An open segment. Its memory is one window, or the largest batch that was read if that is larger."""
 
     def __init__(self, path: str) -> None:
         """Raises OSError, and DumpError for a file that is larger than a segment can be."""
@@ -72,9 +71,9 @@ class LogFile:
         return memoryview(self._window)[start : start + size]
 
     def batches(self, position: int, end: int) -> Iterator[Batch]:
-        """Yield the batches that begin at `position` and follow each other, to the last that is whole before `end`.
+        """Yield the batches from `position` on that are whole before `end`.
 
-        Raises DumpError for a size that no batch can have.
+        Raises DumpError for an impossible size.
         """
         while position < end - _HEADER_UP_TO_MAGIC.size:
             offset, size, magic = _HEADER_UP_TO_MAGIC.unpack(self.read(position, _HEADER_UP_TO_MAGIC.size))
@@ -88,7 +87,7 @@ class LogFile:
             position += LOG_OVERHEAD + size
 
     def slice_end(self, position: int, size: int) -> int:
-        """Return the end (exclusive) of `size` bytes from `position` as far as the file has them; raises DumpError."""
+        """Return the end (exclusive) of `size` bytes from `position`, at most that of the file; raises DumpError."""
         if position < 0 or size < 0 or position > self.size:
             raise DumpError(f"{pluralize(size, 'byte')} from {position} of {self.path}, which has {self.size}")
         return min(position + size, self.size)

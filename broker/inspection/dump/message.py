@@ -4,10 +4,10 @@
 offset: 2 position: 0 CreateTime: 1700000000000 size: 82 magic: 1 compresscodec: gzip crc: 3077404021 isvalid: true
 | offset: 0 CreateTime: 1700000000000 keySize: 1 valueSize: 1 isValid: true crc: 1041228170 key: a payload: b
 ```
-The bytes are those of `odradek.protocol.records.message_set`, which refuses what is wrong with them; here they are
-taken as they stand: checksums are printed and not insisted upon, an inner set that ends inside a message ends before
-it, an inner message may have another magic. A message whose lengths lead out of it ends the dump. Source: Kafka
-`AbstractLegacyRecordBatch`, `LegacyRecord`.
+`odradek.protocol.records.message_set` describes the bytes and rejects faults. Here they are printed as they are: a
+wrong checksum is no error, an inner set that is cut off ends before the incomplete message, an inner message may have
+another magic. A message whose lengths exceed it ends the dump. Source: Kafka `AbstractLegacyRecordBatch`,
+`LegacyRecord`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SMALLEST_SIZE: Final = 14
 
 
 class _CutOffError(DumpError):
-    """A key or value of `length` bytes where `remaining` are left. In the words of Java's buffers that is `reason`."""
+    """A key or value of `length` bytes where `remaining` are left; `reason` is the message of Java's exception."""
 
     def __init__(self, offset: int, length: int, remaining: int) -> None:
         super().__init__(f"the message at offset {offset} has {remaining} bytes of a key or value of {length}")
@@ -44,7 +44,7 @@ class _CutOffError(DumpError):
 
 
 class _Message(NamedTuple):
-    """A message with its absolute offset; `data` begin with the checksum. `append_time` is that of the wrapper."""
+    """A message with its absolute offset; `data` begins with the checksum. `append_time` is that of the wrapper."""
 
     offset: int
     data: memoryview
@@ -78,7 +78,7 @@ class _Message(NamedTuple):
 
     @property
     def key_position(self) -> int:
-        """Where the length of the key stands."""
+        """The position of the key's length."""
         return _HEADER.size if self.magic == 0 else _HEADER.size + _TIMESTAMP.size
 
     @property
@@ -101,7 +101,7 @@ class _Message(NamedTuple):
 
 
 def max_record_timestamp(log: LogFile, batch: Batch) -> int:
-    """The largest timestamp in there, -1 if none is larger."""
+    """The largest timestamp of the messages, at least -1."""
     try:
         return max((message.timestamp for message in _messages(_outer(log, batch))), default=NO_TIMESTAMP)
     except struct.error:

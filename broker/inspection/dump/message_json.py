@@ -1,11 +1,11 @@
-"""A stored message as the JSON that Kafka prints of it, or Kafka's words for what is wrong with its bytes.
+"""A stored message as the JSON that Kafka prints, or Kafka's error text for malformed bytes.
 
-Fields have Kafka's names, in the order of their declaration; a tagged field is there if it differs from its default.
+Fields have Kafka's names, in the order of their declaration; a tagged field is included if it differs from its default.
 Bytes are base64, uuids Kafka's text of them.
 
-Decoding walks the layouts of `odradek.protocol.schema`, as `odradek.protocol.explain` does. It is not that of
-`odradek.protocol.codec`, because text that is not UTF-8 is repaired, and the words that Kafka has for malformed bytes
-are part of its output. Sources: Kafka `MessageDataGenerator`, `JsonConverterGenerator`, `ByteBufferAccessor`.
+Decoding walks the layouts of `odradek.protocol.schema`, as `odradek.protocol.explain` does, and not
+`odradek.protocol.codec`, because text that is not UTF-8 is repaired, and Kafka's error texts are part of the output.
+Sources: Kafka `MessageDataGenerator`, `JsonConverterGenerator`, `ByteBufferAccessor`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
 
 
 class MalformedMessageError(Exception):
-    """Kafka's message of the exception; the four letters `null` where it has none."""
+    """Malformed bytes, with the message of Kafka's exception; `null` where it has none."""
 
 
 def read_message(cls: type[Message], version: int, data: bytes, position: int) -> tuple[Values, int]:
@@ -70,7 +70,7 @@ def json_text(value: Any) -> str:
 
 
 class _Reader:
-    """Reads fields one after another; what the bytes do not allow raises MalformedMessageError."""
+    """Reads fields one after another; malformed bytes raise MalformedMessageError."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data

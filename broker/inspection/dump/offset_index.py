@@ -4,8 +4,8 @@
 0 offset    int32   relative to the base offset: of the last record of a batch
 4 position  int32   where that batch begins in the `.log`
 ```
-An entry is a mismatch when the batch at its position ends at another offset. The first entry after which zeros follow
-is the last one: a broker that crashed leaves its indexes preallocated. Source: Kafka `OffsetIndex`, `dumpIndex`.
+An entry is a mismatch if the batch at its position ends at another offset. The first entry followed by zeros is the
+last one: a broker that crashed leaves its indexes preallocated. Source: Kafka `OffsetIndex`, `dumpIndex`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Watches the offsets of the records of one log, which should follow each other."""
+"""The check that the offsets of the records of one log are consecutive."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from odradek.broker.inspection.dump.complaints import Complaints
 
 
 class OffsetWatch:
-    """Sees every record in order. A log that does not begin with offset 0 begins with a gap after -1, as in Kafka."""
+    """Gets every record in order. A log that does not begin with offset 0 has a gap after -1, as in Kafka."""
 
     __slots__ = ("_complaints", "_last", "_path")
 

@@ -1,4 +1,4 @@
-"""What a command line asks of the printers."""
+"""The options of a command line for the printers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from odradek.broker.inspection.dump.record_text import RecordText, string_text
 
 
 class DumpOptions(NamedTuple):
-    """The flags of DumpLogSegments; `is_deep` and `prints_contents` are what they imply for each other.
+    """The flags of DumpLogSegments; `is_deep` and `prints_contents` include the flags that imply them.
 
-    `max_bytes` bounds how much of a `.log` is looked at, `max_message_size` how far an index looks for the end of the
-    batch that an entry leads to.
+    `max_bytes` limits how much of a `.log` is read, `max_message_size` the distance in which the end of an index
+    entry's batch is searched.
     """
 
     is_deep: bool = False

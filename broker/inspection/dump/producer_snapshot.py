@@ -1,12 +1,12 @@
-"""`.snapshot`: the producers of a partition as of the offset in the file's name, one a line.
+"""`.snapshot`: the producers of a partition at the offset in the file's name, one a line.
 
 ```
 0 version  int16    1
 2 crc      uint32   CRC-32C of all that follows
 6 entries  array    `odradek.protocol.stored_records.producer_snapshot`
 ```
-A producer whose last batch the log does not have any more has no columns for it. What is wrong with the file is said in
-one line on standard error, and the next file is dumped. Source: Kafka `ProducerStateManager.readSnapshot`.
+A producer whose last batch is not in the log any more has no columns for it. A fault of the file is one line on
+standard error, and the next file is dumped. Source: Kafka `ProducerStateManager.readSnapshot`.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
 baseOffset: 0 lastOffset: 9 count: 10 … position: 0 CreateTime: 1700000000009 size: 191 magic: 2 … isvalid: true
 | offset: 0 CreateTime: 1700000000000 keySize: 2 valueSize: 4 sequence: 0 headerKeys: [] key: t0 payload: t0-0
 ```
-The header is taken as it stands, 61 bytes from the batch's first, even of a batch that says to be shorter; the bytes
-are those of `odradek.protocol.records.batch_header`. Only the last column looks at the checksum, and records are
-printed whatever it says: of a batch that is not compressed those in front of the one that is malformed, of a compressed
-one all or none, because Kafka takes them apart at once. Source: Kafka `DefaultRecordBatch`, `DumpLogSegments`.
+`odradek.protocol.records.batch_header` describes the bytes. The header is printed as it is, 61 bytes from the batch's
+first, even if the batch's size is less. Only the last column uses the checksum; records are printed whatever it is. Of
+an uncompressed batch those before the malformed one are printed, of a compressed one all or none, because Kafka decodes
+them at once. Source: Kafka `DefaultRecordBatch`, `DumpLogSegments`.
 
 Differs from Kafka: a batch that expands to more than a gigabyte, and varints with bits beyond their width
 (`odradek.protocol.varint`), end the dump.
@@ -39,7 +39,7 @@ def last_offset(log: LogFile, batch: Batch) -> int:
 
 
 def max_record_timestamp(log: LogFile, batch: Batch) -> int:
-    """The largest timestamp of the records that are there, -1 if none is larger."""
+    """The largest timestamp of the records, at least -1."""
     return max((record.timestamp for record in _records(log, batch, _header(log, batch))), default=-1)
 
 
@@ -122,7 +122,7 @@ def _records(log: LogFile, batch: Batch, header: BatchHeader) -> Iterator[Record
 
 
 def _checked(records: Iterator[Record], header: BatchHeader) -> Iterator[Record]:
-    """Let the last record pass only after nothing was found behind it."""
+    """Yield the last record only after checking that no bytes follow it."""
     for number, record in enumerate(records, 1):
         if number == header.records_count:
             next(records, None)
@@ -130,7 +130,7 @@ def _checked(records: Iterator[Record], header: BatchHeader) -> Iterator[Record]
 
 
 def _increment_sequence(sequence: int, increment: int) -> int:
-    """Add as Kafka does, sequences going from 2^31 - 1 back to 0, integers from there to -2^31."""
+    """Add as Kafka does: sequences wrap from 2^31 - 1 to 0, integers from there to -2^31."""
     if sequence > int32(INT32_MAX - increment):
         return int32(increment - (INT32_MAX - sequence) - 1)
     return int32(sequence + increment)

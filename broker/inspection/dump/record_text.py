@@ -1,4 +1,4 @@
-"""The keys and values of records as the option asks for them; by default as text (Kafka `StringDecoder`)."""
+"""The keys and values of records as the options print them; by default as text (Kafka `StringDecoder`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from odradek.broker.inspection.dump.java import utf8_text
 
 RecordText = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
-"""Makes text of offset, key and value: what stands behind `key: ` and `payload: `, None where that is not printed."""
+"""A function of offset, key and value: the texts behind `key: ` and `payload: `, None for those not printed."""
 
 
 def string_text(_offset: int, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
@@ -15,7 +15,7 @@ def string_text(_offset: int, key: bytes | None, value: bytes | None) -> tuple[s
 
 
 def contents(text: RecordText, prefix: str, offset: int, key: bytes | None, value: bytes | None) -> str:
-    """The end of a record's line; `prefix` stands in front of what comes first."""
+    """The end of a record's line; `prefix` precedes the first of key and payload."""
     key_text, value_text = text(offset, key, value)
     if key_text is None:
         return "" if value_text is None else f"{prefix}payload: {value_text}"

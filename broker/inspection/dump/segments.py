@@ -1,4 +1,4 @@
-"""The files of one command line, one after another; what each is, its suffix says.
+"""The files of one command line, one after another; the suffix of a file is its type.
 
 Source: Kafka `DumpLogSegments.main`.
 """
@@ -20,10 +20,10 @@ from odradek.broker.inspection.dump.transaction_index import dump_transaction_in
 
 
 def dump_segments(paths: Iterable[str], options: DumpOptions) -> Iterator[str]:
-    """Yield what is printed; pieces of class `Complaint` belong on standard error.
+    """Yield the output; pieces of class `Complaint` go to standard error.
 
-    The first file that cannot be dumped further ends it all, by DumpError, RemoteProtocolError or OSError. Complaints
-    about the files before it are lost then, as in Kafka.
+    The first file that cannot be dumped further ends the dump with DumpError, RemoteProtocolError or OSError.
+    Complaints about the files before it are not printed then, as in Kafka.
     """
     complaints = Complaints()
     for path in map(file_path, paths):
@@ -47,6 +47,6 @@ def _dump_file(path: str, options: DumpOptions, complaints: Complaints) -> Itera
             return dump_producer_snapshot(path)
         case ".checkpoint":
             raise DumpError(f"{path}: snapshots of a Raft quorum are not supported")
-    # Differs from Kafka: a file that is missing is an error whatever its name, because mostly that is misspelt.
+    # Differs from Kafka: a missing file is an error whatever its name, because mostly the name is misspelt.
     Path(path).stat()
     return iter((Complaint(f"Ignoring unknown file {path}\n"),))

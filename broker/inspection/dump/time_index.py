@@ -4,11 +4,12 @@
 0 timestamp  int64   ms: the largest up to that offset
 8 offset     int32   relative to the base offset: of the last record of a batch
 ```
-The batch is looked for from where the `.index` says, and must end at that offset and have that maximum; timestamps must
-ascend. The first entry after which zeros follow is the last one. Source: Kafka `TimeIndex`, `dumpTimeIndex`.
+The batch is searched from the position that the `.index` has, and must end at that offset and have that largest
+timestamp; timestamps must ascend. The first entry followed by zeros is the last one. Source: Kafka `TimeIndex`,
+`dumpTimeIndex`.
 
-Kafka lists all batches to the end of the log for each entry, and takes minutes for a large one. Here that walk is done
-once, since it can only tell whether sizes in there are impossible, and each search ends where it finds.
+For each entry Kafka lists all batches to the end of the log, which takes minutes for a large one. Here that walk is
+done once, since it can only find impossible sizes, and each search ends at its batch.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _entry_lines(lookup: _Lookup, index: IndexFile, options: DumpOptions, compla
 class _Lookup:
     """Finds batches through the offset index.
 
-    It remembers where the walk to the end of the log has been, in 4 bytes a batch.
+    It stores the positions of the walk to the end of the log, in 4 bytes a batch.
     """
 
     def __init__(self, log: LogFile, index: IndexFile) -> None:
@@ -79,7 +80,7 @@ class _Lookup:
     def batch_with(self, offset: int) -> tuple[int, int]:
         """Return the last offset of the first batch that reaches `offset`, or -1.
 
-        With it comes the largest timestamp of its records if it ends there, else -1.
+        Also returns the largest timestamp of its records if it ends at `offset`, else -1.
         """
         log = self._log
         entry = self._index.lower_bound(offset)
@@ -96,7 +97,7 @@ class _Lookup:
         return -1, NO_TIMESTAMP
 
     def _walk(self, position: int, end: int) -> None:
-        """Raise DumpError if a walk from `position` meets a size that no batch has."""
+        """Raise DumpError if a walk from `position` finds an impossible size."""
         at = bisect_left(self._walked, position)
         if at == len(self._walked) or self._walked[at] != position:
             self._walked = array("I", (batch.position for batch in self._log.batches(position, end)))

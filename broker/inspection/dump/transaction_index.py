@@ -1,4 +1,4 @@
-"""`.txnindex`: the aborted transactions that ended in a segment. It is there only if there are any.
+"""`.txnindex`: the aborted transactions that ended in a segment; the file exists only if there are any.
 
 ```
  0 version             int16   0
@@ -7,8 +7,8 @@
 18 last offset         int64   of the control record that aborted it
 26 last stable offset  int64   after that
 ```
-Bytes behind the last whole entry are ignored; a file that is not there has no entries. Source: Kafka `AbortedTxn`,
-which looks at the first of the two bytes of a version only.
+Bytes behind the last whole entry are ignored. Source: Kafka `AbortedTxn`, which reads only the first of the two bytes
+of a version.
 """
 
 from __future__ import annotations
