@@ -27,7 +27,7 @@ def facts() -> list[Fact]:
     return [Fact(int(key), name, int(first), int(last)) for key, name, first, last in (x.split("\t") for x in lines)]
 
 
-def test_the_page_is_what_the_tables_say() -> None:
+def test_the_page_equals_the_tables() -> None:
     assert (ROOT / PAGE).read_text(encoding="utf-8") == apis_page(), "run `make docs`"
 
 
@@ -45,7 +45,7 @@ def test_every_reason_is_a_sentence() -> None:
 
 @pytest.mark.parametrize("fact", facts(), ids=lambda fact: fact.name)
 def test_the_versions_are_kafkas(fact: Fact) -> None:
-    # Produce: it says 0 so that librdkafka goes on (KIP-896), and accepts 3.
+    # Produce: Kafka advertises 0 for librdkafka (KIP-896), and accepts 3.
     first = 3 if fact.name == "Produce" else fact.min_version
     assert kafka_versions(fact.name) == (first, fact.max_version)
 

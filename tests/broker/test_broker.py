@@ -51,12 +51,12 @@ async def test_it_serves_from_start_to_stop() -> None:
         await asyncio.open_connection("127.0.0.1", broker.port)
 
 
-async def test_bootstrap_is_what_clients_need() -> None:
+async def test_clients_connect_to_bootstrap() -> None:
     async with Broker({"listeners": "PLAINTEXT://0.0.0.0:0"}) as broker:
         assert broker.bootstrap == f"127.0.0.1:{broker.port}"
 
 
-async def test_several_brokers_live_in_one_interpreter() -> None:
+async def test_several_brokers_run_in_one_interpreter() -> None:
     async with Broker() as first, Broker({"node.id": "2"}) as second:
         for broker, node_id in ((first, 1), (second, 2)):
             async with Wire("127.0.0.1", broker.port) as wire:
@@ -66,8 +66,8 @@ async def test_several_brokers_live_in_one_interpreter() -> None:
                 assert [topic.name for topic in response.topics] == [f"of-{node_id}"]
 
 
-async def test_nothing_is_left_behind() -> None:
-    async with Broker() as broker:  # once, so that what is made once is made
+async def test_stopping_leaves_nothing_behind() -> None:
+    async with Broker() as broker:  # once, to create everything that is created once
         pass
     gc.collect()
     tasks, threads, files = asyncio.all_tasks(), set(threading.enumerate()), open_files()
@@ -117,7 +117,7 @@ async def test_records_and_topics_survive_a_restart(tmp_path: Path) -> None:
 
 
 async def test_idempotent_producers_survive_a_restart(tmp_path: Path) -> None:
-    clock = ManualClock()  # a producer that has not written for a day is forgotten, and records tell when
+    clock = ManualClock()  # a producer expires a day after the timestamp of its last record
     async with Broker(properties(tmp_path), clock=clock) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")
         producer_id = await new_producer_id(wire)
@@ -143,7 +143,7 @@ async def test_a_directory_of_another_node_or_cluster_is_refused_with_both_ids(t
         pass
 
 
-async def test_a_topic_deleted_and_made_again_while_the_log_stayed_starts_empty(
+async def test_a_topic_created_again_over_an_old_log_starts_empty(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As after a crash between the change of the metadata and that of the directory."""
@@ -161,7 +161,7 @@ async def test_a_topic_deleted_and_made_again_while_the_log_stayed_starts_empty(
         assert (row.high_watermark, values_in(row)) == (0, [])
 
 
-async def test_what_is_in_flight_is_answered_before_the_end() -> None:
+async def test_requests_in_flight_are_answered_before_the_stop() -> None:
     """One fetch is parked; the other waits for its turn, and would be parked then."""
     broker = Broker()
     await broker.start()
@@ -204,7 +204,7 @@ async def test_after_a_failing_disk_nothing_is_marked_clean(tmp_path: Path) -> N
     assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
-async def test_a_start_that_is_given_up_lets_the_directory_go(tmp_path: Path) -> None:
+async def test_a_cancelled_start_releases_the_directory(tmp_path: Path) -> None:
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t", 20)
         for index in range(20):

@@ -13,7 +13,7 @@ def test_the_systems_clocks_run_in_milliseconds_and_seconds() -> None:
     assert 0 <= clock.monotonic() <= clock.monotonic()
 
 
-def test_the_manual_clock_stands_still_until_it_is_moved() -> None:
+def test_the_manual_clock_is_constant_until_it_is_moved() -> None:
     clock: Clock = ManualClock(time_ms=5_000, monotonic=1.0)
 
     assert (clock.time_ms(), clock.monotonic()) == (5_000, 1.0)
@@ -28,7 +28,7 @@ def test_time_passes_on_both_clocks() -> None:
         clock.advance(-1)
 
 
-def test_the_wall_clock_can_be_set_alone() -> None:
+def test_the_wall_clock_can_be_set_without_the_monotonic_clock() -> None:
     clock = ManualClock(time_ms=5_000, monotonic=1.0)
     clock.set_time_ms(1_000)
 

@@ -14,7 +14,7 @@ def test_the_usual_limit_is_divided() -> None:
     assert descriptor_budget(1, 1024, 12) == (500, 1024 - 500 - 192 - 12)
 
 
-def test_of_a_large_limit_the_connections_have_most() -> None:
+def test_connections_get_most_of_a_large_limit() -> None:
     assert descriptor_budget(3, 1 << 20, 12) == (500, (1 << 20) - 3 * 500 - 192 - 12)
 
 

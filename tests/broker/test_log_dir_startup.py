@@ -17,14 +17,14 @@ from tests.wire import Wire
 
 
 class HurriedClock(ManualClock):
-    """A clock on which a quarter of a second passes between any two looks."""
+    """A clock that advances a quarter of a second with each reading."""
 
     def monotonic(self) -> float:
         self.advance(250)
         return super().monotonic()
 
 
-async def test_recovery_says_once_a_second_how_far_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_recovery_logs_its_progress_once_a_second(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     properties = {"log.dirs": str(tmp_path)}
     async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")

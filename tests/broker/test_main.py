@@ -1,4 +1,4 @@
-"""The process: command line, signals, exit status, what it prints."""
+"""The process: command line, signals, exit status, output."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_first_line_names_the_version_the_directory_and_the_addresses(server
 
 
 def test_a_log_directory_without_an_absolute_path_is_named_with_it(tmp_path: Path) -> None:
-    """What a process without arguments, or of another working directory, writes to must not have to be searched for."""
+    """The directory of a process without arguments must be easy to find."""
     (tmp_path / "file").touch()
     done = run("--override", "log.dirs=file", cwd=tmp_path)
 

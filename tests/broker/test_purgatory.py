@@ -77,7 +77,7 @@ async def test_it_is_answered_once_on_the_next_turn_however_often_it_is_touched(
     assert operation.answered == 1
 
 
-async def test_it_is_answered_when_its_time_is_up() -> None:
+async def test_it_is_answered_after_its_timeout() -> None:
     waiting = purgatory()
     answer = waiting.park(Countdown(5), ["a"], 1)
 
@@ -85,13 +85,13 @@ async def test_it_is_answered_when_its_time_is_up() -> None:
     assert len(waiting) == 0
 
 
-async def test_a_negative_timeout_is_none_at_all() -> None:
+async def test_a_negative_timeout_counts_as_zero() -> None:
     waiting = purgatory()
 
     assert await waiting.park(Countdown(5), ["a"], -1) == "not ready"
 
 
-async def test_cancelling_the_future_forgets_the_operation() -> None:
+async def test_cancelling_the_future_discards_the_operation() -> None:
     waiting = purgatory()
     operation = Countdown(1)
     answer = waiting.park(operation, ["a"], LONG_MS)
@@ -131,7 +131,7 @@ async def test_releasing_a_key_answers_what_watches_it() -> None:
     assert await left_alone == "not ready"
 
 
-async def test_what_is_parked_after_the_end_is_answered_at_once() -> None:
+async def test_operations_parked_after_close_are_answered_at_once() -> None:
     waiting = purgatory()
     waiting.close()
 
@@ -139,7 +139,7 @@ async def test_what_is_parked_after_the_end_is_answered_at_once() -> None:
     assert len(waiting) == 0
 
 
-async def test_an_exception_goes_to_whoever_waits_and_to_nobody_else() -> None:
+async def test_an_exception_is_raised_from_its_future_only() -> None:
     waiting = purgatory()
     broken = waiting.park(Broken(), ["a"], LONG_MS)
     sound = waiting.park(Countdown(1), ["a"], LONG_MS)
@@ -162,7 +162,7 @@ async def test_a_key_named_twice_is_watched_once() -> None:
     answer.cancel()
 
 
-async def test_nothing_is_left_when_all_is_answered() -> None:
+async def test_nothing_is_watched_after_all_answers() -> None:
     waiting = purgatory()
     for _ in range(3):
         waiting.park(Countdown(1), ["a", "b"], LONG_MS)

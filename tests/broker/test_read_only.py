@@ -1,4 +1,4 @@
-"""A broker that only reads: it serves what is there, refuses to change it, and changes nothing."""
+"""A read-only broker: it serves existing data, refuses to change it, and changes nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_directory_that_kafka_wrote_is_served_and_stays_as_it_is(golden:
     assert state_of(golden) == before
 
 
-async def test_what_would_change_something_is_refused(golden: Path) -> None:
+async def test_requests_that_change_something_are_refused(golden: Path) -> None:
     before = state_of(golden)
     async with Broker({"log.dirs": str(golden)}, read_only=True) as broker, Wire("127.0.0.1", broker.port) as wire:
         with pytest.raises(AssertionError, match="error_code=44"):
@@ -66,7 +66,7 @@ async def test_what_would_change_something_is_refused(golden: Path) -> None:
     assert state_of(golden) == before
 
 
-async def test_a_directory_of_our_own_is_served_with_its_metadata_also_while_it_is_in_use(tmp_path: Path) -> None:
+async def test_a_directory_in_use_is_served_with_its_metadata(tmp_path: Path) -> None:
     properties = {"log.dirs": str(tmp_path)}
     async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
         topic_id = await create(wire, "t", partitions=3, cleanup_policy="compact")
@@ -85,7 +85,7 @@ async def test_a_directory_of_our_own_is_served_with_its_metadata_also_while_it_
     assert state_of(tmp_path) == before
 
 
-async def test_a_directory_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+async def test_a_missing_directory_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         await Broker({"log.dirs": str(tmp_path / "nowhere")}, read_only=True).start()
     assert names_in(tmp_path) == []

@@ -39,7 +39,7 @@ class TestConfigured:
         assert len(time) == 12
         assert rest == 'WARNING odradek.broker.server connection closed peer=[::1]:9092 reason="frame size is -1" n=3\n'
 
-    def test_a_json_line_has_the_same_as_an_object(self) -> None:
+    def test_a_json_line_has_the_same_fields(self) -> None:
         stream = logged("json")
         StructuredLogger("odradek.broker.server").warning(
             "connection closed", peer=("h", 1), reason="frame size is -1", n=3
@@ -56,7 +56,7 @@ class TestConfigured:
         }
 
     @pytest.mark.parametrize("style", ["human", "json"])
-    def test_what_a_peer_sent_cannot_break_the_line(self, style: structured_logging.Style) -> None:
+    def test_input_of_a_client_cannot_break_a_line(self, style: structured_logging.Style) -> None:
         stream = logged(style)
         StructuredLogger("x").info("request", client_id='evil\nINFO all is well "level"=1\x1b[2J\u2028')
         assert stream.getvalue().count("\n") == 1
@@ -76,12 +76,12 @@ class TestConfigured:
         assert second == "Traceback (most recent call last):"
         assert last == "ZeroDivisionError: integer division or modulo by zero"
 
-    def test_ordinary_log_calls_are_lines_too(self) -> None:
+    def test_ordinary_log_calls_are_events_without_fields(self) -> None:
         stream = logged("json")
         logging.getLogger("asyncio").warning("took %s seconds", 3)
         assert json.loads(stream.getvalue())["event"] == "took 3 seconds"
 
-    def test_below_the_level_nothing_is_written(self) -> None:
+    def test_events_below_the_level_are_not_written(self) -> None:
         stream = logged("human", "warning")
         log = StructuredLogger("x")
         log.info("nothing")

@@ -1,4 +1,4 @@
-"""A broker whose disk does not get round to new work: for tests of what is answered meanwhile."""
+"""A broker whose disk threads are busy, for tests of requests that must be answered meanwhile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odradek.broker.replication.disk_threads import DISK_THREADS, SEARCH_THREADS
 
 @asynccontextmanager
 async def busy_disk_threads(broker: Broker) -> AsyncIterator[None]:
-    """Every disk thread is busy until the block ends, however it ends; what is handed over meanwhile begins then."""
+    """Keep every disk thread busy until the block ends; later work starts then."""
     async with _busy([broker.services.partitions._threads.run] * DISK_THREADS):
         yield
 

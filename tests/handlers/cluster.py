@@ -1,4 +1,4 @@
-"""What one broker sees of a cluster that it is not alone in: images as the metadata store would bring them."""
+"""A cluster with other brokers, as one broker sees it: images as the metadata store would publish them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def publish(broker: Broker, topic: str, **state: Any) -> None:
     epochs = {"leader_epoch": before.leader_epoch + ("leader" in state), "partition_epoch": before.partition_epoch + 1}
     partition: PartitionImage = msgspec.structs.replace(before, replicas=[SELF, OTHER], **epochs, **state)
     new = msgspec.structs.replace(old, partitions=[partition, *old.partitions[1:]])
-    # Not through the metadata's own door: behind that is a controller, who would put things right.
+    # Not through the metadata store: its controller would correct the image.
     metadata.image = msgspec.structs.replace(
         image,
         topics={**image.topics, topic: new},

@@ -1,4 +1,4 @@
-"""Requests that change and show properties, for the tests of both requests that change them."""
+"""Requests that change and describe properties, for the tests of both requests that change them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def replace(
 
 
 async def own_values(wire: Wire, kind: int, resource: str) -> dict[str, str | None]:
-    """What is set for a resource itself at run time."""
+    """The properties that were set for a resource at run time."""
     own = {TOPIC: 1, BROKER: 2 if resource else 3, GROUP: 8}[kind]
     request = DescribeConfigsRequest([DescribeConfigsResource(kind, resource, None)])
     [result] = (await wire.ask(request, 4)).results

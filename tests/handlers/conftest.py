@@ -1,4 +1,4 @@
-"""The broker that handlers are tested in: ours, in process; or with `--server apache` a real one, to prove the tests.
+"""The broker under test: ours, in process; with `--server apache` a real Kafka, to verify the tests.
 
 Tests that look into the broker, or start one of their own, are skipped there.
 """
@@ -42,7 +42,7 @@ def apache_port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def only_here(apache_port: int | None) -> None:
-    """For what differs from Apache Kafka on purpose."""
+    """Skip a test of a difference from Apache Kafka on purpose."""
     if apache_port is not None:
         pytest.skip("differs from Apache Kafka")
 

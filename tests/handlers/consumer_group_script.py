@@ -1,4 +1,4 @@
-"""A scripted sequence of requests about groups of the consumer protocol, and what came of each, as lines.
+"""A scripted sequence of requests of groups of the consumer protocol, and their results as lines.
 
 `perform` runs it against any broker. What differs from run to run is named or left out: topic ids by their topics,
 member ids that the broker chose, times. `recorded/consumer-groups.txt` is what Apache Kafka 4.3.1 answered.

@@ -1,4 +1,4 @@
-"""A member of a classic group, request by request, on a connection of its own."""
+"""A member of a classic group, request by request, on its own connection."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _numbers = itertools.count()
 
 
 def new_group_id() -> str:
-    """The id of a group that nobody has used."""
+    """A new group id."""
     return f"group-{next(_numbers)}"
 
 
@@ -51,7 +51,7 @@ def _fetch_all(group_id: str) -> OffsetFetchRequest:
 
 
 class GroupMember:
-    """Ask as a member; what the answers say of its id and generation is remembered."""
+    """Send a request as a member; store its id and generation from the answers."""
 
     def __init__(self, wire: Wire, group_id: str, instance_id: str | None = None) -> None:
         self.wire = wire

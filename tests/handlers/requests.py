@@ -1,4 +1,4 @@
-"""Requests that many tests need, with the fields that they care about."""
+"""Requests that many tests send, with the fields that matter to them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def create(wire: Wire, name: str, partitions: int = 1, **configs: str) -> 
 
 
 async def new_producer_id(wire: Wire) -> int:
-    """A producer id. Apache Kafka has none to give right after its start, and says so."""
+    """A producer id. Apache Kafka has none right after its start, and returns an error."""
     while True:
         given = await wire.ask(InitProducerIdRequest(None), 4)
         if given.error_code == ErrorCode.NONE:

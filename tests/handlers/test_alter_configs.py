@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("only_here")
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_what_is_not_named_goes(wire: Wire, version: int) -> None:
+async def test_properties_that_are_not_named_are_unset(wire: Wire, version: int) -> None:
     await create(wire, "t", retention_ms="5000", flush_ms="7")
 
     response = await replace(wire, TOPIC, "t", ("retention.ms", "6000"), ("segment.ms", "9000"), version=version)
@@ -44,7 +44,7 @@ async def test_a_brokers_properties_are_replaced(wire: Wire) -> None:
         (3, "x", [], ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_what_is_refused(
+async def test_invalid_changes_are_refused(
     wire: Wire, kind: int, resource: str, configs: list[tuple[str, str | None]], code: ErrorCode
 ) -> None:
     await create(wire, "t", flush_ms="7")
@@ -61,7 +61,7 @@ async def test_validating_changes_nothing(wire: Wire) -> None:
     assert await own_values(wire, TOPIC, "t") == {"flush.ms": "7"}
 
 
-async def test_a_resource_is_named_once(wire: Wire) -> None:
+async def test_a_resource_named_twice_is_refused(wire: Wire) -> None:
     await create(wire, "t")
     wanted = [AlterConfigsResource(TOPIC, "t", [AlterableConfig("flush.ms", text)]) for text in ("7", "8")]
 

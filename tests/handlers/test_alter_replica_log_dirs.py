@@ -31,7 +31,7 @@ async def test_a_log_stays_where_it_is(broker: Broker, wire: Wire, version: int)
     assert await move(wire, str(broker.log_dir.path), version=version) == ErrorCode.NONE
 
 
-async def test_what_cannot_be_moved(broker: Broker, wire: Wire) -> None:
+async def test_invalid_moves_are_refused(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     ours = str(broker.log_dir.path)
 

@@ -10,7 +10,7 @@ from tests.wire import Wire
 
 @pytest.mark.parametrize("version", range(5))
 @pytest.mark.usefixtures("only_here")  # there are more on Apache Kafka
-async def test_every_version_tells_what_is_served(wire: Wire, version: int) -> None:
+async def test_every_version_lists_the_served_apis(wire: Wire, version: int) -> None:
     request = ApiVersionsRequest("kcat", "1.7.1") if version >= 3 else ApiVersionsRequest()
 
     response: ApiVersionsResponse = await wire.ask(request, version)
@@ -34,13 +34,13 @@ async def test_groups_of_the_consumer_protocol_are_a_finalized_feature(wire: Wir
 
 
 @pytest.mark.usefixtures("only_here")  # it is on Apache Kafka
-async def test_the_second_transaction_protocol_is_no_feature(wire: Wire) -> None:
+async def test_the_second_transaction_protocol_is_not_advertised(wire: Wire) -> None:
     response = await wire.ask(ApiVersionsRequest("x", "1"), 4)
 
     assert {each.name for each in response.finalized_features} == {"group.version"}
 
 
-async def test_a_version_from_the_future_is_answered_in_version_0(wire: Wire) -> None:
+async def test_an_unknown_version_is_answered_in_version_0(wire: Wire) -> None:
     wire.writer.write(bytes.fromhex("0000000b 0012 0063 00000001 0000 00".replace(" ", "")))
 
     response = await wire.receive(ApiVersionsRequest(), 0)
@@ -51,7 +51,7 @@ async def test_a_version_from_the_future_is_answered_in_version_0(wire: Wire) ->
 
 
 @pytest.mark.parametrize("name", ["", "-kcat", "kcat-", "k cat", "kc\u00e4t"])
-async def test_a_client_that_cannot_be_called_so_is_refused(wire: Wire, name: str) -> None:
+async def test_an_invalid_software_name_is_refused(wire: Wire, name: str) -> None:
     response = await wire.ask(ApiVersionsRequest(name, "1.0"), 3)
 
     assert response.error_code == ErrorCode.INVALID_REQUEST

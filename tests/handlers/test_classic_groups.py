@@ -17,7 +17,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 async def group_id(wire: Wire) -> str:
-    """A group that nobody has used, whose coordinator is there."""
+    """A new group with a coordinator."""
     group_id = new_group_id()
     await find_coordinator(wire, group_id)
     return group_id
@@ -30,7 +30,7 @@ async def other_wire(wire: Wire) -> AsyncIterator[Wire]:
 
 
 @pytest.mark.parametrize("version", range(10))
-async def test_the_first_member_leads_and_learns_who_is_there(wire: Wire, group_id: str, version: int) -> None:
+async def test_the_first_member_leads_and_gets_the_members(wire: Wire, group_id: str, version: int) -> None:
     member = GroupMember(wire, group_id)
 
     joined = await member.join(version)
@@ -45,14 +45,14 @@ async def test_the_first_member_leads_and_learns_who_is_there(wire: Wire, group_
 
 
 @pytest.mark.parametrize("version", range(4))
-async def test_old_clients_are_let_in_at_once(wire: Wire, group_id: str, version: int) -> None:
+async def test_old_clients_join_without_a_member_id(wire: Wire, group_id: str, version: int) -> None:
     joined = await GroupMember(wire, group_id).try_to_join(version)
 
     assert joined.error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("version", range(4, 10))
-async def test_others_are_given_an_id_to_come_back_with(wire: Wire, group_id: str, version: int) -> None:
+async def test_a_join_without_a_member_id_returns_one(wire: Wire, group_id: str, version: int) -> None:
     joined = await GroupMember(wire, group_id).try_to_join(version)
 
     assert joined.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -92,7 +92,7 @@ async def test_two_members_share(wire: Wire, other_wire: Wire, group_id: str) ->
     assert (await syncing).assignment == b"b"
 
 
-async def test_who_leaves_is_gone_at_once(wire: Wire, other_wire: Wire, group_id: str) -> None:
+async def test_a_member_that_leaves_is_removed_at_once(wire: Wire, other_wire: Wire, group_id: str) -> None:
     leader, follower = GroupMember(wire, group_id), GroupMember(other_wire, group_id)
     await leader.become_only_member()
     joining = asyncio.create_task(follower.join())

@@ -30,7 +30,7 @@ async def beat(wire: Wire, epoch: int, version: int = 1, member_id: str = "m1", 
     return await wire.ask(request, version)
 
 
-async def test_a_member_without_an_id_is_given_one_in_version_0_only(wire: Wire) -> None:
+async def test_the_broker_chooses_member_ids_in_version_0_only(wire: Wire) -> None:
     await create(wire, "t")
     await find_coordinator(wire, "g")
 
@@ -89,7 +89,7 @@ async def test_a_deleted_topic_is_taken_from_the_member_that_reads_it(wire: Wire
     await beat(wire, -1)
 
 
-async def test_more_partitions_are_assigned_as_they_come(wire: Wire) -> None:
+async def test_new_partitions_are_assigned(wire: Wire) -> None:
     await create(wire, "early", 1)
     await find_coordinator(wire, "g")
     joined = await beat(wire, 0, subscribed_topic_names=["early", "late"])

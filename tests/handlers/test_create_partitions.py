@@ -72,7 +72,7 @@ async def test_replicas_may_be_assigned(wire: Wire) -> None:
         ("missing", 3, [], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-async def test_what_cannot_be_is_refused(
+async def test_invalid_requests_are_refused(
     wire: Wire, name: str, count: int, replicas: list[list[int]], code: ErrorCode
 ) -> None:
     await create(wire, "t", 2)
@@ -92,7 +92,7 @@ async def test_validating_creates_nothing(wire: Wire) -> None:
     assert await partitions(wire, "t") == 2
 
 
-async def test_each_topic_succeeds_for_itself_and_is_named_once(wire: Wire) -> None:
+async def test_each_topic_succeeds_independently_and_is_named_once(wire: Wire) -> None:
     for name in ("a", "b"):
         await create(wire, name)
     wanted = [CreatePartitionsTopic(name, 2, None) for name in ("a", "b", "b", "missing")]
@@ -107,7 +107,7 @@ async def test_each_topic_succeeds_for_itself_and_is_named_once(wire: Wire) -> N
     assert (await partitions(wire, "a"), await partitions(wire, "b")) == (2, 1)
 
 
-async def test_without_time_to_wait_the_partitions_come_later(wire: Wire) -> None:
+async def test_after_a_timeout_the_partitions_exist_nevertheless(wire: Wire) -> None:
     await create(wire, "t", 1)
 
     result = await grow(wire, "t", 50, timeout_ms=0)

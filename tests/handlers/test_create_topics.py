@@ -54,7 +54,7 @@ async def test_a_topic_is_created(wire: Wire, version: int) -> None:
 
 
 @pytest.mark.usefixtures("only_here")  # on Apache Kafka perhaps not yet
-async def test_it_can_be_used_when_the_answer_comes(wire: Wire) -> None:
+async def test_a_topic_is_usable_when_the_response_is_sent(wire: Wire) -> None:
     await ask(wire, CreatableTopic("t", 200, 1))
 
     for index in (0, 199):
@@ -103,19 +103,19 @@ async def test_replicas_may_be_assigned_by_hand(wire: Wire) -> None:
         (configured("t", retention_ms=None), ErrorCode.INVALID_CONFIG),
     ],
 )
-async def test_what_cannot_be_is_refused(wire: Wire, topic: CreatableTopic, code: ErrorCode) -> None:
+async def test_invalid_requests_are_refused(wire: Wire, topic: CreatableTopic, code: ErrorCode) -> None:
     assert await refusal(wire, topic) is code
     assert (await wire.ask(MetadataRequest(None), 12)).topics == []
 
 
-async def test_a_name_can_be_given_once(wire: Wire) -> None:
+async def test_an_existing_name_is_refused(wire: Wire) -> None:
     await create(wire, "a.b")
 
     assert await refusal(wire, CreatableTopic("a.b", 1, 1)) is ErrorCode.TOPIC_ALREADY_EXISTS
     assert await refusal(wire, CreatableTopic("a_b", 1, 1)) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-async def test_a_taken_name_is_told_in_the_words_that_programs_look_for(wire: Wire) -> None:
+async def test_the_message_of_an_existing_name_equals_kafkas(wire: Wire) -> None:
     await create(wire, "t")
 
     [row] = (await wire.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)], 5000), 5)).topics
@@ -123,7 +123,7 @@ async def test_a_taken_name_is_told_in_the_words_that_programs_look_for(wire: Wi
     assert row.error_message == "Topic 't' already exists."
 
 
-async def test_each_topic_succeeds_or_fails_for_itself(wire: Wire) -> None:
+async def test_each_topic_succeeds_or_fails_independently(wire: Wire) -> None:
     twice = CreatableTopic("twice", 1, 1)
 
     results = await ask(wire, CreatableTopic("a", 1, 1), twice, CreatableTopic("b", 0, 1), twice)
@@ -144,7 +144,7 @@ async def test_validation_creates_nothing(wire: Wire) -> None:
     assert (await wire.ask(MetadataRequest(None), 12)).topics == []
 
 
-async def test_configs_are_told_as_they_came_out(wire: Wire) -> None:
+async def test_the_response_has_the_resulting_configs(wire: Wire) -> None:
     [result] = await ask(wire, configured("t", retention_ms="1000", cleanup_policy="compact"))
 
     assert result.configs
@@ -163,7 +163,7 @@ async def test_configs_have_effect(wire: Wire) -> None:
 
 
 @pytest.mark.usefixtures("only_here")  # Apache Kafka gives up before it creates
-async def test_without_time_to_wait_the_topic_is_created_all_the_same(wire: Wire) -> None:
+async def test_after_a_timeout_the_topic_exists_nevertheless(wire: Wire) -> None:
     await ask(wire, CreatableTopic("t", 1, 1), timeout_ms=0)
 
     assert [topic.name for topic in (await wire.ask(MetadataRequest(None), 12)).topics] == ["t"]
@@ -213,7 +213,7 @@ async def test_topics_that_are_named_twice_do_not_count_for_the_limit(wire: Wire
     ]
 
 
-async def test_no_more_topics_are_created_when_the_client_has_gone(broker: Broker) -> None:
+async def test_no_more_topics_are_created_after_the_client_disconnects(broker: Broker) -> None:
     topics = [CreatableTopic(f"t{index}", 1, 1) for index in range(2_000)]
     async with Wire("127.0.0.1", broker.port) as leaving:
         await leaving.send(CreateTopicsRequest(topics, 60_000), 7)

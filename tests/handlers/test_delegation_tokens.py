@@ -1,4 +1,4 @@
-"""Delegation tokens, on connections that nobody has authenticated."""
+"""Delegation tokens, on connections without authentication."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def test_none_is_made(wire: Wire, version: int) -> None:
     assert (created.issue_timestamp_ms, created.expiry_timestamp_ms, created.max_timestamp_ms) == (-1, -1, -1)
 
 
-async def test_none_is_made_for_somebody_else(wire: Wire) -> None:
+async def test_none_is_made_for_another_user(wire: Wire) -> None:
     created = await wire.ask(CreateDelegationTokenRequest("User", "x", max_lifetime_ms=1000), 3)
 
     assert (created.error_code, created.principal_name) == (NOT_ALLOWED, "x")
@@ -38,7 +38,7 @@ async def test_none_is_shown(wire: Wire, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_none_is_renewed_or_ended(wire: Wire, version: int) -> None:
+async def test_none_is_renewed_or_expired(wire: Wire, version: int) -> None:
     renewed = await wire.ask(RenewDelegationTokenRequest(b"hmac", 1000), version)
     expired = await wire.ask(ExpireDelegationTokenRequest(b"hmac", 1000), version)
 

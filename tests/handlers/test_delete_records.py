@@ -68,14 +68,14 @@ async def test_the_largest_timestamp_may_be_that_of_a_deleted_record(wire: Wire)
     assert await offset_at(wire, "t", LARGEST_TIMESTAMP, version=7) == 2
 
 
-async def test_it_never_goes_back(wire: Wire) -> None:
+async def test_the_log_start_offset_never_decreases(wire: Wire) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(b"a", b"b", b"c"))
 
     assert [await deleted(wire, "t", offset) for offset in (2, 1, 0)] == [2, 2, 2]
 
 
-async def test_everything_up_to_the_high_watermark_can_go(wire: Wire) -> None:
+async def test_all_records_below_the_high_watermark_can_be_deleted(wire: Wire) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(b"a", b"b", b"c"))
 
@@ -98,7 +98,9 @@ async def test_everything_up_to_the_high_watermark_can_go(wire: Wire) -> None:
         ("__consumer_offsets", 0, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-async def test_what_cannot_be_deleted(wire: Wire, topic: str, partition: int, offset: int, code: ErrorCode) -> None:
+async def test_invalid_deletions_are_refused(
+    wire: Wire, topic: str, partition: int, offset: int, code: ErrorCode
+) -> None:
     for name, policy in (("t", "delete"), ("compacted", "compact"), ("both", "compact,delete"), ("kept", "")):
         await create(wire, name, cleanup_policy=policy)
     await produce(wire, "t", batch(b"a", b"b", b"c"))
@@ -109,7 +111,7 @@ async def test_what_cannot_be_deleted(wire: Wire, topic: str, partition: int, of
     assert row.low_watermark == (-1 if code else 0)
 
 
-async def test_internal_topics_keep_their_records(wire: Wire) -> None:
+async def test_records_of_internal_topics_cannot_be_deleted(wire: Wire) -> None:
     await wire.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)  # which creates the topic of groups
 
     while True:  # on Apache Kafka some milliseconds later
@@ -131,7 +133,7 @@ async def test_the_last_mention_of_a_partition_counts(wire: Wire) -> None:
     assert row.low_watermark == 1
 
 
-async def test_a_producer_goes_on_where_all_its_records_are_deleted(wire: Wire) -> None:
+async def test_a_producer_continues_after_all_its_records_were_deleted(wire: Wire) -> None:
     await create(wire, "t")
     producer_id = await new_producer_id(wire)
     for sequence in range(3):
@@ -146,7 +148,7 @@ async def test_a_producer_goes_on_where_all_its_records_are_deleted(wire: Wire) 
 
 
 @pytest.mark.usefixtures("only_here")  # it starts its own broker
-async def test_what_was_deleted_stays_so_over_a_restart(tmp_path: Path) -> None:
+async def test_deleted_records_stay_deleted_after_a_restart(tmp_path: Path) -> None:
     for expected in (0, 2):
         async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
             if not expected:

@@ -40,7 +40,7 @@ async def test_topics_are_deleted_by_name(wire: Wire, version: int) -> None:
 
 
 @pytest.mark.usefixtures("only_here")  # on Apache Kafka perhaps not yet
-async def test_a_deleted_topic_is_gone_when_the_answer_comes(wire: Wire) -> None:
+async def test_a_topic_is_deleted_when_the_response_is_sent(wire: Wire) -> None:
     await create(wire, "t")
     await delete(wire, DeleteTopicState("t"))
 
@@ -58,7 +58,7 @@ async def test_topics_are_deleted_by_id(wire: Wire) -> None:
     assert (unknown.name, unknown.topic_id, unknown.error_code) == (None, AN_ID, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-async def test_a_topic_is_named_one_way_and_once(wire: Wire) -> None:
+async def test_a_topic_named_twice_is_refused(wire: Wire) -> None:
     topic_id = await create(wire, "t")
 
     for states in (
@@ -74,7 +74,7 @@ async def test_a_topic_is_named_one_way_and_once(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)])
-async def test_deletion_can_be_switched_off(version: int, code: ErrorCode) -> None:
+async def test_deletion_can_be_disabled(version: int, code: ErrorCode) -> None:
     async with Broker({"delete.topic.enable": "false"}) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")
 
@@ -83,7 +83,7 @@ async def test_deletion_can_be_switched_off(version: int, code: ErrorCode) -> No
         assert [result.error_code for result in response.responses] == [code]
 
 
-async def test_a_topic_may_be_deleted_while_a_large_append_is_on_its_way(broker: Broker, wire: Wire) -> None:
+async def test_a_topic_can_be_deleted_during_a_large_append(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     partition = broker.services.partitions.get("t", 0)
     request = produce_request("t", batch(b"x" * 900_000))

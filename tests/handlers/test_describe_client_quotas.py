@@ -40,9 +40,7 @@ async def test_there_are_none(wire: Wire, components: list[ComponentData], versi
         ([ComponentData("ip", ANY, None), ComponentData("user", EXACT, "u")], INVALID),
     ],
 )
-async def test_a_question_that_makes_no_sense_is_refused(
-    wire: Wire, components: list[ComponentData], code: ErrorCode
-) -> None:
+async def test_an_invalid_filter_is_refused(wire: Wire, components: list[ComponentData], code: ErrorCode) -> None:
     response = await wire.ask(DescribeClientQuotasRequest(components), 1)
 
     assert (response.error_code, response.entries) == (code, None)

@@ -19,7 +19,7 @@ async def test_the_brokers_the_controller_and_the_cluster(wire: Wire, version: i
     assert not broker.is_fenced
 
 
-async def test_operations_are_told_where_asked_for(wire: Wire) -> None:
+async def test_authorized_operations_are_included_on_request(wire: Wire) -> None:
     response = await wire.ask(DescribeClusterRequest(include_cluster_authorized_operations=True), 2)
 
     assert response.cluster_authorized_operations == 8096
@@ -29,7 +29,7 @@ async def test_operations_are_told_where_asked_for(wire: Wire) -> None:
     ("endpoint_type", "code"),
     [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
 )
-async def test_there_are_only_brokers_to_talk_to(wire: Wire, endpoint_type: int, code: ErrorCode) -> None:
+async def test_endpoints_of_controllers_are_refused(wire: Wire, endpoint_type: int, code: ErrorCode) -> None:
     response = await wire.ask(DescribeClusterRequest(endpoint_type=endpoint_type), 1)
 
     assert response.error_code == code

@@ -36,7 +36,7 @@ async def rows(wire: Wire, kind: int, name: str, **fields: Any) -> dict[str, Des
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-async def test_a_topics_properties_and_where_they_come_from(wire: Wire, version: int) -> None:
+async def test_a_topic_has_properties_with_sources(wire: Wire, version: int) -> None:
     await create(wire, "t", max_message_bytes="2000")
 
     found = await rows(wire, TOPIC, "t", version=version)
@@ -49,14 +49,14 @@ async def test_a_topics_properties_and_where_they_come_from(wire: Wire, version:
 
 
 @pytest.mark.parametrize("keys", [["max.message.bytes", "no.such.key"], ["max.message.bytes"]])
-async def test_keys_choose(wire: Wire, keys: list[str]) -> None:
+async def test_only_the_named_keys_are_described(wire: Wire, keys: list[str]) -> None:
     await create(wire, "t")
 
     assert list(await rows(wire, TOPIC, "t", keys=keys)) == ["max.message.bytes"]
     assert len(await rows(wire, TOPIC, "t", keys=[])) > 20
 
 
-async def test_synonyms_are_told_where_asked_for(wire: Wire) -> None:
+async def test_synonyms_are_included_on_request(wire: Wire) -> None:
     await create(wire, "t", max_message_bytes="2000")
 
     row = (await rows(wire, TOPIC, "t", include_synonyms=True))["max.message.bytes"]
@@ -67,7 +67,7 @@ async def test_synonyms_are_told_where_asked_for(wire: Wire) -> None:
     ]
 
 
-async def test_documentation_is_told_where_asked_for(wire: Wire) -> None:
+async def test_documentation_is_included_on_request(wire: Wire) -> None:
     await create(wire, "t")
 
     assert (await rows(wire, TOPIC, "t"))["retention.ms"].documentation is None
@@ -78,7 +78,7 @@ async def test_documentation_is_told_where_asked_for(wire: Wire) -> None:
     ("name", "code"),
     [("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION)],
 )
-async def test_a_topic_that_is_not_there(wire: Wire, name: str, code: ErrorCode) -> None:
+async def test_an_unknown_topic_is_an_error(wire: Wire, name: str, code: ErrorCode) -> None:
     result = await describe(wire, TOPIC, name)
 
     assert (result.error_code, result.configs) == (code, [])
@@ -105,7 +105,7 @@ async def test_min_insync_replicas_is_set_for_all_brokers_in_a_new_cluster(wire:
     assert (await rows(wire, BROKER, "")).keys() == {"min.insync.replicas"}
 
 
-async def test_rows_stand_in_kafkas_order_whatever_was_asked(wire: Wire) -> None:
+async def test_rows_are_in_kafkas_order_for_any_keys(wire: Wire) -> None:
     await create(wire, "t")
 
     for kind, name, names in (
@@ -131,14 +131,14 @@ async def test_there_is_no_message_where_kafka_has_none(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), [(BROKER, "2"), (BROKER, "one"), (BROKER_LOGGER, "")])
-async def test_what_cannot_be_described_here(wire: Wire, kind: int, name: str) -> None:
+async def test_resources_of_other_types_or_brokers_are_refused(wire: Wire, kind: int, name: str) -> None:
     result = await describe(wire, kind, name)
 
     assert result.error_code == ErrorCode.INVALID_REQUEST
     assert result.error_message
 
 
-async def test_each_resource_fails_for_itself(wire: Wire) -> None:
+async def test_each_resource_fails_independently(wire: Wire) -> None:
     await create(wire, "t")
     resources = [DescribeConfigsResource(TOPIC, name, ["retention.ms"]) for name in ("missing", "t")]
 

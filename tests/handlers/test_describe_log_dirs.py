@@ -51,7 +51,7 @@ async def test_the_size_of_every_log(wire: Wire, version: int) -> None:
         assert all((row.offset_lag, row.is_future_key) == (0, False) for row in topic.partitions)
 
 
-async def test_partitions_may_be_chosen(wire: Wire) -> None:
+async def test_partitions_can_be_selected(wire: Wire) -> None:
     await create(wire, "t", 2)
     await create(wire, "u", 1)
     wanted = [DescribableLogDirTopic("t", [1, 1, 7, -1]), DescribableLogDirTopic("missing", [0])]
@@ -60,7 +60,7 @@ async def test_partitions_may_be_chosen(wire: Wire) -> None:
     assert sizes(await describe(wire, [])) == {}
 
 
-async def test_a_failed_directory_says_so(broker: Broker, wire: Wire) -> None:
+async def test_a_failed_directory_is_an_error(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     broker.log_dir.failure.fail("testing", OSError(5, "Input/output error"))
 

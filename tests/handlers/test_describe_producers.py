@@ -21,7 +21,7 @@ async def describe(wire: Wire, topic: str, index: int = 0) -> PartitionResponse:
     return row
 
 
-async def test_what_a_producer_wrote_last(wire: Wire) -> None:
+async def test_the_state_of_a_producer_is_described(wire: Wire) -> None:
     await create(wire, "t", 2)
     await produce(wire, "t", batch(b"a", producer_id=77, producer_epoch=3, base_sequence=0))
     await produce(wire, "t", batch(b"b", b"c", producer_id=77, producer_epoch=3, base_sequence=1))
@@ -30,7 +30,7 @@ async def test_what_a_producer_wrote_last(wire: Wire) -> None:
     assert (await describe(wire, "t", 1)).active_producers == []
 
 
-async def test_partitions_that_are_not_there(wire: Wire) -> None:
+async def test_unknown_partitions_are_errors(wire: Wire) -> None:
     await create(wire, "t")
 
     assert (await describe(wire, "t", 1)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -38,7 +38,7 @@ async def test_partitions_that_are_not_there(wire: Wire) -> None:
     assert (await describe(wire, "bad name")).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-async def test_only_the_leader_knows(broker: Broker, wire: Wire) -> None:
+async def test_only_the_leader_describes_producers(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     publish(broker, "t", leader=OTHER, isr={OTHER: 9})
 

@@ -45,7 +45,7 @@ async def test_topics_come_by_name_with_all_their_partitions(wire: Wire) -> None
     assert (first.leader_id, first.replica_nodes, first.isr_nodes, first.offline_replicas) == (1, [1], [1], [])
 
 
-async def test_no_name_means_all(wire: Wire) -> None:
+async def test_without_names_all_topics_are_described(wire: Wire) -> None:
     await abc(wire)
 
     assert found(await describe(wire)) == {"a": [0, 1, 2], "b": [0, 1], "c": [0]}
@@ -53,7 +53,7 @@ async def test_no_name_means_all(wire: Wire) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6, 100])
 @pytest.mark.parametrize("names", [(), ("c", "b", "a")])
-async def test_pages_put_together_are_everything_once(wire: Wire, limit: int, names: tuple[str, ...]) -> None:
+async def test_all_pages_together_have_each_partition_once(wire: Wire, limit: int, names: tuple[str, ...]) -> None:
     await abc(wire)
     seen: dict[str | None, list[int]] = {}
     cursor = None
@@ -70,7 +70,7 @@ async def test_pages_put_together_are_everything_once(wire: Wire, limit: int, na
     assert seen == {"a": [0, 1, 2], "b": [0, 1], "c": [0]}
 
 
-async def test_a_page_has_one_partition_at_least(wire: Wire) -> None:
+async def test_a_page_has_at_least_one_partition(wire: Wire) -> None:
     await abc(wire)
 
     response = await describe(wire, "a", limit=0)
@@ -78,7 +78,7 @@ async def test_a_page_has_one_partition_at_least(wire: Wire) -> None:
     assert (found(response), response.next_cursor) == ({"a": [0]}, Cursor("a", 1))
 
 
-async def test_the_broker_bounds_pages_too() -> None:
+async def test_the_broker_limits_pages() -> None:
     async with (
         Broker({"max.request.partition.size.limit": "2"}) as broker,
         Wire("127.0.0.1", broker.port) as wire,
@@ -87,7 +87,7 @@ async def test_the_broker_bounds_pages_too() -> None:
         assert found(await describe(wire)) == {"a": [0, 1]}
 
 
-async def test_a_topic_that_does_not_exist(wire: Wire) -> None:
+async def test_an_unknown_topic_is_an_error(wire: Wire) -> None:
     await create(wire, "a")
 
     codes = {topic.name: topic.error_code for topic in (await describe(wire, "a", "missing", "bad name")).topics}
@@ -100,7 +100,7 @@ async def test_a_topic_that_does_not_exist(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("cursor", [Cursor("b", 0), Cursor("a", -1)])
-async def test_a_cursor_is_of_a_topic_that_was_asked_for(wire: Wire, cursor: Cursor) -> None:
+async def test_a_cursor_must_be_of_a_named_topic(wire: Wire, cursor: Cursor) -> None:
     await abc(wire)
 
     [topic] = (await describe(wire, "a", cursor=cursor)).topics
@@ -108,7 +108,7 @@ async def test_a_cursor_is_of_a_topic_that_was_asked_for(wire: Wire, cursor: Cur
     assert topic.error_code == ErrorCode.INVALID_REQUEST
 
 
-async def test_who_is_out_of_sync_or_not_there_is_told(broker: Broker, wire: Wire) -> None:
+async def test_replicas_out_of_sync_or_offline_are_listed(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     publish(broker, "t", leader=OTHER, isr={OTHER: 9}, eligible_leader_replicas=[SELF])
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials, on a broker where nobody has any."""
+"""DescribeUserScramCredentials, on a broker without credentials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def test_nobody_is_listed(wire: Wire, everybody: list[UserName] | None) ->
     assert (response.error_code, response.results) == (ErrorCode.NONE, [])
 
 
-async def test_those_who_are_named_are_not_found(wire: Wire) -> None:
+async def test_named_users_are_not_found(wire: Wire) -> None:
     users = [UserName(name) for name in ("once", "twice", "twice", "")]
 
     response = await wire.ask(DescribeUserScramCredentialsRequest(users), 0)

@@ -38,13 +38,13 @@ async def test_a_led_partition_needs_no_election(wire: Wire, version: int, kind:
     assert response.error_code == ErrorCode.NONE
 
 
-async def test_of_all_partitions_only_those_that_need_it_are_told(wire: Wire) -> None:
+async def test_for_all_partitions_only_elections_are_listed(wire: Wire) -> None:
     await create(wire, "t", 2)
 
     assert codes(await elect(wire, None)) == {"t": {}}
 
 
-async def test_there_are_two_types(wire: Wire) -> None:
+async def test_other_election_types_are_refused(wire: Wire) -> None:
     await create(wire, "t")
 
     response = await elect(wire, {"t": [0]}, 2)

@@ -33,7 +33,7 @@ async def parked(broker: Broker, count: int = 1) -> None:
 
 
 @pytest.mark.parametrize("version", range(4, 13))
-async def test_records_come_as_they_were_stored(wire: Wire, version: int) -> None:
+async def test_records_are_returned_as_stored(wire: Wire, version: int) -> None:
     await create(wire, "t")
     records = batch(b"a", b"b")
     await produce(wire, "t", records)
@@ -48,7 +48,7 @@ async def test_records_come_as_they_were_stored(wire: Wire, version: int) -> Non
 
 
 @pytest.mark.parametrize("version", range(13, 19))
-async def test_from_version_13_topics_go_by_id(wire: Wire, version: int) -> None:
+async def test_from_version_13_on_topics_have_ids(wire: Wire, version: int) -> None:
     topic_id = await create(wire, "t")
     await produce(wire, "t", batch(b"a"))
     topics = [
@@ -70,7 +70,7 @@ async def test_partitions_that_do_not_exist_are_unknown(wire: Wire) -> None:
     assert (await fetch(wire, "t", partition=1)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_an_offset_that_is_not_there_is_out_of_range(wire: Wire) -> None:
+async def test_an_offset_outside_the_log_is_out_of_range(wire: Wire) -> None:
     await create(wire, "t")
 
     row = await fetch(wire, "t", 1)
@@ -80,7 +80,7 @@ async def test_an_offset_that_is_not_there_is_out_of_range(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(("epoch", "code"), [(0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)])
-async def test_the_leader_epoch_must_be_the_clients(wire: Wire, epoch: int, code: ErrorCode) -> None:
+async def test_another_leader_epoch_is_refused(wire: Wire, epoch: int, code: ErrorCode) -> None:
     await create(wire, "t")
 
     assert (await fetch(wire, "t", current_leader_epoch=epoch)).error_code == code
@@ -100,7 +100,7 @@ async def test_a_fetch_without_data_waits_for_the_next_append(broker: Broker, wi
     assert len(broker.services.fetch_purgatory) == 0
 
 
-async def test_a_partition_that_does_not_exist_does_not_end_the_wait_for_the_others(broker: Broker, wire: Wire) -> None:
+async def test_an_unknown_partition_does_not_end_the_wait_for_others(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     wanted = [FetchPartition(index, partition_max_bytes=10_000) for index in range(2)]
     request = FetchRequest(max_wait_ms=LONG_MS, min_bytes=1, topics=[FetchTopic("t", partitions=wanted)])
@@ -115,13 +115,13 @@ async def test_a_partition_that_does_not_exist_does_not_end_the_wait_for_the_oth
     assert (unknown.error_code, unknown.aborted_transactions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
 
 
-async def test_a_fetch_of_unknown_partitions_alone_is_not_waited_with(wire: Wire) -> None:
+async def test_a_fetch_of_unknown_partitions_is_answered_at_once(wire: Wire) -> None:
     row = await fetch(wire, "missing", max_wait_ms=LONG_MS)
 
     assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_an_append_to_another_partition_wakes_nobody(broker: Broker, wire: Wire) -> None:
+async def test_an_append_to_another_partition_wakes_no_fetch(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", 2)
     request = fetch_request("t", max_wait_ms=LONG_MS)
     await wire.send(request, 12)
@@ -154,7 +154,7 @@ async def test_a_fetch_waits_for_min_bytes_over_all_its_partitions(broker: Broke
     assert [values_in(row) for row in response.responses[0].partitions] == [[b"a"], [b"a", b"a"]]
 
 
-async def test_a_fetch_is_answered_with_what_there_is_when_its_time_is_up(wire: Wire) -> None:
+async def test_after_its_timeout_a_fetch_returns_the_available_records(wire: Wire) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(b"a"))
 
@@ -163,19 +163,13 @@ async def test_a_fetch_is_answered_with_what_there_is_when_its_time_is_up(wire: 
     assert values_in(row) == [b"a"]
 
 
-async def test_an_error_is_not_waited_with(wire: Wire) -> None:
-    row = await fetch(wire, "missing", max_wait_ms=LONG_MS)
-
-    assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-async def test_a_fetch_of_nothing_is_not_waited_with(wire: Wire) -> None:
+async def test_a_fetch_without_partitions_is_answered_at_once(wire: Wire) -> None:
     response = await wire.ask(FetchRequest(max_wait_ms=LONG_MS, min_bytes=1), 12)
 
     assert response.responses == []
 
 
-async def test_a_parked_fetch_is_dropped_with_its_connection(broker: Broker) -> None:
+async def test_a_parked_fetch_is_cancelled_with_its_connection(broker: Broker) -> None:
     async with Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")
         await wire.send(fetch_request("t", max_wait_ms=LONG_MS), 12)
@@ -184,7 +178,7 @@ async def test_a_parked_fetch_is_dropped_with_its_connection(broker: Broker) -> 
     await parked(broker, 0)
 
 
-async def test_a_parked_fetch_learns_that_its_topic_is_deleted(broker: Broker, wire: Wire) -> None:
+async def test_a_parked_fetch_is_answered_when_its_topic_is_deleted(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     request = fetch_request("t", max_wait_ms=LONG_MS)
     await wire.send(request, 12)
@@ -197,7 +191,7 @@ async def test_a_parked_fetch_learns_that_its_topic_is_deleted(broker: Broker, w
     assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_a_parked_fetch_holds_the_later_answers_of_its_connection_back(broker: Broker, wire: Wire) -> None:
+async def test_later_answers_wait_for_a_parked_fetch_of_their_connection(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     waiting = fetch_request("t", max_wait_ms=LONG_MS)
     await wire.send(waiting, 12)
@@ -213,7 +207,7 @@ async def test_a_parked_fetch_holds_the_later_answers_of_its_connection_back(bro
     assert second.responses[0].partition_responses[0].base_offset == 1
 
 
-async def test_the_first_batch_comes_however_small_the_limits(wire: Wire) -> None:
+async def test_the_first_batch_is_returned_over_any_limit(wire: Wire) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(FIELD.encode()))
     await produce(wire, "t", batch(b"b"))
@@ -223,7 +217,7 @@ async def test_the_first_batch_comes_however_small_the_limits(wire: Wire) -> Non
     assert values_in(await fetch(wire, "t", partition_max_bytes=0)) == [FIELD.encode()]
 
 
-async def test_the_limit_of_the_request_goes_over_all_partitions_in_their_order(wire: Wire) -> None:
+async def test_the_limit_of_the_request_holds_for_all_partitions_in_order(wire: Wire) -> None:
     await create(wire, "t", 3)
     records = batch(b"a")
     for index in range(3):
@@ -248,7 +242,7 @@ async def test_the_broker_has_a_limit_of_its_own() -> None:
         assert 0 < len(row.records) <= 1024
 
 
-async def test_only_brokers_with_a_replica_may_follow(wire: Wire) -> None:
+async def test_only_brokers_with_a_replica_may_fetch_as_followers(wire: Wire) -> None:
     await create(wire, "t")
 
     assert (await fetch(wire, "t", replica_id=9)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -259,7 +253,7 @@ async def test_only_brokers_with_a_replica_may_follow(wire: Wire) -> None:
     assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-async def test_a_session_tells_only_what_is_new(wire: Wire) -> None:
+async def test_a_session_returns_only_news(wire: Wire) -> None:
     await create(wire, "t", 3)
     wanted = [FetchPartition(index, partition_max_bytes=1000) for index in range(3)]
     topics = [FetchTopic("t", partitions=wanted)]
@@ -293,7 +287,7 @@ async def test_a_parked_session_fetch_is_woken_by_a_partition_that_the_request_d
     assert [(row.partition_index, values_in(row)) for row in response.responses[0].partitions] == [(1, [b"a"])]
 
 
-async def test_forgotten_partitions_are_read_no_more(wire: Wire) -> None:
+async def test_forgotten_partitions_are_not_read(wire: Wire) -> None:
     await create(wire, "t", 2)
     wanted = [FetchPartition(index, partition_max_bytes=1000) for index in range(2)]
     opened = await wire.ask(FetchRequest(session_epoch=0, topics=[FetchTopic("t", partitions=wanted)]), 12)
@@ -311,7 +305,7 @@ async def test_forgotten_partitions_are_read_no_more(wire: Wire) -> None:
     ("session_id", "epoch", "code"),
     [(0, 2, ErrorCode.INVALID_FETCH_SESSION_EPOCH), (1, 1, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)],
 )
-async def test_a_session_error_is_one_of_the_whole_request(
+async def test_a_session_error_fails_the_whole_request(
     wire: Wire, session_id: int, epoch: int, code: ErrorCode
 ) -> None:
     await create(wire, "t")
@@ -380,7 +374,7 @@ async def test_an_error_in_a_parked_fetch_is_counted_once(broker: Broker, wire: 
     assert broker.metrics.api("Fetch").errors == {ErrorCode.NONE: 2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 1}
 
 
-async def test_only_errors_that_nobody_expects_are_failed_requests(broker: Broker, wire: Wire) -> None:
+async def test_only_unexpected_errors_are_failed_requests(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(b"a", b"b"))
     counted = broker.metrics.topic("t")
@@ -395,7 +389,7 @@ async def test_only_errors_that_nobody_expects_are_failed_requests(broker: Broke
     assert (counted.fetch_requests, counted.failed_fetch_requests) == (3, 1)
 
 
-async def test_a_file_that_has_lost_its_end_fails_its_partition_alone(broker: Broker, wire: Wire) -> None:
+async def test_a_truncated_file_fails_its_partition_only(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", partitions=2)
     for index in range(2):
         await produce(wire, "t", batch(b"a"), partition=index)
@@ -407,7 +401,7 @@ async def test_a_file_that_has_lost_its_end_fails_its_partition_alone(broker: Br
     assert values_in(whole) == [b"a"]
 
 
-async def test_records_that_the_disk_does_not_give_are_a_storage_error(
+async def test_records_that_cannot_be_read_are_a_storage_error(
     broker: Broker, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create(wire, "t")

@@ -15,7 +15,7 @@ from tests.wire import Wire
 
 @pytest.mark.parametrize("version", range(4))
 @pytest.mark.usefixtures("only_here")  # Apache Kafka creates the topic of groups meanwhile
-async def test_the_first_to_ask_is_told_who_coordinates_its_group(wire: Wire, version: int) -> None:
+async def test_the_first_request_returns_the_coordinator(wire: Wire, version: int) -> None:
     response = await wire.ask(FindCoordinatorRequest(key="g"), version)
 
     assert (response.error_code, response.node_id) == (ErrorCode.NONE, 1)
@@ -33,7 +33,7 @@ async def test_several_groups_are_found_at_once(wire: Wire, version: int) -> Non
 
 
 @pytest.mark.usefixtures("only_here")  # Apache Kafka answers before groups can be coordinated
-async def test_whoever_is_told_of_the_coordinator_finds_it_at_work(broker: Broker, wire: Wire) -> None:
+async def test_the_returned_coordinator_serves_the_group(broker: Broker, wire: Wire) -> None:
     async with Wire(wire.host, wire.port) as first, Wire(wire.host, wire.port) as second:
         async with busy_disk_threads(broker):
             asking = [asyncio.create_task(first.ask(FindCoordinatorRequest(key="g"), 3))]
@@ -51,7 +51,7 @@ async def test_whoever_is_told_of_the_coordinator_finds_it_at_work(broker: Broke
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-async def test_who_asks_for_one_transactional_id_is_sent_to_a_broker(wire: Wire, version: int) -> None:
+async def test_one_transactional_id_has_a_coordinator(wire: Wire, version: int) -> None:
     response = await wire.ask(FindCoordinatorRequest(key="t", key_type=1), version)
 
     assert (response.error_code, response.node_id) == (ErrorCode.NONE, 1)
@@ -60,9 +60,7 @@ async def test_who_asks_for_one_transactional_id_is_sent_to_a_broker(wire: Wire,
 
 @pytest.mark.parametrize(("key_type", "version"), [(1, 4), (1, 6), (2, 6)])
 @pytest.mark.usefixtures("only_here")
-async def test_coordinators_that_are_not_there_yet_are_no_matter_of_waiting(
-    wire: Wire, key_type: int, version: int
-) -> None:
+async def test_coordinators_that_are_not_built_are_refused_at_once(wire: Wire, key_type: int, version: int) -> None:
     response = await wire.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t", "u"]), version)
 
     assert [(row.key, row.error_code, row.node_id) for row in response.coordinators] == [
@@ -83,7 +81,7 @@ async def test_the_topic_of_groups_is_compacted_and_internal(broker: Broker, wir
 
 
 @pytest.mark.parametrize("version", [1, 3])
-async def test_a_key_type_that_does_not_exist(wire: Wire, version: int) -> None:
+async def test_an_unknown_key_type_is_refused(wire: Wire, version: int) -> None:
     response = await wire.ask(FindCoordinatorRequest(key="g", key_type=9), version)
 
     assert response.error_code == ErrorCode.INVALID_REQUEST

@@ -1,4 +1,4 @@
-"""What changes for clients when there are other brokers: waiting for their replicas, being sent to them."""
+"""Clients in a cluster with other brokers: waiting for replicas, and redirection to leaders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def waiting(broker: Broker) -> None:
         await asyncio.sleep(0)
 
 
-async def test_acks_all_waits_until_the_other_replica_has_it_or_is_out(broker: Broker, wire: Wire) -> None:
+async def test_acks_all_waits_for_the_other_in_sync_replicas(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     publish(broker, "t", isr=BOTH)
     request = produce_request("t", batch(b"a"), acks=-1)
@@ -43,7 +43,7 @@ async def test_acks_all_waits_until_the_other_replica_has_it_or_is_out(broker: B
     assert len(broker.services.produce_purgatory) == 0
 
 
-async def test_acks_all_gives_up_after_its_timeout(broker: Broker, wire: Wire) -> None:
+async def test_acks_all_times_out(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     publish(broker, "t", isr=BOTH)
     request = produce_request("t", batch(b"a"), acks=-1)
@@ -54,7 +54,7 @@ async def test_acks_all_gives_up_after_its_timeout(broker: Broker, wire: Wire) -
     assert topic.partition_responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
-async def test_acks_all_learns_of_another_leader(broker: Broker, wire: Wire) -> None:
+async def test_acks_all_fails_when_another_broker_leads(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     publish(broker, "t", isr=BOTH)
     request = produce_request("t", batch(b"a"), acks=-1)

@@ -1,4 +1,4 @@
-"""What clients of other languages send otherwise than Java's: their bytes, captured, and what becomes of them."""
+"""Captured requests of clients in other languages that differ from those of the Java client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KAFKAJS_GZIP = bytes.fromhex(
 
 
 @pytest.mark.parametrize("records", [KAFKAJS_PLAIN, KAFKAJS_GZIP], ids=["plain", "gzip"])
-async def test_times_that_kafkajs_sorts_as_texts_are_found(wire: Wire, records: bytes) -> None:
+async def test_timestamps_that_kafkajs_sorts_as_text_are_found(wire: Wire, records: bytes) -> None:
     await create(wire, "t")
 
     row = await produce(wire, "t", records, version=7)

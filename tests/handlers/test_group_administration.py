@@ -31,7 +31,7 @@ async def describe(wire: Wire, group_id: str, version: int, **fields: bool) -> D
 
 
 @pytest.mark.parametrize("version", range(7))
-async def test_a_stable_group_shows_what_its_members_do(wire: Wire, member: GroupMember, version: int) -> None:
+async def test_a_stable_group_is_described_with_assignments(wire: Wire, member: GroupMember, version: int) -> None:
     group = await describe(wire, member.group_id, version)
 
     assert (group.error_code, group.group_state, group.protocol_type) == (ErrorCode.NONE, "Stable", "consumer")
@@ -42,7 +42,7 @@ async def test_a_stable_group_shows_what_its_members_do(wire: Wire, member: Grou
     assert row.group_instance_id == ("instance" if version >= 4 else None)
 
 
-async def test_a_group_that_is_assigned_shows_no_protocol(wire: Wire, member: GroupMember) -> None:
+async def test_a_rebalancing_group_is_described_without_a_protocol(wire: Wire, member: GroupMember) -> None:
     await member.join()
 
     group = await describe(wire, member.group_id, 5)
@@ -65,7 +65,7 @@ async def test_an_unknown_group_is_not_found_from_version_6_on(wire: Wire, membe
     assert group.error_message == "Group nobody not found."
 
 
-async def test_authorized_operations_are_told_if_asked_for(wire: Wire, member: GroupMember) -> None:
+async def test_authorized_operations_are_included_on_request(wire: Wire, member: GroupMember) -> None:
     group = await describe(wire, member.group_id, 5, include_authorized_operations=True)
 
     assert group.authorized_operations == 0b1101_0100_1000
@@ -109,7 +109,7 @@ async def test_only_groups_without_members_are_deleted(wire: Wire, member: Group
     assert found == {member.group_id: ErrorCode.NON_EMPTY_GROUP, "nobody": ErrorCode.GROUP_ID_NOT_FOUND}
 
 
-async def test_a_deleted_group_is_gone_with_its_offsets(wire: Wire, member: GroupMember) -> None:
+async def test_a_group_is_deleted_with_its_offsets(wire: Wire, member: GroupMember) -> None:
     await create(wire, "t")
     await member.commit("t", 5)
     await member.leave()
@@ -125,7 +125,7 @@ async def test_a_deleted_group_is_gone_with_its_offsets(wire: Wire, member: Grou
 async def test_a_classic_group_is_not_found_among_those_of_the_consumer_protocol(
     wire: Wire, member: GroupMember, version: int
 ) -> None:
-    """Java's admin client asks for these first, and for classic groups when it is told so."""
+    """Java's admin client sends ConsumerGroupDescribe first, and DescribeGroups after this error."""
     [group] = (await wire.ask(ConsumerGroupDescribeRequest([member.group_id]), version)).groups
 
     assert (group.error_code, group.members) == (ErrorCode.GROUP_ID_NOT_FOUND, [])

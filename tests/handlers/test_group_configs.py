@@ -1,4 +1,4 @@
-"""Properties of single groups: what may be set, where it is shown, and that a group of the consumer protocol obeys."""
+"""Properties of single groups: allowed values, descriptions, and their effect on groups of the consumer protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("only_here")
 
 
 async def heartbeat_interval(wire: Wire, group_id: str) -> int:
-    """What a member that joins is told."""
+    """The response to a member that joins."""
     request = ConsumerGroupHeartbeatRequest(
         group_id,
         member_id="m",
@@ -47,7 +47,7 @@ async def rows(wire: Wire, group_id: str) -> dict[str, Any]:
     return {row.name: row for row in result.configs}
 
 
-async def test_a_group_goes_by_its_own_properties_at_once(wire: Wire) -> None:
+async def test_a_groups_own_properties_take_effect_at_once(wire: Wire) -> None:
     await find_coordinator(wire, NAME)
     assert await heartbeat_interval(wire, NAME) == 5_000
 
@@ -61,7 +61,7 @@ async def test_a_group_goes_by_its_own_properties_at_once(wire: Wire) -> None:
     assert await own_values(wire, GROUP, NAME) == {SESSION: "50000"}
 
 
-async def test_they_are_described_with_where_they_come_from(wire: Wire) -> None:
+async def test_they_are_described_with_their_sources(wire: Wire) -> None:
     await set_to(wire, GROUP, NAME, consumer_session_timeout_ms="50000")
 
     described = await rows(wire, NAME)
@@ -77,7 +77,7 @@ async def test_they_are_described_with_where_they_come_from(wire: Wire) -> None:
     ]
 
 
-async def test_the_groups_that_have_some_are_listed(wire: Wire) -> None:
+async def test_groups_with_properties_are_listed(wire: Wire) -> None:
     await set_to(wire, GROUP, NAME, consumer_session_timeout_ms="50000")
     await set_to(wire, GROUP, "b", consumer_session_timeout_ms="50000")
     assert (await replace(wire, GROUP, "b")).error_code == ErrorCode.NONE
@@ -101,7 +101,7 @@ async def test_the_groups_that_have_some_are_listed(wire: Wire) -> None:
         ([("share.session.timeout.ms", SET, "50000")], ErrorCode.INVALID_CONFIG, "share groups are not built"),
     ],
 )
-async def test_what_is_refused(
+async def test_invalid_changes_are_refused(
     wire: Wire, operations: list[tuple[str, int, str | None]], code: ErrorCode, why: str
 ) -> None:
     response = await change(wire, GROUP, NAME, *operations)
@@ -134,7 +134,7 @@ async def test_validating_changes_nothing(wire: Wire) -> None:
     assert await own_values(wire, GROUP, NAME) == {}
 
 
-async def test_they_hold_after_a_restart(tmp_path: Path) -> None:
+async def test_they_survive_a_restart(tmp_path: Path) -> None:
     properties = {"log.dirs": str(tmp_path)}
     async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
         await set_to(wire, GROUP, NAME, consumer_heartbeat_interval_ms="7000")

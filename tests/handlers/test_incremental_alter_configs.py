@@ -81,7 +81,7 @@ async def test_lists_grow_and_shrink(wire: Wire) -> None:
         ("", [("retention.ms", SET, "1")], ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_what_a_topic_refuses(
+async def test_invalid_changes_of_a_topic_are_refused(
     wire: Wire, resource: str, operations: list[tuple[str, int, str | None]], code: ErrorCode
 ) -> None:
     await create(wire, "t", flush_ms="7")
@@ -90,7 +90,7 @@ async def test_what_a_topic_refuses(
     assert await own_values(wire, TOPIC, "t") == {"flush.ms": "7"}
 
 
-async def test_there_are_four_operations(wire: Wire) -> None:
+async def test_an_unknown_operation_is_refused(wire: Wire) -> None:
     await create(wire, "t")
 
     assert (await change(wire, TOPIC, "t", ("retention.ms", 4, "5"))).error_code == ErrorCode.INVALID_REQUEST
@@ -113,7 +113,7 @@ async def test_there_are_four_operations(wire: Wire) -> None:
         (BROKER_LOGGER, "2", ("root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_what_other_resources_refuse(
+async def test_invalid_changes_of_other_resources_are_refused(
     wire: Wire, kind: int, resource: str, operation: tuple[str, int, str | None], code: ErrorCode
 ) -> None:
     assert (await change(wire, kind, resource, operation)).error_code == code
@@ -145,9 +145,7 @@ async def test_a_broker_property_without_effect_is_stored_and_described(
         (RELOGIN, "soon", "64 bits"),
     ],
 )
-async def test_what_cannot_be_ignored_is_refused_with_the_reason(
-    wire: Wire, name: str, value: str, reason: str
-) -> None:
+async def test_unsupported_values_are_refused_with_the_reason(wire: Wire, name: str, value: str, reason: str) -> None:
     response = await change(wire, BROKER, "1", (name, SET, value))
 
     assert response.error_code == ErrorCode.INVALID_REQUEST
@@ -168,7 +166,7 @@ async def test_min_insync_replicas_is_the_same_for_all_brokers(wire: Wire) -> No
 REFUSED_HERE = {"log.cleaner.threads", "config.providers", "metric.reporters"}
 
 
-async def test_a_broker_property_can_be_altered_where_it_can_in_kafka(wire: Wire) -> None:
+async def test_a_broker_property_is_dynamic_if_it_is_in_kafka(wire: Wire) -> None:
     lines = (ROOT / "tests/config/data/alter-configs.tsv").read_text().splitlines()[1:]
 
     for name, value, *codes in (line.split("\t") for line in lines):
@@ -190,7 +188,7 @@ async def test_validating_changes_nothing(wire: Wire) -> None:
     assert "log.roll.ms" not in await own_values(wire, BROKER, "1")
 
 
-async def test_each_resource_succeeds_for_itself_and_is_named_once(wire: Wire) -> None:
+async def test_each_resource_succeeds_independently_and_is_named_once(wire: Wire) -> None:
     for name in ("a", "b"):
         await create(wire, name)
 
@@ -208,7 +206,7 @@ async def test_each_resource_succeeds_for_itself_and_is_named_once(wire: Wire) -
     ]
 
 
-# What holds without a restart. Each property is changed at all the levels that it has.
+# Properties that take effect without a restart. Each is changed at all its levels.
 
 
 CHANGED = {
@@ -249,7 +247,7 @@ async def refuses_big_batches(wire: Wire) -> bool:
     return (await produce(wire, "t", BIG)).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-async def test_a_topics_own_value_holds_over_the_brokers_over_that_of_all_brokers(broker: Broker, wire: Wire) -> None:
+async def test_the_value_of_the_topic_precedes_the_brokers_and_the_default(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     log = broker.log_dir.logs["t", 0]
 
@@ -345,7 +343,7 @@ async def test_how_many_connections_there_may_be(broker: Broker, wire: Wire) -> 
         await create(second, "t")
 
 
-async def test_a_client_that_waits_is_let_in_when_there_may_be_more(broker: Broker, wire: Wire) -> None:
+async def test_a_waiting_client_is_accepted_when_the_limit_is_raised(broker: Broker, wire: Wire) -> None:
     await set_to(wire, BROKER, "", max_connections="1")
 
     async with Wire("127.0.0.1", broker.port) as second:
@@ -353,7 +351,7 @@ async def test_a_client_that_waits_is_let_in_when_there_may_be_more(broker: Brok
         await create(second, "t")
 
 
-async def test_what_was_set_for_brokers_holds_after_a_restart(tmp_path: object) -> None:
+async def test_properties_of_brokers_survive_a_restart(tmp_path: object) -> None:
     for starts in range(2):
         async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
             if not starts:

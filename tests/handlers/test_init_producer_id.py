@@ -19,7 +19,7 @@ async def test_every_request_gets_an_id_of_its_own(wire: Wire, version: int) -> 
     assert response.producer_id > before
 
 
-async def test_ids_are_not_given_again_after_a_restart(tmp_path: object) -> None:
+async def test_ids_are_not_reused_after_a_restart(tmp_path: object) -> None:
     properties = {"log.dirs": str(tmp_path)}
     ids = []
     for _ in range(2):

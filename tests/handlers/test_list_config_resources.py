@@ -20,7 +20,9 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
         ([], {(TOPIC, "a"), (TOPIC, "b"), (BROKER, "1"), (BROKER_LOGGER, "1")}),
     ],
 )
-async def test_the_names_of_what_has_properties(wire: Wire, kinds: list[int], expected: set[tuple[int, str]]) -> None:
+async def test_resources_with_properties_are_listed(
+    wire: Wire, kinds: list[int], expected: set[tuple[int, str]]
+) -> None:
     for name in ("a", "b"):
         await create(wire, name)
 
@@ -31,7 +33,7 @@ async def test_the_names_of_what_has_properties(wire: Wire, kinds: list[int], ex
     assert sorted(found) == sorted(expected)
 
 
-async def test_the_first_version_asks_for_client_metrics(wire: Wire) -> None:
+async def test_the_first_version_lists_client_metrics(wire: Wire) -> None:
     await create(wire, "a")
 
     response = await wire.ask(ListConfigResourcesRequest(), 0)
@@ -39,7 +41,7 @@ async def test_the_first_version_asks_for_client_metrics(wire: Wire) -> None:
     assert (response.error_code, response.config_resources) == (ErrorCode.NONE, [])
 
 
-async def test_other_types_are_not_known(wire: Wire) -> None:
+async def test_unknown_types_are_refused(wire: Wire) -> None:
     response = await wire.ask(ListConfigResourcesRequest([3]), 1)
 
     assert (response.error_code, response.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])

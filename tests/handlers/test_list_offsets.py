@@ -96,7 +96,7 @@ async def test_the_record_with_the_largest_timestamp(wire: Wire) -> None:
     assert await found(wire, MAX_TIMESTAMP) == (NOW + 50, 1, 0)
 
 
-async def test_nothing_is_tiered(wire: Wire) -> None:
+async def test_tiered_offsets_are_unknown(wire: Wire) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(b"a"))
 
@@ -109,7 +109,9 @@ async def test_nothing_is_tiered(wire: Wire) -> None:
     ("timestamp", "first_version"),
     [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9), (EARLIEST_PENDING_UPLOAD, 11)],
 )
-async def test_special_timestamps_have_a_first_version(wire: Wire, timestamp: int, first_version: int) -> None:
+async def test_a_special_timestamp_is_refused_before_its_first_version(
+    wire: Wire, timestamp: int, first_version: int
+) -> None:
     await create(wire, "t")
 
     assert (await look_up(wire, timestamp, version=first_version)).error_code == ErrorCode.NONE
@@ -117,7 +119,7 @@ async def test_special_timestamps_have_a_first_version(wire: Wire, timestamp: in
     assert before.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-async def test_other_negative_timestamps_mean_nothing(wire: Wire) -> None:
+async def test_other_negative_timestamps_are_refused(wire: Wire) -> None:
     await create(wire, "t")
 
     assert (await look_up(wire, -7)).error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -131,14 +133,14 @@ async def test_partitions_that_do_not_exist_are_unknown(wire: Wire) -> None:
     assert (row.error_code, row.offset, row.timestamp) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
 
 
-async def test_the_leader_epoch_must_be_the_clients(wire: Wire) -> None:
+async def test_another_leader_epoch_is_refused(wire: Wire) -> None:
     await create(wire, "t")
 
     assert (await look_up(wire, LATEST, epoch=0)).error_code == ErrorCode.NONE
     assert (await look_up(wire, LATEST, epoch=1)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-async def test_a_partition_is_named_once(wire: Wire) -> None:
+async def test_a_partition_named_twice_is_refused(wire: Wire) -> None:
     await create(wire, "t")
     twice = [ListOffsetsPartition(0, timestamp=LATEST), ListOffsetsPartition(0, timestamp=EARLIEST)]
 
@@ -176,7 +178,7 @@ async def append_stored(broker: Broker, topic: str, partition: int, data: bytes)
 
 
 @pytest.mark.parametrize("timestamp", [NOW, MAX_TIMESTAMP])
-async def test_a_stored_batch_that_cannot_be_decoded_fails_its_row_alone(
+async def test_a_stored_batch_that_cannot_be_decoded_fails_its_row_only(
     broker: Broker, wire: Wire, timestamp: int
 ) -> None:
     await create(wire, "t", 6)
@@ -195,7 +197,7 @@ async def test_a_stored_batch_that_cannot_be_decoded_fails_its_row_alone(
     assert [row.offset for row in found.partitions] == [-1] * 5 + [0]
 
 
-async def test_a_stored_batch_that_expands_too_far_fails_its_row_alone(broker: Broker, wire: Wire) -> None:
+async def test_a_stored_batch_that_expands_too_far_fails_its_row_only(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", 2)
     await produce(wire, "t", batch(bytes(128 << 20), codec=Codec.ZSTD))
     await produce(wire, "t", batch(b"sound"), partition=1)
@@ -226,7 +228,7 @@ async def test_others_are_answered_while_a_large_batch_is_searched(broker: Broke
     ]
 
 
-async def test_headers_that_claim_later_times_than_any_record_make_nobody_wait(broker: Broker, wire: Wire) -> None:
+async def test_headers_with_too_late_timestamps_delay_no_other_request(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
     lying = bytearray(batch(b"x" * 30_000))
     struct.pack_into(">q", lying, 35, NOW + 10**6)

@@ -22,7 +22,7 @@ async def names(wire: Wire, request: MetadataRequest, version: int) -> list[str]
 
 
 @pytest.mark.parametrize("version", range(14))
-async def test_a_topic_its_partitions_and_who_leads_them(wire: Wire, version: int) -> None:
+async def test_a_topic_is_returned_with_the_leaders_of_its_partitions(wire: Wire, version: int) -> None:
     topic_id = await create(wire, "t", 2)
     request = by_name("t") if version >= 4 else by_name("t", create=True)
 
@@ -46,7 +46,7 @@ async def test_the_cluster_has_an_id(wire: Wire) -> None:
     assert len(response.cluster_id) == 22
 
 
-async def test_null_asks_for_all_topics(wire: Wire) -> None:
+async def test_null_requests_all_topics(wire: Wire) -> None:
     for name in ("b", "a", "c"):
         await create(wire, name)
 
@@ -54,7 +54,7 @@ async def test_null_asks_for_all_topics(wire: Wire) -> None:
     assert sorted(await names(wire, MetadataRequest(None), 13)) == ["a", "b", "c"]
 
 
-async def test_empty_asks_for_none_but_in_version_0_for_all(wire: Wire) -> None:
+async def test_empty_requests_no_topics_but_all_in_version_0(wire: Wire) -> None:
     await create(wire, "t")
 
     assert await names(wire, MetadataRequest([]), 1) == []
@@ -71,7 +71,7 @@ async def test_a_topic_that_does_not_exist_is_unknown(wire: Wire) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "x" * 250, "\u00e4"])
 @pytest.mark.parametrize("may_create", [True, False])
-async def test_a_name_that_no_topic_can_have_is_invalid(wire: Wire, name: str, may_create: bool) -> None:
+async def test_an_invalid_name_is_an_error(wire: Wire, name: str, may_create: bool) -> None:
     [topic] = (await wire.ask(by_name(name, create=may_create), 8)).topics
 
     assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -79,7 +79,7 @@ async def test_a_name_that_no_topic_can_have_is_invalid(wire: Wire, name: str, m
 
 @pytest.mark.parametrize("version", [0, 3, 4, 13])
 @pytest.mark.usefixtures("only_here")  # Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION the first time
-async def test_a_topic_is_created_if_asked_for_and_can_be_used_at_once(wire: Wire, version: int) -> None:
+async def test_a_requested_topic_is_created_and_usable_at_once(wire: Wire, version: int) -> None:
     [topic] = (await wire.ask(by_name("new", create=True), version)).topics
 
     assert (topic.error_code, topic.name, len(topic.partitions)) == (ErrorCode.NONE, "new", 1)
@@ -93,14 +93,14 @@ async def test_created_topics_follow_the_brokers_defaults() -> None:
         assert len(topic.partitions) == 3
 
 
-async def test_a_broker_may_be_told_never_to_create_topics() -> None:
+async def test_auto_creation_can_be_disabled() -> None:
     async with Broker({"auto.create.topics.enable": "false"}) as broker, Wire("127.0.0.1", broker.port) as wire:
         [topic] = (await wire.ask(by_name("new", create=True), 12)).topics
 
         assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_a_creation_that_cannot_work_is_told() -> None:
+async def test_a_failed_creation_is_an_error() -> None:
     async with Broker({"default.replication.factor": "3"}) as broker, Wire("127.0.0.1", broker.port) as wire:
         [topic] = (await wire.ask(by_name("new", create=True), 12)).topics
 
@@ -108,21 +108,21 @@ async def test_a_creation_that_cannot_work_is_told() -> None:
 
 
 @pytest.mark.usefixtures("only_here")  # on Apache Kafka they are
-async def test_internal_topics_of_what_is_not_built_are_not_created(wire: Wire) -> None:
+async def test_unused_internal_topics_are_not_created(wire: Wire) -> None:
     [topic] = (await wire.ask(by_name("__transaction_state", create=True), 12)).topics
 
     assert (topic.error_code, topic.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)
 
 
 @pytest.mark.usefixtures("only_here")  # Apache Kafka says so in a later answer
-async def test_the_topic_of_groups_is_created_as_their_coordinator_does(wire: Wire) -> None:
+async def test_the_topic_of_groups_is_created_by_the_coordinator(wire: Wire) -> None:
     [topic] = (await wire.ask(by_name("__consumer_offsets", create=True), 12)).topics
 
     assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (ErrorCode.NONE, True, 3)
 
 
 @pytest.mark.parametrize("version", [12, 13])
-async def test_topics_may_be_asked_for_by_id(wire: Wire, version: int) -> None:
+async def test_topics_are_found_by_id(wire: Wire, version: int) -> None:
     topic_id = await create(wire, "t")
     wanted = [MetadataRequestTopic(topic_id, None), MetadataRequestTopic(bytes(range(16)), None)]
 
@@ -134,13 +134,15 @@ async def test_topics_may_be_asked_for_by_id(wire: Wire, version: int) -> None:
 
 @pytest.mark.parametrize("topic", [MetadataRequestTopic(bytes(range(16)), "t"), MetadataRequestTopic(bytes(16), None)])
 @pytest.mark.parametrize("version", [10, 11])
-async def test_ids_came_before_their_use(wire: Wire, topic: MetadataRequestTopic, version: int) -> None:
+async def test_requests_by_id_are_refused_before_version_12(
+    wire: Wire, topic: MetadataRequestTopic, version: int
+) -> None:
     response = await wire.ask(MetadataRequest([topic]), version)
 
     assert [row.error_code for row in response.topics] == [ErrorCode.INVALID_REQUEST]
 
 
-async def test_operations_are_told_where_asked_for(wire: Wire) -> None:
+async def test_authorized_operations_are_included_on_request(wire: Wire) -> None:
     await create(wire, "t")
     asked = MetadataRequest(None, True, True, True)
 
@@ -153,14 +155,14 @@ async def test_operations_are_told_where_asked_for(wire: Wire) -> None:
     assert quiet.topics[0].topic_authorized_operations == NOT_REQUESTED
 
 
-async def test_a_client_is_told_the_address_that_it_dialled() -> None:
+async def test_a_client_gets_the_address_that_it_connected_to() -> None:
     async with Broker({"listeners": "PLAINTEXT://0.0.0.0:0"}) as broker, Wire("127.0.0.2", broker.port) as wire:
         [told] = (await wire.ask(MetadataRequest([]), 12)).brokers
 
         assert (told.host, told.port) == ("127.0.0.2", broker.port)
 
 
-async def test_a_client_is_told_the_address_that_is_advertised() -> None:
+async def test_a_client_gets_the_advertised_address() -> None:
     properties = {"advertised.listeners": "PLAINTEXT://kafka.example:19092", "broker.rack": "north"}
     async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
         [told] = (await wire.ask(MetadataRequest([]), 12)).brokers
@@ -187,7 +189,7 @@ async def test_each_listener_has_its_own_address() -> None:
 MANY = [f"t{index}" for index in range(1_000)]
 
 
-async def test_no_topic_is_created_where_a_request_would_create_more_than_10000_partitions() -> None:
+async def test_no_topic_is_created_by_a_request_for_more_than_10000_partitions() -> None:
     properties = {"num.partitions": "101"}
     async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
         response = await wire.ask(by_name(*MANY[:100], create=True), 9)
@@ -196,7 +198,7 @@ async def test_no_topic_is_created_where_a_request_would_create_more_than_10000_
         assert not broker.services.metadata.image.topics
 
 
-async def test_no_more_topics_are_created_when_the_client_has_gone(broker: Broker) -> None:
+async def test_no_more_topics_are_created_after_the_client_disconnects(broker: Broker) -> None:
     async with Wire("127.0.0.1", broker.port) as leaving:
         await leaving.send(by_name(*MANY, create=True), 9)
         while len(broker.services.metadata.image.topics) < 3:  # noqa: ASYNC110 - it is the broker's own state

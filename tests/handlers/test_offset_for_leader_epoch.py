@@ -32,14 +32,14 @@ async def test_the_current_epoch_ends_at_the_log_end(wire: Wire, version: int) -
     assert await end_of(wire, 0, version=version) == (ErrorCode.NONE, 0, 2)
 
 
-async def test_an_epoch_from_the_future_is_not_known(wire: Wire) -> None:
+async def test_a_future_epoch_is_unknown(wire: Wire) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(b"a"))
 
     assert await end_of(wire, 1) == (ErrorCode.NONE, -1, -1)
 
 
-async def test_the_leader_epoch_must_be_the_clients(wire: Wire) -> None:
+async def test_another_leader_epoch_is_refused(wire: Wire) -> None:
     await create(wire, "t")
 
     assert await end_of(wire, 0, current=0) == (ErrorCode.NONE, 0, 0)

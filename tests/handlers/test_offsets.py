@@ -27,7 +27,7 @@ from tests.wire import Wire
 
 @pytest.fixture
 async def group(wire: Wire) -> GroupMember:
-    """Somebody outside a group that nobody has used, whose coordinator is there; topic `t` exists."""
+    """A client outside a new group with a coordinator; topic `t` exists."""
     group_id = new_group_id()
     await find_coordinator(wire, group_id)
     await create(wire, "t", 3)
@@ -39,7 +39,7 @@ def rows_of(*topics: str) -> list[OffsetCommitRequestTopic]:
 
 
 @pytest.mark.parametrize("version", range(2, 10))
-async def test_outside_a_group_anybody_commits(group: GroupMember, version: int) -> None:
+async def test_a_group_without_members_accepts_commits(group: GroupMember, version: int) -> None:
     assert await group.commit("t", 5, version, committed_metadata="note") == ErrorCode.NONE
 
     [topic] = (await group.fetch(8)).topics
@@ -48,7 +48,7 @@ async def test_outside_a_group_anybody_commits(group: GroupMember, version: int)
 
 
 @pytest.mark.usefixtures("only_here")  # in Apache Kafka the sum is negative, and the offset expires at once
-async def test_the_longest_retention_that_can_be_asked_for_is_for_ever(wire: Wire, group: GroupMember) -> None:
+async def test_the_longest_retention_never_expires(wire: Wire, group: GroupMember) -> None:
     request = OffsetCommitRequest(group.group_id, retention_time_ms=INT64_MAX, topics=rows_of("t"))
     [topic] = (await wire.ask(request, 2)).topics
     assert topic.partitions[0].error_code == ErrorCode.NONE
@@ -57,7 +57,7 @@ async def test_the_longest_retention_that_can_be_asked_for_is_for_ever(wire: Wir
     assert fetched.partitions[0].committed_offset == 7
 
 
-async def test_topics_go_by_id_from_version_10_on(wire: Wire, group: GroupMember) -> None:
+async def test_topics_have_ids_from_version_10_on(wire: Wire, group: GroupMember) -> None:
     topic_id = await create(wire, "by-id")
     row = OffsetCommitRequestPartition(0, 9, committed_leader_epoch=2)
     request = OffsetCommitRequest(
@@ -75,7 +75,7 @@ async def test_topics_go_by_id_from_version_10_on(wire: Wire, group: GroupMember
     assert (everything.topic_id, everything.partitions[0].committed_offset) == (topic_id, 9)
 
 
-async def test_a_topic_that_does_not_exist_is_refused_alone(wire: Wire, group: GroupMember) -> None:
+async def test_an_unknown_topic_fails_only_its_rows(wire: Wire, group: GroupMember) -> None:
     request = OffsetCommitRequest(group.group_id, topics=rows_of("missing", "t"))
 
     codes = {topic.name: topic.partitions[0].error_code for topic in (await wire.ask(request, 8)).topics}
@@ -84,7 +84,7 @@ async def test_a_topic_that_does_not_exist_is_refused_alone(wire: Wire, group: G
     assert await group.committed("t") == 7
 
 
-async def test_a_partition_that_does_not_exist_is_refused_alone(wire: Wire, group: GroupMember) -> None:
+async def test_an_unknown_partition_fails_only_its_row(wire: Wire, group: GroupMember) -> None:
     rows = [OffsetCommitRequestPartition(index, 7) for index in (0, 3, -1)]
     request = OffsetCommitRequest(group.group_id, topics=[OffsetCommitRequestTopic("t", partitions=rows)])
 
@@ -97,7 +97,7 @@ async def test_a_partition_that_does_not_exist_is_refused_alone(wire: Wire, grou
     assert [row.partition_index for row in fetched.partitions] == [0]
 
 
-async def test_a_partition_of_an_id_that_does_not_exist_is_refused(wire: Wire, group: GroupMember) -> None:
+async def test_a_partition_of_an_unknown_id_is_refused(wire: Wire, group: GroupMember) -> None:
     topic_id = await create(wire, "by-id")
     rows = [OffsetCommitRequestTopic(topic_id=topic_id, partitions=[OffsetCommitRequestPartition(1, 7)])]
 
@@ -106,7 +106,7 @@ async def test_a_partition_of_an_id_that_does_not_exist_is_refused(wire: Wire, g
     assert committed.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_an_id_that_does_not_exist_is_refused(wire: Wire, group: GroupMember) -> None:
+async def test_an_unknown_id_is_refused(wire: Wire, group: GroupMember) -> None:
     unknown = bytes(range(16))
     topics = [OffsetCommitRequestTopic(topic_id=unknown, partitions=[OffsetCommitRequestPartition(0, 7)])]
     [committed] = (await wire.ask(OffsetCommitRequest(group.group_id, topics=topics), 10)).topics
@@ -127,13 +127,13 @@ async def test_metadata_has_a_limit(group: GroupMember) -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
-async def test_a_generation_of_a_group_that_does_not_exist(group: GroupMember, version: int, code: ErrorCode) -> None:
+async def test_a_generation_of_an_unknown_group_is_refused(group: GroupMember, version: int, code: ErrorCode) -> None:
     group.generation_id, group.member_id = 3, "somebody"
 
     assert await group.commit("t", 5, version) == code
 
 
-async def test_who_commits_must_be_in_the_group_and_its_generation(wire: Wire, group: GroupMember) -> None:
+async def test_a_commit_needs_a_member_and_its_generation(wire: Wire, group: GroupMember) -> None:
     await group.become_only_member()
     outsider = GroupMember(wire, group.group_id)
     assert await outsider.commit("t", 5) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -144,13 +144,13 @@ async def test_who_commits_must_be_in_the_group_and_its_generation(wire: Wire, g
     assert await group.commit("t", 5) == ErrorCode.NONE
 
 
-async def test_nothing_is_committed_while_the_group_is_assigned(group: GroupMember) -> None:
+async def test_commits_are_refused_during_a_rebalance(group: GroupMember) -> None:
     await group.join()
 
     assert await group.commit("t", 5) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-async def test_an_error_of_the_group_does_not_hide_that_of_a_topic(wire: Wire, group: GroupMember) -> None:
+async def test_an_error_of_the_group_keeps_errors_of_topics(wire: Wire, group: GroupMember) -> None:
     await group.become_only_member()
     request = OffsetCommitRequest(group.group_id, topics=rows_of("missing", "t"))
 
@@ -160,7 +160,7 @@ async def test_an_error_of_the_group_does_not_hide_that_of_a_topic(wire: Wire, g
 
 
 @pytest.mark.parametrize("version", range(1, 8))
-async def test_one_group_is_fetched_in_the_older_form(wire: Wire, group: GroupMember, version: int) -> None:
+async def test_the_older_form_fetches_one_group(wire: Wire, group: GroupMember, version: int) -> None:
     await group.commit("t", 5, committed_leader_epoch=3, committed_metadata="m")
     wanted = [OffsetFetchRequestTopic("t", [0, 2]), OffsetFetchRequestTopic("missing", [1])]
 
@@ -212,7 +212,7 @@ async def test_offsets_are_deleted(wire: Wire, group: GroupMember) -> None:
     assert await group.committed("t") == -1
 
 
-async def test_a_topic_whose_partitions_exist_in_part_has_one_row(wire: Wire, group: GroupMember) -> None:
+async def test_a_topic_with_known_and_unknown_partitions_has_one_row(wire: Wire, group: GroupMember) -> None:
     await group.commit("t", 5)
     rows = [OffsetDeleteRequestPartition(index) for index in (0, 3)]
 
@@ -223,7 +223,7 @@ async def test_a_topic_whose_partitions_exist_in_part_has_one_row(wire: Wire, gr
     assert await group.committed("t") == -1
 
 
-async def test_offsets_that_a_member_reads_are_kept(wire: Wire, group: GroupMember) -> None:
+async def test_offsets_of_topics_that_a_member_reads_are_not_deleted(wire: Wire, group: GroupMember) -> None:
     await group.become_only_member()
     await group.commit("t", 5)
 
@@ -233,7 +233,7 @@ async def test_offsets_that_a_member_reads_are_kept(wire: Wire, group: GroupMemb
     assert await group.committed("t") == 5
 
 
-async def test_offsets_of_a_group_of_others_than_consumers_are_kept_while_it_has_members(
+async def test_offsets_of_other_protocols_are_not_deleted_while_there_are_members(
     wire: Wire, group: GroupMember
 ) -> None:
     await group.become_only_member(protocol_type="connect")
@@ -243,7 +243,7 @@ async def test_offsets_of_a_group_of_others_than_consumers_are_kept_while_it_has
     assert (response.error_code, response.topics) == (ErrorCode.NON_EMPTY_GROUP, [])
 
 
-async def test_offsets_of_a_group_that_does_not_exist(wire: Wire, group: GroupMember) -> None:
+async def test_deleting_offsets_of_an_unknown_group_is_an_error(wire: Wire, group: GroupMember) -> None:
     response = await wire.ask(delete_request("nobody", "t"), 0)
 
     assert (response.error_code, response.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])

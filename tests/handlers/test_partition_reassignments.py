@@ -36,7 +36,7 @@ async def reassign(
 
 
 @pytest.mark.parametrize("version", range(2))
-async def test_replicas_may_stay_where_they_are(wire: Wire, version: int) -> None:
+async def test_the_current_replicas_are_accepted(wire: Wire, version: int) -> None:
     await create(wire, "t")
 
     assert await reassign(wire, "t", 0, [1], version=version) == ErrorCode.NONE
@@ -53,7 +53,7 @@ async def test_replicas_may_stay_where_they_are(wire: Wire, version: int) -> Non
         ("missing", 0, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-async def test_what_cannot_be_is_refused(
+async def test_invalid_requests_are_refused(
     wire: Wire, topic: str, index: int, replicas: list[int] | None, code: ErrorCode
 ) -> None:
     await create(wire, "t")
@@ -70,7 +70,7 @@ async def test_replicas_are_not_moved(broker: Broker, wire: Wire) -> None:
     assert await reassign(wire, "t", 0, [OTHER], free=False) == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-async def test_what_is_on_its_way_is_listed(broker: Broker, wire: Wire) -> None:
+async def test_ongoing_reassignments_are_listed(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", 2)
     await create(wire, "u")
     publish(broker, "t", adding_replicas=[OTHER])

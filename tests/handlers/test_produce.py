@@ -28,7 +28,7 @@ LARGE = b"x" * 100_000
 
 @pytest.mark.parametrize("version", range(3, 13))
 @pytest.mark.parametrize("acks", [1, -1])
-async def test_records_are_appended_and_their_offset_told(wire: Wire, version: int, acks: int) -> None:
+async def test_records_are_appended_and_their_offset_returned(wire: Wire, version: int, acks: int) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(b"before"))
 
@@ -39,7 +39,7 @@ async def test_records_are_appended_and_their_offset_told(wire: Wire, version: i
     assert values_in(await fetch(wire, "t")) == [b"before", b"a", b"b"]
 
 
-async def test_from_version_13_topics_go_by_id(wire: Wire) -> None:
+async def test_from_version_13_on_topics_have_ids(wire: Wire) -> None:
     topic_id = await create(wire, "t")
     topics = [
         TopicProduceData("", topic_id, [PartitionProduceData(0, batch(b"a"))]),
@@ -77,7 +77,7 @@ async def test_other_acks_are_refused(wire: Wire) -> None:
     assert values_in(await fetch(wire, "t")) == []
 
 
-async def test_each_partition_succeeds_or_fails_for_itself(wire: Wire) -> None:
+async def test_each_partition_succeeds_or_fails_independently(wire: Wire) -> None:
     await create(wire, "t", 4)
     data = [
         PartitionProduceData(0, batch(b"a")),
@@ -116,7 +116,7 @@ async def test_a_wrong_checksum_is_refused_and_nothing_appended(wire: Wire) -> N
     assert (await fetch(wire, "t")).high_watermark == 0
 
 
-async def test_records_to_blame_are_named(wire: Wire) -> None:
+async def test_refused_records_are_named(wire: Wire) -> None:
     await create(wire, "t", message_timestamp_before_max_ms="1000")
 
     row = await produce(wire, "t", batch(b"a", b"b"))
@@ -142,7 +142,7 @@ async def test_zstd_is_refused_for_version_6_only_in_one_whole_batch(wire: Wire)
     assert (await produce(wire, "t", records * 2, version=7)).error_code == ErrorCode.INVALID_RECORD
 
 
-async def test_the_broker_sets_the_time_if_the_topic_says_so(wire: Wire) -> None:
+async def test_the_broker_sets_timestamps_with_log_append_time(wire: Wire) -> None:
     await create(wire, "t", message_timestamp_type="LogAppendTime")
 
     row = await produce(wire, "t", batch(b"a", b"b"))
@@ -152,7 +152,7 @@ async def test_the_broker_sets_the_time_if_the_topic_says_so(wire: Wire) -> None
     assert timestamps == {row.log_append_time_ms}
 
 
-async def test_a_repeated_batch_of_an_idempotent_producer_is_told_its_first_offset(wire: Wire) -> None:
+async def test_a_duplicate_batch_returns_its_first_offset(wire: Wire) -> None:
     await create(wire, "t")
     producer_id = await new_producer_id(wire)
     first = batch(b"a", b"b", producer_id=producer_id, producer_epoch=0, base_sequence=0)
@@ -232,7 +232,7 @@ async def test_errors_of_partitions_are_counted(broker: Broker, wire: Wire) -> N
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-async def test_the_oldest_versions_are_told_but_not_served(wire: Wire, version: int) -> None:
+async def test_the_oldest_versions_are_advertised_but_not_served(wire: Wire, version: int) -> None:
     wire.writer.write(bytes.fromhex("0000000e") + bytes([0, 0, 0, version]) + bytes(10))
 
     assert await wire.is_closed_by_peer()
@@ -256,7 +256,7 @@ async def test_others_are_answered_while_a_small_batch_that_expands_is_decoded(
 
 @pytest.mark.usefixtures("only_here")  # Kafka, which decompresses record by record, takes it
 @pytest.mark.parametrize("properties", [{"cleanup_policy": "compact"}, {"compression_type": "gzip"}])
-async def test_a_batch_that_expands_too_far_is_too_large_where_it_must_be_decoded(
+async def test_a_batch_that_expands_too_far_is_too_large_if_it_must_be_decoded(
     wire: Wire, properties: dict[str, str]
 ) -> None:
     await create(wire, "t", **properties)
@@ -266,7 +266,7 @@ async def test_a_batch_that_expands_too_far_is_too_large_where_it_must_be_decode
 
 
 @pytest.mark.parametrize("codec", Codec)
-async def test_a_batch_that_cannot_hold_the_records_that_it_says_takes_no_offsets(wire: Wire, codec: Codec) -> None:
+async def test_a_batch_that_cannot_hold_its_records_count_takes_no_offsets(wire: Wire, codec: Codec) -> None:
     await create(wire, "t")
     data = bytearray(batch(b"v", codec=codec))
     struct.pack_into(">i", data, 23, 2**31 - 2)

@@ -14,14 +14,14 @@ ILLEGAL = ErrorCode.ILLEGAL_SASL_STATE
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_there_is_nothing_to_agree_on(wire: Wire, version: int) -> None:
+async def test_a_handshake_offers_no_mechanism(wire: Wire, version: int) -> None:
     response = await wire.ask(SaslHandshakeRequest("PLAIN"), version)
 
     assert (response.error_code, response.mechanisms) == (ILLEGAL, [])
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-async def test_no_token_is_looked_at(wire: Wire, version: int) -> None:
+async def test_authentication_is_refused(wire: Wire, version: int) -> None:
     response = await wire.ask(SaslAuthenticateRequest(b"\0user\0password"), version)
 
     assert (response.error_code, response.auth_bytes) == (ILLEGAL, b"")

@@ -16,5 +16,5 @@ async def test_an_unknown_broker(wire: Wire, node_id: int) -> None:
 
 
 @pytest.mark.usefixtures("only_here")  # it takes itself out of the cluster
-async def test_a_broker_that_runs_stays(wire: Wire) -> None:
+async def test_a_running_broker_is_not_removed(wire: Wire) -> None:
     assert (await wire.ask(UnregisterBrokerRequest(1), 0)).error_code == ErrorCode.INVALID_REQUEST

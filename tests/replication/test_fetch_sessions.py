@@ -63,7 +63,7 @@ def wanted(fetch: Fetch) -> list[tuple[str, int]]:
 
 
 class Sessions:
-    """A cache of sessions, and the clock that it goes by."""
+    """A cache of sessions, and its clock."""
 
     def __init__(self, slots: int = 10, max_partitions: int = 100) -> None:
         self.clock = ManualClock()
@@ -77,7 +77,7 @@ class Sessions:
         return answer(self.begin_by_name(request(topics=topics), from_follower=from_follower)).session_id
 
 
-def test_without_a_session_everything_is_told_and_nothing_kept() -> None:
+def test_without_a_session_every_partition_is_returned() -> None:
     sessions = Sessions()
 
     response = answer(sessions.begin_by_name(request(epoch=-1, topics={"a": [0, 1], "b": [0]})))
@@ -87,7 +87,7 @@ def test_without_a_session_everything_is_told_and_nothing_kept() -> None:
     assert len(sessions.cache) == 0
 
 
-def test_a_full_fetch_tells_everything_and_opens_a_session() -> None:
+def test_a_full_fetch_returns_every_partition_and_opens_a_session() -> None:
     sessions = Sessions()
 
     response = answer(sessions.begin_by_name(request(topics={"a": [0, 1]})))
@@ -98,7 +98,7 @@ def test_a_full_fetch_tells_everything_and_opens_a_session() -> None:
     assert sessions.cache.partitions_count == 2
 
 
-def test_an_incremental_fetch_reads_all_and_tells_only_what_is_new() -> None:
+def test_an_incremental_fetch_reads_all_and_returns_only_news() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0, 1, 2]})
 
@@ -111,7 +111,7 @@ def test_an_incremental_fetch_reads_all_and_tells_only_what_is_new() -> None:
 
 
 @pytest.mark.parametrize("field", ["high_watermark", "log_start_offset"])
-def test_a_moved_offset_is_told_once(field: str) -> None:
+def test_a_moved_offset_is_returned_once(field: str) -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0]})
 
@@ -122,7 +122,7 @@ def test_a_moved_offset_is_told_once(field: str) -> None:
     assert told(second) == []
 
 
-def test_an_error_is_told_every_time_and_its_end_too() -> None:
+def test_an_error_is_returned_every_time_and_its_end_too() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0]})
     error = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -136,7 +136,7 @@ def test_an_error_is_told_every_time_and_its_end_too() -> None:
     assert [told(response) for response in (first, second, recovered, quiet)] == [[row], [row], [row], []]
 
 
-def test_a_diverging_epoch_is_told() -> None:
+def test_a_diverging_epoch_is_returned() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0]})
     fetch = sessions.begin_by_name(request(session, 1))
@@ -148,7 +148,7 @@ def test_a_diverging_epoch_is_told() -> None:
     assert told(response) == [("a", 0)]
 
 
-def test_a_partition_that_gave_records_goes_to_the_end() -> None:
+def test_a_partition_that_returned_records_moves_to_the_end() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0, 1, 2]})
 
@@ -157,7 +157,7 @@ def test_a_partition_that_gave_records_goes_to_the_end() -> None:
     assert wanted(sessions.begin_by_name(request(session, 2))) == [("a", 1), ("a", 2), ("a", 0)]
 
 
-def test_neighbours_of_another_topic_do_not_change_the_order_told() -> None:
+def test_the_order_survives_partitions_of_several_topics() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0, 1], "b": [0]})
     answer(sessions.begin_by_name(request(session, 1)), {("a", 0): b"records"})
@@ -178,7 +178,7 @@ def test_a_request_adds_changes_and_forgets_partitions() -> None:
     assert [partition.request.fetch_offset for partition in fetch.partitions] == [5, 5]
 
 
-def test_a_partition_added_later_is_told_the_first_time() -> None:
+def test_a_partition_added_later_is_returned_the_first_time() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0]})
 
@@ -210,7 +210,7 @@ def test_a_full_request_closes_the_session_that_it_names(epoch: int) -> None:
 
 
 @pytest.mark.parametrize("epoch", [2, 7])
-def test_a_request_out_of_turn_is_refused(epoch: int) -> None:
+def test_a_request_with_a_wrong_epoch_is_refused(epoch: int) -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0]})
 
@@ -231,7 +231,7 @@ def test_a_repeated_request_is_refused() -> None:
     assert raised.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-def test_a_parked_request_that_was_overtaken_is_refused_when_it_is_answered() -> None:
+def test_a_parked_request_is_refused_after_a_later_one() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0]})
     parked = sessions.begin_by_name(request(session, 1))
@@ -243,7 +243,7 @@ def test_a_parked_request_that_was_overtaken_is_refused_when_it_is_answered() ->
     assert response.responses == []
 
 
-def test_a_session_cannot_go_from_names_to_ids() -> None:
+def test_a_session_cannot_change_from_names_to_ids() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0]})
 
@@ -253,7 +253,7 @@ def test_a_session_cannot_go_from_names_to_ids() -> None:
     assert raised.value.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-def test_with_ids_a_partition_is_known_by_its_topic_id() -> None:
+def test_with_ids_a_partition_is_identified_by_its_topic_id() -> None:
     sessions = Sessions()
     topics = [FetchTopic("", AN_ID, [FetchPartition(0)])]
     opened = answer(sessions.cache.begin(FetchRequest(session_epoch=0, topics=topics), BY_ID, from_follower=False))
@@ -277,7 +277,7 @@ def test_without_slots_there_are_no_sessions() -> None:
     assert sessions.start({"a": [0]}) == 0
 
 
-def test_when_full_young_sessions_stay() -> None:
+def test_a_full_cache_keeps_young_sessions() -> None:
     sessions = Sessions(slots=1)
     kept = sessions.start({"a": [0]})
 
@@ -285,7 +285,7 @@ def test_when_full_young_sessions_stay() -> None:
     assert wanted(sessions.begin_by_name(request(kept, 1))) == [("a", 0)]
 
 
-def test_when_full_the_session_unused_for_longest_goes() -> None:
+def test_a_full_cache_replaces_the_least_recently_used_session() -> None:
     sessions = Sessions(slots=2)
     unused, used = sessions.start({"a": [0]}), sessions.start({"b": [0]})
     sessions.clock.advance(int(EVICTION_AGE * 1000) + 1)
@@ -298,7 +298,7 @@ def test_when_full_the_session_unused_for_longest_goes() -> None:
     sessions.begin_by_name(request(used, 2))
 
 
-def test_when_full_an_old_session_makes_way_for_a_larger_one_only() -> None:
+def test_a_full_cache_replaces_an_old_session_by_a_larger_one_only() -> None:
     sessions = Sessions(slots=1)
     old = sessions.start({"a": [0]})
     sessions.clock.advance(int(EVICTION_AGE * 1000) + 1)
@@ -308,7 +308,7 @@ def test_when_full_an_old_session_makes_way_for_a_larger_one_only() -> None:
     assert sessions.start({"b": [0, 1]}) > 0
 
 
-def test_when_full_a_follower_takes_the_place_of_a_young_consumer() -> None:
+def test_a_full_cache_replaces_a_young_consumer_by_a_follower() -> None:
     sessions = Sessions(slots=1)
     sessions.start({"a": [0, 1, 2]})
 
@@ -327,7 +327,7 @@ def test_the_partitions_of_all_sessions_are_bounded() -> None:
     assert sessions.cache.partitions_count == 5
 
 
-def test_old_sessions_give_their_partitions_to_new_ones() -> None:
+def test_old_sessions_are_replaced_for_their_partitions() -> None:
     sessions = Sessions(max_partitions=5)
     sessions.start({"a": [0, 1]})
     sessions.start({"a": [0, 1]})

@@ -23,7 +23,7 @@ LARGE = b"x" * LARGE_APPEND_BYTES
 
 
 class Appending:
-    """A log, its appender, and what that told."""
+    """A log, its appender, and the appends that it reported."""
 
     def __init__(self, log_dir: LogDir, threads: DiskThreads, **properties: Any) -> None:
         self.log: Log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig(**properties))
@@ -49,9 +49,7 @@ async def test_a_small_append_ends_at_once(log_dir: LogDir, threads: DiskThreads
     assert not appending.appender.is_busy
 
 
-async def test_what_goes_wrong_in_a_flush_that_no_append_waits_for_is_told_to_who_began_it(
-    tmp_path: Path, threads: DiskThreads
-) -> None:
+async def test_a_failed_flush_without_appends_fails_its_future(tmp_path: Path, threads: DiskThreads) -> None:
     mishaps = [RuntimeError("unexpected")]
 
     def on_flush(_: float) -> None:
@@ -112,7 +110,7 @@ async def test_a_small_append_that_expands_a_little_ends_at_once(
     assert isinstance(appending.appender.append_as_leader(batch(LARGE[:-100], codec=codec), 0, NOW), AppendInfo)
 
 
-async def test_a_small_append_that_expands_too_far_fails_later(log_dir: LogDir, threads: DiskThreads) -> None:
+async def test_a_small_append_that_expands_too_far_fails_its_future(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads, **COMPACTED)
     future = appending.appender.append_as_leader(batch(bytes(128 << 20), codec=Codec.ZSTD), 0, NOW)
     assert isinstance(future, asyncio.Future)
@@ -185,7 +183,7 @@ async def test_a_log_of_many_producers_is_rolled_on_a_thread(
     assert values_of(log) == [b"v" * 300] * 3
 
 
-async def test_appends_go_on_while_many_producers_are_written_down(log_dir: LogDir, threads: DiskThreads) -> None:
+async def test_appends_continue_while_many_producers_are_written(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads, segment_bytes=1000)
     log = appending.log
     crowd(log, 20_000)
@@ -205,7 +203,7 @@ async def test_appends_go_on_while_many_producers_are_written_down(log_dir: LogD
         assert known == {*range(20_000), *producers[: int(path.stem)]}, "no later one"
 
 
-async def test_what_comes_after_a_large_append_stays_after_it(log_dir: LogDir, threads: DiskThreads) -> None:
+async def test_appends_after_a_large_one_stay_after_it(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads)
 
     futures = [appending.append(value) for value in (LARGE, b"b", LARGE, b"d")]
@@ -217,7 +215,7 @@ async def test_what_comes_after_a_large_append_stays_after_it(log_dir: LogDir, t
     assert isinstance(appending.append(b"e"), AppendInfo)
 
 
-async def test_appends_go_on_waiting_for_what_nobody_waits_for_any_more(log_dir: LogDir, threads: DiskThreads) -> None:
+async def test_appends_wait_for_an_append_whose_caller_was_cancelled(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads)
     go_on = Event()
 
@@ -231,7 +229,7 @@ async def test_appends_go_on_waiting_for_what_nobody_waits_for_any_more(log_dir:
     assert (await future).base_offset == 0
 
 
-async def test_a_log_keeps_to_its_writer_while_another_is_free(log_dir: LogDir, threads: DiskThreads) -> None:
+async def test_a_log_stays_with_its_writer_while_another_is_free(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads)
     go_on = Event()
 
@@ -245,7 +243,7 @@ async def test_a_log_keeps_to_its_writer_while_another_is_free(log_dir: LogDir, 
     assert values_of(appending.log) == [LARGE, b"b"]
 
 
-async def test_a_refused_small_append_raises_and_tells_nothing(log_dir: LogDir, threads: DiskThreads) -> None:
+async def test_a_refused_small_append_raises_and_reports_nothing(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads, max_message_bytes=100)
 
     with pytest.raises(KafkaError) as raised:
@@ -255,7 +253,7 @@ async def test_a_refused_small_append_raises_and_tells_nothing(log_dir: LogDir, 
     assert appending.told == []
 
 
-async def test_a_refused_large_append_raises_from_its_future_and_holds_nobody_up(
+async def test_a_refused_large_append_fails_its_future_and_blocks_no_other(
     log_dir: LogDir, threads: DiskThreads
 ) -> None:
     appending = Appending(log_dir, threads, max_message_bytes=100)
@@ -270,7 +268,7 @@ async def test_a_refused_large_append_raises_from_its_future_and_holds_nobody_up
     assert appending.told == [0]
 
 
-async def test_an_append_goes_on_when_nobody_waits_for_it_any_more(log_dir: LogDir, threads: DiskThreads) -> None:
+async def test_an_append_continues_after_its_caller_was_cancelled(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads)
 
     future = appending.append(LARGE)
@@ -317,5 +315,5 @@ async def test_a_flush_is_due_after_as_many_messages_as_configured(log_dir: LogD
     assert isinstance(appending.append(b"d"), AppendInfo)
 
 
-async def test_drained_returns_at_once_when_nothing_is_on_its_way(log_dir: LogDir, threads: DiskThreads) -> None:
+async def test_drained_returns_at_once_without_appends(log_dir: LogDir, threads: DiskThreads) -> None:
     await Appending(log_dir, threads).appender.drained()

@@ -70,7 +70,7 @@ def refusal(code: ErrorCode) -> Any:
     return pytest.raises(KafkaError, match=code.name)
 
 
-async def test_a_lone_replicas_high_watermark_follows_at_once(replica: Partition, advances: list[int]) -> None:
+async def test_the_high_watermark_of_a_single_replica_follows_at_once(replica: Partition, advances: list[int]) -> None:
     info = produce(replica, b"a", b"b")
 
     assert isinstance(info, AppendInfo)
@@ -117,7 +117,7 @@ async def test_only_the_leader_appends_and_reads(replica: Partition) -> None:
         fetch(replica, 0)
 
 
-async def test_a_client_of_another_leader_epoch_is_told_so(replica: Partition) -> None:
+async def test_another_leader_epoch_is_refused(replica: Partition) -> None:
     replica.apply(image(epoch=4, partition_epoch=1))
 
     with refusal(ErrorCode.FENCED_LEADER_EPOCH):
@@ -138,7 +138,7 @@ async def test_acks_all_needs_enough_in_sync_replicas(log_dir: LogDir, threads: 
     assert replica.acknowledgement(1, 0) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
-async def test_more_replicas_than_there_are_cannot_be_asked_for(log_dir: LogDir, threads: DiskThreads) -> None:
+async def test_min_insync_replicas_is_limited_to_the_replicas(log_dir: LogDir, threads: DiskThreads) -> None:
     replica = partition(log_dir, threads, min_insync_replicas=2)
     replica.apply(image())
 
@@ -146,7 +146,7 @@ async def test_more_replicas_than_there_are_cannot_be_asked_for(log_dir: LogDir,
     assert replica.acknowledgement(1, 0) is ErrorCode.NONE
 
 
-async def test_a_producer_that_waits_learns_of_another_leader(replica: Partition) -> None:
+async def test_a_waiting_producer_is_answered_when_another_broker_leads(replica: Partition) -> None:
     replica.apply(image(isr=(SELF, OTHER), partition_epoch=1))
     produce(replica, b"a")
 
@@ -187,7 +187,7 @@ async def test_consumers_read_up_to_the_high_watermark(replica: Partition) -> No
     assert values_in(fetch(replica, 2)) == []  # at the log end: not there for consumers yet, but not out of range
 
 
-async def test_a_fetch_tells_where_the_log_stands(replica: Partition) -> None:
+async def test_a_fetch_returns_the_offsets_of_the_log(replica: Partition) -> None:
     produce(replica, b"a", b"b", b"c")
     replica.log.update_log_start_offset(1)
 
@@ -220,7 +220,7 @@ async def test_read_committed_stops_before_an_open_transaction(replica: Partitio
     assert values_in(fetch(replica, 0, read_committed=True)) == [b"a", b"b"]
 
 
-async def test_the_end_of_an_epoch_is_where_the_next_one_began(replica: Partition) -> None:
+async def test_an_epoch_ends_where_the_next_one_starts(replica: Partition) -> None:
     produce(replica, b"a", b"b")
     replica.apply(image(epoch=2, partition_epoch=1))
     produce(replica, b"c")
@@ -238,7 +238,7 @@ async def test_the_current_epoch_ends_at_the_log_end_before_its_first_batch_too(
     assert replica.end_offset_for_epoch(2) == (2, 1)
 
 
-async def test_a_fetcher_whose_log_went_another_way_is_told_where(replica: Partition) -> None:
+async def test_a_diverged_fetcher_gets_the_diverging_epoch(replica: Partition) -> None:
     produce(replica, b"a", b"b")
     replica.apply(image(epoch=2, partition_epoch=1))
     produce(replica, b"c")
@@ -260,7 +260,7 @@ async def test_only_replicas_may_follow(replica: Partition) -> None:
     replica.check_follower(OTHER, 0)
 
 
-async def test_after_the_disk_failed_everything_is_refused(replica: Partition) -> None:
+async def test_a_failed_disk_refuses_every_request(replica: Partition) -> None:
     replica.offline = True
 
     with refusal(ErrorCode.KAFKA_STORAGE_ERROR):
@@ -270,7 +270,7 @@ async def test_after_the_disk_failed_everything_is_refused(replica: Partition) -
     assert replica.acknowledgement(0, 0) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def test_appends_come_between_while_many_producers_are_forgotten(replica: Partition) -> None:
+async def test_appends_run_while_many_producers_are_removed(replica: Partition) -> None:
     crowd(replica.log, 50_000, timestamp=0)
     data = batch(b"v", producer_id=1, producer_epoch=1, base_sequence=0)
 
@@ -287,7 +287,7 @@ async def test_appends_come_between_while_many_producers_are_forgotten(replica: 
     assert [(entry.producer_id, entry.epoch) for entry in replica.log.producers] == [(1, 1)]
 
 
-async def test_producers_of_a_busy_partition_are_forgotten_in_order_with_its_appends(replica: Partition) -> None:
+async def test_producers_of_a_busy_partition_are_removed_in_order_with_appends(replica: Partition) -> None:
     crowd(replica.log, 2, timestamp=0)
     large = replica.append_as_leader(batch(bytes(100_000)), 1, NOW)
     assert isinstance(large, asyncio.Future)

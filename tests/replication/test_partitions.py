@@ -44,7 +44,7 @@ def _config(of: MetadataImage, topic: TopicImage) -> LogConfig:
 
 @pytest.fixture
 def failures() -> list[BaseException]:
-    """What the tasks of `partitions` have failed with; a test that expects any takes it out."""
+    """The errors of the tasks of `partitions`; a test removes those that it expects."""
     return []
 
 
@@ -85,7 +85,7 @@ async def test_a_topic_of_the_image_is_led_when_it_has_been_applied(partitions: 
     assert log_dir.logs.keys() == {("t", 0), ("t", 1)}
 
 
-async def test_what_is_not_in_the_image_is_unknown(partitions: Partitions) -> None:
+async def test_partitions_outside_the_image_are_unknown(partitions: Partitions) -> None:
     await applied(partitions, image(topic()))
 
     for name, index in (("missing", 0), ("t", 1), ("t", -1)):
@@ -97,7 +97,7 @@ async def test_what_is_not_in_the_image_is_unknown(partitions: Partitions) -> No
         partitions.get_by_id(AN_ID, 1)
 
 
-async def test_what_other_brokers_have_is_not_led_here(partitions: Partitions, log_dir: LogDir) -> None:
+async def test_partitions_of_other_brokers_are_not_led(partitions: Partitions, log_dir: LogDir) -> None:
     await applied(partitions, image(topic(leader=OTHER)))
 
     with refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER):
@@ -107,7 +107,7 @@ async def test_what_other_brokers_have_is_not_led_here(partitions: Partitions, l
     assert not log_dir.logs
 
 
-async def test_a_topic_that_left_the_image_is_gone_with_its_logs(partitions: Partitions, log_dir: LogDir) -> None:
+async def test_a_removed_topic_is_deleted_with_its_logs(partitions: Partitions, log_dir: LogDir) -> None:
     await applied(partitions, image(topic(count=2)))
     await applied(partitions, image())
 
@@ -116,7 +116,7 @@ async def test_a_topic_that_left_the_image_is_gone_with_its_logs(partitions: Par
     assert len(log_dir.deletions) == 2
 
 
-async def test_a_partition_that_moved_to_another_broker_is_gone_too(partitions: Partitions, log_dir: LogDir) -> None:
+async def test_a_partition_that_moved_to_another_broker_is_deleted(partitions: Partitions, log_dir: LogDir) -> None:
     await applied(partitions, image(topic()))
     await applied(partitions, image(topic(leader=OTHER, epoch=1)))
 
@@ -137,7 +137,7 @@ async def test_a_topic_made_again_under_its_name_has_another_log(partitions: Par
         partitions.get_by_id(AN_ID, 0)
 
 
-async def test_the_old_log_is_gone_before_the_new_one_comes(partitions: Partitions) -> None:
+async def test_the_old_log_is_deleted_before_the_new_one_is_created(partitions: Partitions) -> None:
     await applied(partitions, image(topic()))
     old = partitions.get("t", 0)
     appending = old.append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW)
@@ -152,7 +152,7 @@ async def test_the_old_log_is_gone_before_the_new_one_comes(partitions: Partitio
     assert partitions.get("t", 0).log.log_end_offset == 0
 
 
-async def test_images_take_effect_in_order_though_one_must_wait(partitions: Partitions) -> None:
+async def test_images_take_effect_in_order_although_one_must_wait(partitions: Partitions) -> None:
     await applied(partitions, image(topic()))
     partitions.get("t", 0).append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW)
 
@@ -164,7 +164,7 @@ async def test_images_take_effect_in_order_though_one_must_wait(partitions: Part
     assert [(partition.topic, partition.index) for partition in partitions] == [("u", 0)]
 
 
-async def test_a_leader_learns_of_its_epoch(partitions: Partitions) -> None:
+async def test_a_new_leader_epoch_is_applied(partitions: Partitions) -> None:
     await applied(partitions, image(topic()))
     await applied(partitions, image(topic(epoch=4)))
 
@@ -186,7 +186,7 @@ async def test_the_brokers_configs_reach_all_logs(partitions: Partitions) -> Non
     assert partitions.get("t", 0).log.config.max_message_bytes == 900
 
 
-async def test_many_partitions_are_made_some_at_a_time(partitions: Partitions) -> None:
+async def test_many_partitions_are_created_some_at_a_time(partitions: Partitions) -> None:
     partitions.apply(image(topic(count=300)))
     assert len(partitions) == 0
     await partitions.settled()
@@ -194,7 +194,7 @@ async def test_many_partitions_are_made_some_at_a_time(partitions: Partitions) -
     assert sorted(partition.index for partition in partitions) == list(range(300))
 
 
-async def test_partitions_whose_logs_are_there_are_led_at_once(partitions: Partitions, log_dir: LogDir) -> None:
+async def test_partitions_with_existing_logs_are_led_at_once(partitions: Partitions, log_dir: LogDir) -> None:
     partitions._log_dirs.create_log("t", 0, AN_ID, LogConfig())
 
     partitions.apply(image(topic()))
@@ -202,7 +202,7 @@ async def test_partitions_whose_logs_are_there_are_led_at_once(partitions: Parti
     assert partitions.get("t", 0).is_leader
 
 
-async def test_a_log_of_an_older_topic_of_the_name_goes_first(partitions: Partitions, log_dir: LogDir) -> None:
+async def test_a_log_of_an_older_topic_of_the_name_is_deleted_first(partitions: Partitions, log_dir: LogDir) -> None:
     partitions._log_dirs.create_log("t", 0, ANOTHER_ID, LogConfig())
 
     await applied(partitions, image(topic()))
@@ -211,7 +211,7 @@ async def test_a_log_of_an_older_topic_of_the_name_goes_first(partitions: Partit
     assert len(log_dir.deletions) == 1
 
 
-async def test_after_the_disk_failed_the_others_are_refused_too(partitions: Partitions, log_dir: LogDir) -> None:
+async def test_after_a_disk_failure_new_partitions_are_refused(partitions: Partitions, log_dir: LogDir) -> None:
     await applied(partitions, image(topic()))
     log_dir.failure.fail("testing", OSError(5, "Input/output error"))
     partitions.log_dir_failed(log_dir)
@@ -224,9 +224,7 @@ async def test_after_the_disk_failed_the_others_are_refused_too(partitions: Part
         partitions.get("t", 0).check_leader()
 
 
-async def test_a_change_that_fails_unexpectedly_is_told_to_those_who_wait(
-    partitions: Partitions, failures: list[BaseException]
-) -> None:
+async def test_a_failed_change_fails_waiting_callers(partitions: Partitions, failures: list[BaseException]) -> None:
     with pytest.raises(ValueError, match="many"):
         await applied(partitions, image(topic(max_message_bytes="many")))
 

@@ -1,4 +1,4 @@
-"""Which series a refused batch moves. Each row is what Apache Kafka 4.3.1 showed through JMX for the same request."""
+"""The series that a refused batch moves. The expected values are Apache Kafka 4.3.1's, read through JMX."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GOOD = batch(b"a", b"b")
 
 
 def poked(layout: str, position: int, value: int) -> bytes:
-    """A good batch with one number changed and a checksum that knows of it."""
+    """A valid batch with one number changed, and its checksum updated."""
     data = bytearray(GOOD)
     struct.pack_into(layout, data, position, value)
     write_crc(data, 0, len(data))
@@ -41,7 +41,7 @@ def keyless(codec: Codec) -> bytes:
 
 
 def counts(metrics: Metrics, topic: str) -> dict[str, int]:
-    """What was counted of a topic and of refused records so far, zeros left out."""
+    """The counts of a topic and of refused records, without zeros."""
     found = {name: getattr(metrics.topic(topic), name) for name in TOPIC_COUNTS}
     found |= {name: getattr(metrics, name) for name in dir(metrics) if name.endswith("_records")}
     return {name: value for name, value in found.items() if value}
@@ -70,9 +70,7 @@ def counts(metrics: Metrics, topic: str) -> dict[str, int]:
         pytest.param(poked(">h", 21, 7), FAILED, id="unknown codec"),
     ],
 )  # fmt: skip
-async def test_a_batch_that_is_wrong_in_itself(
-    broker: Broker, wire: Wire, records: bytes, moved: dict[str, int]
-) -> None:
+async def test_an_invalid_batch(broker: Broker, wire: Wire, records: bytes, moved: dict[str, int]) -> None:
     await create(wire, "t")
 
     row = await produce(wire, "t", records)
@@ -125,7 +123,7 @@ async def test_more_bytes_than_a_segment_are_no_failure(broker: Broker, wire: Wi
     assert counts(broker.metrics, "t") == {"produce_requests": 1}
 
 
-async def test_zstd_too_early_does_not_reach_the_log(broker: Broker, wire: Wire) -> None:
+async def test_zstd_before_version_7_moves_nothing(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
 
     row = await produce(wire, "t", batch(b"v", codec=Codec.ZSTD), version=6)
@@ -150,7 +148,7 @@ async def test_sequences_out_of_order_and_old_epochs_are_failures(broker: Broker
     assert "invalid_offset_or_sequence_records" not in counted
 
 
-async def test_a_partition_that_another_leads_is_no_failure_but_one_out_of_sync_is(broker: Broker, wire: Wire) -> None:
+async def test_another_leader_is_no_failure_but_too_few_replicas_are(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", min_insync_replicas="2")
     publish(broker, "t", leader=OTHER, isr={SELF: 1, OTHER: 9})
     assert (await produce(wire, "t", GOOD)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -172,7 +170,7 @@ async def test_a_partition_that_another_leads_is_no_failure_but_one_out_of_sync_
         ),
     ],
 )
-async def test_what_never_reaches_a_log_moves_nothing(broker: Broker, wire: Wire, ask: Callable[[Wire], Any]) -> None:
+async def test_refusals_before_the_log_move_nothing(broker: Broker, wire: Wire, ask: Callable[[Wire], Any]) -> None:
     await create(wire, "t")
 
     assert (await ask(wire)).error_code != ErrorCode.NONE
@@ -190,7 +188,7 @@ async def test_a_repeated_batch_counts_again(broker: Broker, wire: Wire) -> None
     assert counts(broker.metrics, "t") == {"produce_requests": 2, "messages_in": 4, "bytes_in": 2 * len(records)}
 
 
-async def test_records_that_are_compressed_anew_are_conversions(broker: Broker, wire: Wire) -> None:
+async def test_recompressed_records_are_conversions(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", compression_type="gzip")
     plain, compressed = batch(*[b"v" * 100] * 4), batch(b"v", codec=Codec.GZIP)
 

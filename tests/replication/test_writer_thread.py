@@ -19,7 +19,7 @@ async def writer() -> AsyncIterator[WriterThread]:
     await made.close()
 
 
-async def test_work_is_done_in_order_and_its_end_told_in_order(writer: WriterThread) -> None:
+async def test_work_and_the_reports_of_its_end_are_in_order(writer: WriterThread) -> None:
     done: list[int] = []
     told: list[int] = []
     for number in range(100):
@@ -32,14 +32,14 @@ async def test_work_is_done_in_order_and_its_end_told_in_order(writer: WriterThr
     assert writer.waiting == 0
 
 
-async def test_what_goes_wrong_is_told_and_the_thread_goes_on(writer: WriterThread) -> None:
+async def test_an_exception_is_reported_and_the_thread_continues(writer: WriterThread) -> None:
     with pytest.raises(ZeroDivisionError):
         await writer.run(lambda: 1 // 0)
 
     assert await writer.run(lambda: 1) == 1
 
 
-async def test_a_listener_that_fails_keeps_nobody_from_being_told(writer: WriterThread) -> None:
+async def test_a_failing_callback_prevents_no_other_report(writer: WriterThread) -> None:
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
 
@@ -52,15 +52,15 @@ async def test_a_listener_that_fails_keeps_nobody_from_being_told(writer: Writer
     assert isinstance(complaints[0]["exception"], RuntimeError)
 
 
-async def test_a_buffer_is_free_when_the_end_has_been_told(writer: WriterThread) -> None:
+async def test_a_buffer_is_released_when_the_end_is_reported(writer: WriterThread) -> None:
     buffer = bytearray(8)
     await writer.run(partial(len, memoryview(buffer)))
     await writer.run(int)
 
-    buffer.append(0)  # a BufferError while anybody views it
+    buffer.append(0)  # raises BufferError while a view of it exists
 
 
-async def test_work_that_nobody_waits_for_any_more_is_done(writer: WriterThread) -> None:
+async def test_work_whose_caller_was_cancelled_is_done(writer: WriterThread) -> None:
     go_on = Event()
     waiting = asyncio.ensure_future(writer.run(go_on.wait))
     done: list[int] = []
@@ -75,7 +75,7 @@ async def test_work_that_nobody_waits_for_any_more_is_done(writer: WriterThread)
     assert done == [1]
 
 
-async def test_a_writer_that_is_held_up_holds_up_no_other(threads: DiskThreads) -> None:
+async def test_a_blocked_writer_blocks_no_other(threads: DiskThreads) -> None:
     go_on = Event()
     busy = threads.least_busy_writer()
     held_up = asyncio.ensure_future(busy.run(go_on.wait))

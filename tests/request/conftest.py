@@ -1,4 +1,4 @@
-"""The broker and the connection to it that the tests of handlers use."""
+"""The broker and its connection, shared with the tests of handlers."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ async def test_a_level_takes_effect_at_once(wire: Wire, logger: logging.Logger, 
     assert await level(wire) == name
 
 
-async def test_without_its_own_level_a_logger_has_that_above_it(wire: Wire, logger: logging.Logger) -> None:
+async def test_a_logger_without_a_level_has_that_of_its_parent(wire: Wire, logger: logging.Logger) -> None:
     await change(wire, BROKER_LOGGER, "1", ("root", SET, "ERROR"), (NAME, SET, "DEBUG"))
     assert (await level(wire), await level(wire, "root")) == ("DEBUG", "ERROR")
 
@@ -83,7 +83,7 @@ async def test_without_its_own_level_a_logger_has_that_above_it(wire: Wire, logg
         ("", (NAME, SET, "INFO"), ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_what_is_refused_changes_nothing(
+async def test_refused_changes_change_nothing(
     wire: Wire, logger: logging.Logger, resource: str, operation: tuple[str, int, str | None], code: ErrorCode
 ) -> None:
     response = await change(wire, BROKER_LOGGER, resource, ("asyncio", SET, "FATAL"), operation)
@@ -101,5 +101,5 @@ async def test_validating_changes_nothing(wire: Wire, logger: logging.Logger) ->
 
 
 @pytest.mark.parametrize("resource", ["", "2", "one"])
-async def test_only_this_brokers_are_described(wire: Wire, resource: str) -> None:
+async def test_loggers_of_other_brokers_are_refused(wire: Wire, resource: str) -> None:
     assert (await describe(wire, resource)).error_code == ErrorCode.INVALID_REQUEST

@@ -1,4 +1,4 @@
-"""A partition that runs into a defect of the broker fails its own row of Produce and Fetch, and no other."""
+"""A defect of the broker in one partition fails only its row of Produce or Fetch."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_fetch(broker: Broker, wire: Wire, monkeypatch: pytest.MonkeyPatch
         for index in range(3)
     ]
 
-    # It would wait for ever for more bytes, were an error not told at once.
+    # Without the error it would wait for more bytes until the timeout.
     request = FetchRequest(max_wait_ms=60_000, min_bytes=1 << 20, topics=[FetchTopic("t", partitions=wanted)])
     [topic] = (await wire.ask(request, 12)).responses
 
@@ -66,7 +66,7 @@ async def test_fetch(broker: Broker, wire: Wire, monkeypatch: pytest.MonkeyPatch
     assert broker.services.metrics.unexpected_errors == 1
 
 
-async def test_records_whose_aborted_transactions_cannot_be_looked_up_are_let_go_of(
+async def test_records_are_released_if_the_look_up_of_aborted_transactions_fails(
     broker: Broker, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create(wire, "t")

@@ -1,4 +1,4 @@
-"""A server with handlers of the test's own, and clients that are plain sockets."""
+"""A server with the test's own handlers, and clients that are plain sockets."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def default_handlers() -> Handlers:
 
 
 class Slice:
-    """A run of bytes of a file, that knows whether it was released."""
+    """A run of bytes of a file, which records its release."""
 
     def __init__(self, path: Path, position: int, length: int) -> None:
         self.position = position
@@ -180,7 +180,7 @@ class Serving:
         return client
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Let the loop turn until something is so; the test's time-out ends it otherwise."""
+        """Run the event loop until a condition holds, or until the test's timeout."""
         async with asyncio.timeout(20):
             while not condition():  # noqa: ASYNC110 - conditions of any kind, and nothing is slept through
                 await asyncio.sleep(0)

@@ -60,7 +60,7 @@ async def assert_serves(serving: Serving, client: Client) -> None:
         (struct.pack(">ihhihi", 14, 3, 0, 1, -1, 0x7FFFFFFF), "MetadataRequest version 0"),
     ],
 )
-async def test_garbage_closes_its_connection_with_one_line_and_harms_nobody_else(
+async def test_garbage_closes_only_its_connection_with_one_line(
     serve: Serve, caplog: pytest.LogCaptureFixture, garbage: bytes, reason: str
 ) -> None:
     serving = await serve()
@@ -114,7 +114,7 @@ async def test_a_parked_request_is_answered_before_a_bad_size_behind_it_closes_t
     assert "negative" in line
 
 
-async def test_an_unknown_version_of_api_versions_is_told_the_known_ones_and_may_ask_again(serve: Serve) -> None:
+async def test_an_unknown_version_of_api_versions_returns_the_known_ones(serve: Serve) -> None:
     client = await (await serve()).connect()
     frame = struct.pack(">hhih", 18, 5, 42, 4) + b"test" + b"\x00" + b"\x05name\x041.0\x00"
     await client.send(struct.pack(">i", len(frame)) + frame)
@@ -126,7 +126,7 @@ async def test_an_unknown_version_of_api_versions_is_told_the_known_ones_and_may
 
 
 @pytest.mark.parametrize("leave", [Client.close, Client.reset])
-async def test_a_client_that_goes_cancels_its_parked_fetch_and_lets_everything_go(
+async def test_a_disconnect_cancels_the_parked_fetch_and_releases_all(
     serve: Serve, leave: Callable[[Client], None]
 ) -> None:
     handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
@@ -140,7 +140,7 @@ async def test_a_client_that_goes_cancels_its_parked_fetch_and_lets_everything_g
     assert len(serving.connections) == 0
 
 
-async def test_a_client_that_goes_in_the_middle_of_an_answer_leaves_no_file_open(serve: Serve, tmp_path: Path) -> None:
+async def test_a_disconnect_during_an_answer_leaves_no_file_open(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(bytes(5_000_000))
     handlers, of = default_handlers(), Slice(tmp_path / "log", 0, 5_000_000)
     handlers.on("Fetch", lambda context, request: fetched(of))
@@ -154,7 +154,7 @@ async def test_a_client_that_goes_in_the_middle_of_an_answer_leaves_no_file_open
     assert of.is_released
 
 
-async def test_an_answer_that_comes_too_late_leaves_no_file_open(serve: Serve, tmp_path: Path) -> None:
+async def test_an_answer_after_a_disconnect_leaves_no_file_open(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(bytes(100))
     handlers, of = default_handlers(), Slice(tmp_path / "log", 0, 100)
     parked = asyncio.get_running_loop().create_future()
@@ -169,7 +169,7 @@ async def test_an_answer_that_comes_too_late_leaves_no_file_open(serve: Serve, t
     await serving.until(lambda: of.is_released)
 
 
-async def test_a_request_that_has_begun_ends_although_its_client_has_gone(serve: Serve) -> None:
+async def test_a_started_request_is_finished_after_a_disconnect(serve: Serve) -> None:
     handlers, going_on, ended = default_handlers(), asyncio.Event(), asyncio.Event()
 
     async def handle(context: object, request: ProduceRequest) -> ProduceResponse:
@@ -188,9 +188,7 @@ async def test_a_request_that_has_begun_ends_although_its_client_has_gone(serve:
     await serving.until(ended.is_set)
 
 
-async def test_an_unexpected_error_is_logged_although_the_client_has_gone(
-    serve: Serve, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unexpected_error_is_logged_after_a_disconnect(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     handlers, going_on = default_handlers(), asyncio.Event()
 
     async def handle(context: object, request: ProduceRequest) -> ProduceResponse:
@@ -210,7 +208,7 @@ async def test_an_unexpected_error_is_logged_although_the_client_has_gone(
     assert serving.metrics.requests_in_flight == 0
 
 
-async def test_what_a_producer_sent_without_wanting_answers_counts_although_it_has_gone(serve: Serve) -> None:
+async def test_requests_without_answers_are_executed_after_a_disconnect(serve: Serve) -> None:
     handlers, executed = default_handlers(), []
 
     async def handle(context: object, request: ProduceRequest) -> None:
@@ -257,7 +255,7 @@ async def test_an_idle_connection_is_closed_and_an_active_or_parked_one_is_not(s
     await active.ask("Metadata", METADATA_VERSION, MetadataRequest())
 
 
-async def test_a_client_that_dribbles_bytes_is_idle(serve: Serve) -> None:
+async def test_a_client_that_sends_single_bytes_is_idle(serve: Serve) -> None:
     serving = await serve(connections_max_idle_ms="60000")
     client = await serving.connect()
     await serving.until(lambda: len(serving.connections) == 1)
@@ -306,7 +304,7 @@ async def test_an_error_of_a_handler_becomes_the_apis_error_response(serve: Serv
 
 
 @pytest.mark.parametrize("parked", [False, True])
-async def test_an_unexpected_error_is_logged_counted_and_told_without_its_details(
+async def test_an_unexpected_error_is_logged_counted_and_answered_without_details(
     serve: Serve, caplog: pytest.LogCaptureFixture, parked: bool
 ) -> None:
     handlers = default_handlers()
@@ -362,7 +360,7 @@ async def test_a_handler_may_close_the_connection_instead_of_answering(
     assert ["acks=0 failed" in line for line in lines_of(caplog)] == [True]
 
 
-async def test_an_error_that_cannot_be_told_closes_the_connection(
+async def test_an_error_without_a_response_closes_the_connection(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     handlers = default_handlers()
@@ -377,7 +375,7 @@ async def test_an_error_that_cannot_be_told_closes_the_connection(
     assert ["NOT_LEADER_OR_FOLLOWER" in line for line in lines_of(caplog)] == [True]
 
 
-async def test_finishing_answers_what_is_in_flight_and_accepts_nothing_new(serve: Serve) -> None:
+async def test_finishing_answers_received_requests_and_accepts_no_more(serve: Serve) -> None:
     handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
     handlers.on("Fetch", lambda context, request: parked)
     serving = await serve(handlers)
@@ -395,7 +393,7 @@ async def test_finishing_answers_what_is_in_flight_and_accepts_nothing_new(serve
     await finishing
 
 
-async def test_finishing_ends_after_its_time_and_cancels_the_rest(
+async def test_finishing_ends_after_its_timeout_and_cancels_the_rest(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     handlers = default_handlers()

@@ -49,7 +49,7 @@ async def test_a_request_is_answered(serve: Serve) -> None:
     assert (await client.ask("Metadata", METADATA_VERSION, MetadataRequest())).cluster_id == "test"
 
 
-async def test_pipelined_requests_are_answered_in_order_whoever_is_ready_first(serve: Serve) -> None:
+async def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
     handlers, parked = default_handlers(), asyncio.get_running_loop().create_future()
     handlers.on("Fetch", lambda context, request: parked)
     serving = await serve(handlers)
@@ -85,7 +85,7 @@ async def test_one_request_of_a_connection_executes_at_a_time(serve: Serve) -> N
         assert (await client.receive_response("Fetch", FETCH_VERSION))[0] == number + 1
 
 
-async def test_a_parked_request_holds_nobody_else_up(serve: Serve) -> None:
+async def test_a_parked_request_delays_no_other_connection(serve: Serve) -> None:
     handlers = default_handlers()
     handlers.on("Fetch", lambda context, request: asyncio.get_running_loop().create_future())
     serving = await serve(handlers)
@@ -130,7 +130,7 @@ async def test_a_flooding_connection_leaves_turns_to_others(serve: Serve) -> Non
     assert order.index(2) <= 32
 
 
-async def test_a_request_without_an_answer_gets_none_and_the_next_one_its_own(serve: Serve) -> None:
+async def test_only_requests_with_an_answer_get_one(serve: Serve) -> None:
     handlers, seen = default_handlers(), []
 
     def handle(context: object, request: ProduceRequest) -> None:
@@ -243,7 +243,7 @@ async def test_a_slow_reader_is_not_read_from_until_it_reads(serve: Serve) -> No
     assert connection.unsent == 0
 
 
-async def test_who_sends_on_instead_of_reading_a_large_answer_is_not_read_from(serve: Serve) -> None:
+async def test_a_client_that_sends_instead_of_reading_is_not_read_from(serve: Serve) -> None:
     handlers = default_handlers()
     partition = PartitionData(0, records=bytes(10_000_000))
     response = FetchResponse(responses=[FetchableTopicResponse("t", partitions=[partition])])
@@ -294,7 +294,7 @@ async def test_a_large_request_is_received_whole(serve: Serve) -> None:
         assert response.responses[0].partition_responses[0].base_offset == size
 
 
-async def test_500_idle_connections_cost_the_others_nothing(serve: Serve) -> None:
+async def test_500_idle_connections_cost_nothing(serve: Serve) -> None:
     serving = await serve()
     idle = [await serving.connect() for _ in range(500)]
     await serving.until(lambda: len(serving.connections) == 500)
@@ -304,7 +304,7 @@ async def test_500_idle_connections_cost_the_others_nothing(serve: Serve) -> Non
     assert (await idle[77].ask("ApiVersions", 3, ApiVersionsRequest("x", "1"))).api_keys
 
 
-async def test_the_context_tells_who_asks_and_where(serve: Serve) -> None:
+async def test_the_context_has_the_addresses_and_the_client(serve: Serve) -> None:
     handlers, seen = default_handlers(), []
 
     def handle(context: object, request: MetadataRequest) -> MetadataResponse:
@@ -324,7 +324,7 @@ async def test_the_context_tells_who_asks_and_where(serve: Serve) -> None:
     assert (context.client_software_name, context.client_software_version) == ("some-client", "1.2")
 
 
-async def test_what_a_client_says_of_its_software_is_cut(serve: Serve) -> None:
+async def test_a_long_software_name_is_cut(serve: Serve) -> None:
     serving = await serve()
     client = await serving.connect()
     await client.ask("ApiVersions", 3, ApiVersionsRequest("n" * 30_000, "1" * 30_000))
@@ -333,7 +333,7 @@ async def test_what_a_client_says_of_its_software_is_cut(serve: Serve) -> None:
     await serving.until(lambda: not serving.metrics.listener("PLAINTEXT").software)
 
 
-async def test_a_frame_of_size_zero_is_no_request(serve: Serve) -> None:
+async def test_a_frame_of_size_zero_is_an_error(serve: Serve) -> None:
     client = await (await serve()).connect()
     await client.send(struct.pack(">i", 0))
     assert await client.is_closed()

@@ -57,7 +57,7 @@ def answer(frame: bytes, using: Dispatcher | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["ApiVersions_v5_0.json", "ApiVersions_v5_1.json"])
-def test_a_client_from_the_future_is_answered_as_by_apache_kafka(name: str) -> None:
+def test_an_unknown_version_is_answered_as_by_apache_kafka(name: str) -> None:
     exchange = json.loads((WIRE / name).read_text())
     response = bytes.fromhex(exchange["response"])
     assert answer(bytes.fromhex(exchange["request"])) == struct.pack(">i", len(response)) + response
@@ -77,7 +77,7 @@ def test_every_request_that_real_clients_sent_is_served_under_its_correlation_id
     assert served > 100
 
 
-def test_what_one_connection_repeats_is_answered_as_the_first_time() -> None:
+def test_a_repeated_request_gets_the_same_answer() -> None:
     shared, context = dispatcher(), connection()
     for exchange in exchanges():
         if exchange["api_version"] > HANDLERS[exchange["api_key"]].row.max_version:
@@ -91,7 +91,7 @@ def test_what_one_connection_repeats_is_answered_as_the_first_time() -> None:
         assert answers[0].out == answers[1].out
 
 
-def test_a_header_that_is_unusually_long_is_not_kept() -> None:
+def test_an_unusually_long_header_is_not_stored() -> None:
     context = connection()
     request = header.encode_request_header(header.RequestHeader(18, 0, 1, "c" * LONGEST_REPEATED_HEADER), 1)
     dispatcher().dispatch(memoryview(request), context, Answers(0.0))
@@ -110,7 +110,7 @@ def test_responses_of_one_turn_stand_one_after_the_other() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_arbitrary_bytes_are_answered_or_the_peers_mistake(frame: bytes) -> None:
+def test_arbitrary_bytes_are_answered_or_a_protocol_error(frame: bytes) -> None:
     try:
         dispatcher().dispatch(memoryview(bytearray(frame)), connection(), Answers(0.0))
     except RemoteProtocolError:
@@ -118,7 +118,7 @@ def test_arbitrary_bytes_are_answered_or_the_peers_mistake(frame: bytes) -> None
 
 
 @given(st.data())
-def test_a_mutated_request_is_answered_or_the_peers_mistake(data: st.DataObject) -> None:
+def test_a_mutated_request_is_answered_or_a_protocol_error(data: st.DataObject) -> None:
     exchange = data.draw(st.sampled_from(exchanges()))
     frame = bytearray.fromhex(exchange["request"])
     for _ in range(data.draw(st.integers(1, 5))):
@@ -140,14 +140,14 @@ def test_a_mutated_request_is_answered_or_the_peers_mistake(data: st.DataObject)
         (16, FetchRequest(replica_state=ReplicaState(2, 1)), "FetchFollower"),
     ],
 )
-def test_fetches_of_followers_are_counted_apart(version: int, request_: FetchRequest, name: str) -> None:
+def test_fetches_of_followers_are_counted_separately(version: int, request_: FetchRequest, name: str) -> None:
     metrics = Metrics()
     key = by_name("fetch").key
     answer(bytes(header.encode_request(header.RequestHeader(key, version, 1), request_)), dispatcher(metrics))
     assert {api.name: api.requests for api in metrics.apis.values() if api.requests} == {name: 1}
 
 
-def test_an_apis_module_is_looked_up_when_it_is_asked_for() -> None:
+def test_a_handler_is_looked_up_by_its_first_request() -> None:
     asked: list[int] = []
 
     class Lazy(dict[int, Handler]):

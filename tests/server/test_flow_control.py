@@ -15,7 +15,7 @@ from tests.server.serving import Slice
 
 
 class Pair:
-    """An outbox and the peer that reads what it sends."""
+    """An outbox, and the peer that reads its bytes."""
 
     def __init__(self, buffer_size: int | None) -> None:
         ours, self.peer = socket.socketpair()
@@ -101,9 +101,7 @@ async def test_bytes_that_do_not_fit_follow_in_order_when_there_is_room(pairs: C
 
 
 @pytest.mark.parametrize("piece", [100, 5_000, 1 << 20])
-async def test_file_slices_go_out_where_they_belong_whatever_their_size_and_the_readers_pace(
-    pairs: Callable[..., Pair], file: Path, piece: int
-) -> None:
+async def test_file_slices_are_sent_at_their_positions(pairs: Callable[..., Pair], file: Path, piece: int) -> None:
     pair = pairs()
     lengths = [0, 1, 170, JOIN_LIMIT - 1, JOIN_LIMIT, JOIN_LIMIT + 1, 150_000, 5, 90_000]
     slices = [Slice(file, 1000 * number, length) for number, length in enumerate(lengths)]
@@ -150,9 +148,7 @@ async def test_closing_releases_what_is_unsent(pairs: Callable[..., Pair], file:
     assert pair.outbox.unsent == 0
 
 
-async def test_a_peer_that_goes_away_while_a_slice_is_sent_is_an_error_once(
-    pairs: Callable[..., Pair], file: Path
-) -> None:
+async def test_a_disconnect_while_a_slice_is_sent_is_one_error(pairs: Callable[..., Pair], file: Path) -> None:
     pair = pairs()
     of = Slice(file, 0, 1_000_000)
     pair.outbox.put(bytearray(b"x"), [(1, of)])

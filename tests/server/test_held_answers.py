@@ -1,4 +1,4 @@
-"""Where many connections are open, small answers are held until all that are readable have had their turns."""
+"""With many open connections, small answers are held until all readable connections have had their turns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_every_connection_gets_its_answers_in_order(serve: Serve) -> None:
             assert await received(client, 2) == [first + number, first + number + 1]
 
 
-async def test_answers_go_out_before_a_mistake_closes_their_connection(serve: Serve) -> None:
+async def test_answers_are_sent_before_an_error_closes_their_connection(serve: Serve) -> None:
     clients = await connect_all(serve, HOLDING_CONNECTIONS + 1)
 
     for client in clients:
@@ -47,7 +47,7 @@ async def test_answers_go_out_before_a_mistake_closes_their_connection(serve: Se
         assert await client.is_closed()
 
 
-async def test_answers_go_out_before_a_bad_size_closes_their_connection(serve: Serve) -> None:
+async def test_answers_are_sent_before_a_bad_size_closes_their_connection(serve: Serve) -> None:
     clients = await connect_all(serve, HOLDING_CONNECTIONS + 1)
 
     for client in clients:
@@ -58,7 +58,7 @@ async def test_answers_go_out_before_a_bad_size_closes_their_connection(serve: S
         assert await client.is_closed()
 
 
-async def test_a_client_that_goes_before_its_answer_is_sent_harms_nobody(serve: Serve) -> None:
+async def test_a_disconnect_before_the_answer_affects_no_other_connection(serve: Serve) -> None:
     *clients, leaving = await connect_all(serve, MANY)
 
     for client in (leaving, *clients):

@@ -111,7 +111,7 @@ async def test_a_client_that_wants_one_answer_only_is_closed_after_it(connect: C
     assert await is_closed(connected)
 
 
-async def test_head_has_the_headers_alone(connect: Connect) -> None:
+async def test_head_returns_only_headers(connect: Connect) -> None:
     connected = await connect()
     await send(connected, b"HEAD /hello HTTP/1.1\r\n\r\nGET /hello HTTP/1.1\r\nConnection: close\r\n\r\n")
     data = b""
@@ -129,7 +129,7 @@ async def test_head_has_the_headers_alone(connect: Connect) -> None:
         (b"GET /fail HTTP/1.1\r\n\r\n", HTTPStatus.INTERNAL_SERVER_ERROR),
     ],
 )
-async def test_what_cannot_be_served_is_told(connect: Connect, request_text: bytes, status: HTTPStatus) -> None:
+async def test_unknown_pages_and_methods_are_errors(connect: Connect, request_text: bytes, status: HTTPStatus) -> None:
     connected = await connect()
     await send(connected, request_text)
     assert (await receive(connected))[0] == status
@@ -177,14 +177,14 @@ async def test_a_large_answer_arrives_whole(connect: Connect) -> None:
     assert len((await receive(connected))[2]) == 10_000_000
 
 
-async def test_so_many_connections_and_no_more(connect: Connect) -> None:
+async def test_the_number_of_connections_is_limited(connect: Connect) -> None:
     connections = [await connect() for _ in range(65)]
     assert await is_closed(connections[-1])
     await send(connections[0], b"GET /hello HTTP/1.1\r\n\r\n")
     assert (await receive(connections[0]))[0] == 200
 
 
-async def test_stopping_ends_answers_that_are_under_way(connect: Connect) -> None:
+async def test_stopping_ends_unfinished_answers(connect: Connect) -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
     async def endless(request: Request) -> Response:
@@ -216,7 +216,7 @@ class Counting:
         return Response(b"x" * (1 << 20))
 
 
-async def test_of_pipelined_requests_no_answer_is_made_while_another_is_unsent(connect: Connect) -> None:
+async def test_a_pipelined_request_waits_until_the_answer_before_it_is_sent(connect: Connect) -> None:
     page = Counting()
     connected = await connect(HttpServer({"/page": page}))
     await send(connected, b"GET /page HTTP/1.1\r\n\r\n" * 40)
@@ -225,12 +225,12 @@ async def test_of_pipelined_requests_no_answer_is_made_while_another_is_unsent(c
             await asyncio.sleep(0)
     for _ in range(2_000):
         await asyncio.sleep(0)
-    assert page.made < 20  # what the system's buffers took, and one more
+    assert page.made < 20  # as many as the kernel's buffers took, and one more
     assert [len((await receive(connected))[2]) for _ in range(40)] == [1 << 20] * 40
     assert page.made == 40
 
 
-async def test_requests_of_a_client_that_does_not_read_do_not_give_it_more_time(connect: Connect) -> None:
+async def test_requests_do_not_extend_the_timeout_of_a_client_that_does_not_read(connect: Connect) -> None:
     server = HttpServer({"/page": Counting()}, timeout_seconds=0.2)
     connected = await connect(server)
     loop = asyncio.get_running_loop()
@@ -272,9 +272,9 @@ async def test_a_foreign_name_is_refused_on_loopback(connect: Connect, host: str
         assert (status, b"hello" in body) == (HTTPStatus.FORBIDDEN, False)
 
 
-async def test_any_name_is_served_where_the_network_is_listened_to() -> None:
+async def test_any_name_is_served_on_a_network_address() -> None:
     server = HttpServer(PAGES)
-    _, port = await server.start("0.0.0.0", 0)  # every interface, so that names that nobody can foresee lead here
+    _, port = await server.start("0.0.0.0", 0)  # every interface, so any name may lead here
     try:
         with socket.create_connection(("127.0.0.1", port)) as connected:
             connected.setblocking(False)
@@ -284,12 +284,12 @@ async def test_any_name_is_served_where_the_network_is_listened_to() -> None:
         await server.stop()
 
 
-def test_the_name_that_is_listened_on_is_served() -> None:
+def test_the_configured_name_is_served() -> None:
     assert is_local_host("Broker.example:9404", "broker.example")
     assert not is_local_host("broker.example.com:9404", "broker.example")
 
 
-async def test_without_descriptors_clients_wait_and_two_lines_say_so(
+async def test_without_descriptors_clients_wait_and_two_lines_are_logged(
     connect: Connect, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lines() -> list[str]:

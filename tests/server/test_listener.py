@@ -25,7 +25,7 @@ async def test_connections_over_the_limit_wait_until_one_is_closed(serve: Serve)
     assert len(serving.connections) == 2
 
 
-async def test_descriptors_limit_the_connections_whatever_the_property_says(serve: Serve) -> None:
+async def test_descriptors_limit_the_connections_below_the_property(serve: Serve) -> None:
     serving = await serve(most_connections=2)
     first, second, third = [await serving.connect() for _ in range(3)]
     await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
@@ -40,7 +40,7 @@ async def test_descriptors_limit_the_connections_whatever_the_property_says(serv
     assert len(serving.connections) == 2
 
 
-async def test_a_limit_that_is_raised_lets_those_in_who_wait(serve: Serve) -> None:
+async def test_waiting_clients_are_accepted_when_the_limit_is_raised(serve: Serve) -> None:
     serving = await serve(max_connections="1")
     first, second = [await serving.connect() for _ in range(2)]
     await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
@@ -49,7 +49,7 @@ async def test_a_limit_that_is_raised_lets_those_in_who_wait(serve: Serve) -> No
     await second.receive_frame()
 
 
-async def test_one_line_is_logged_when_accepting_pauses_and_one_when_it_goes_on(
+async def test_one_line_is_logged_when_accepting_pauses_and_one_when_it_resumes(
     serve: Serve, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lines() -> list[str]:
@@ -70,7 +70,7 @@ async def test_one_line_is_logged_when_accepting_pauses_and_one_when_it_goes_on(
     await serving.until(lambda: lines() == ["accepting paused", "accepting resumed"])
 
 
-async def test_one_address_may_have_so_many_connections_and_no_more(serve: Serve) -> None:
+async def test_the_connections_of_one_address_are_limited(serve: Serve) -> None:
     serving = await serve(max_connections_per_ip="2", max_connections_per_ip_overrides="127.0.0.5:1, [::1]:9")
     clients = [await serving.connect(source="127.0.0.4") for _ in range(2)]
     for client in clients:
@@ -96,7 +96,9 @@ async def test_accepted_connections_are_kept_alive_and_send_at_once(serve: Serve
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
-async def test_running_out_of_descriptors_is_survived(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+async def test_accepting_continues_after_descriptors_were_exhausted(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     serving = await serve()
     first = await serving.connect()
     await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
@@ -140,7 +142,7 @@ async def test_ipv6(serve: Serve) -> None:
     assert connection.context.local_address[0] == "::1"
 
 
-async def test_without_a_host_both_ip_versions_are_served_and_addresses_are_what_was_dialled(serve: Serve) -> None:
+async def test_without_a_host_both_ip_versions_are_served(serve: Serve) -> None:
     serving = await serve(listeners="PLAINTEXT://:0")
     port = serving.server.listeners[0].port
     for host in ("127.0.0.1", "::1"):

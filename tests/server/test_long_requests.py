@@ -1,4 +1,4 @@
-"""Requests that take long go on in slices; requests that are too large are refused."""
+"""Long requests run in slices; requests that are too large are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LARGE = MetadataRequest([MetadataRequestTopic(name=f"topic-{index:06d}") for ind
 
 
 class TickingClock(ManualClock):
-    """A clock on which time passes while it is looked at, so that every slice is over after its first step."""
+    """A clock that advances with each reading, so that every slice is over after its first step."""
 
     def monotonic(self) -> float:
         self.advance(3)
@@ -138,7 +138,9 @@ async def test_an_error_of_long_work_is_the_answer(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("reset", [False, True])
-async def test_long_work_ends_when_its_client_goes(serve: Serve, caplog: pytest.LogCaptureFixture, reset: bool) -> None:
+async def test_long_work_ends_when_its_client_disconnects(
+    serve: Serve, caplog: pytest.LogCaptureFixture, reset: bool
+) -> None:
     work, handlers = Steps(1_000_000_000), default_handlers()
     handlers.on("Metadata", work.handle)
     serving = await serve(handlers, clock=TickingClock())
@@ -187,7 +189,7 @@ async def test_a_produce_to_too_many_partitions_closes_its_connection(serve: Ser
     assert await client.is_closed()
 
 
-async def test_a_request_over_the_limit_is_refused_before_it_has_come(
+async def test_a_request_over_the_limit_is_refused_before_it_is_received(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = await (await serve()).connect()

@@ -1,4 +1,4 @@
-"""How much of large requests all connections together hold (`queued.max.request.bytes`)."""
+"""The memory of large requests of all connections together (`queued.max.request.bytes`)."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ async def base_offset_of(client: Client) -> int:
     return offset
 
 
-async def test_many_large_requests_hold_no_more_than_the_limit_and_are_all_answered(serve: Serve) -> None:
+async def test_large_requests_stay_within_the_limit_and_are_all_answered(serve: Serve) -> None:
     serving = await serve_with_limit(serve)
     clients, sending = await send_parts(serving, 20)
     await until_quiet(serving)
-    # The limit, what one doubling of a buffer goes over it, the one request that may go on, and beginnings.
+    # The limit, one doubling of a buffer beyond it, the one request that may continue, and the starts of others.
     assert LIMIT <= held(serving) <= LIMIT + 2 * len(REQUEST) + 20 * 256 * 1024
     assert held(serving) < 15 * 2 * MIB
 
@@ -92,7 +92,7 @@ async def test_many_large_requests_hold_no_more_than_the_limit_and_are_all_answe
     assert held(serving) < LIMIT
 
 
-async def test_what_a_closed_connection_held_is_free_for_others(serve: Serve) -> None:
+async def test_the_memory_of_a_closed_connection_is_freed_for_others(serve: Serve) -> None:
     serving = await serve_with_limit(serve)
     clients, sending = await send_parts(serving, 8)
     await until_quiet(serving)
@@ -107,7 +107,7 @@ async def test_what_a_closed_connection_held_is_free_for_others(serve: Serve) ->
         assert await base_offset_of(clients[-1]) == 2 * MIB
 
 
-async def test_a_client_that_gets_stuck_while_others_wait_is_closed(serve: Serve) -> None:
+async def test_a_client_without_progress_is_closed_while_others_wait(serve: Serve) -> None:
     serving = await serve_with_limit(serve, limit=HALF)
     stuck = await serving.connect()
     await stuck.send(REQUEST[: HALF + HALF // 2])
@@ -128,7 +128,7 @@ async def test_a_client_that_gets_stuck_while_others_wait_is_closed(serve: Serve
         assert await base_offset_of(other) == 2 * MIB
 
 
-async def test_a_request_whose_client_has_gone_counts_until_it_is_executed(serve: Serve) -> None:
+async def test_a_request_after_a_disconnect_counts_until_it_is_executed(serve: Serve) -> None:
     handlers = default_handlers()
     kept: list[Any] = []
     ended: asyncio.Future[ProduceResponse] = asyncio.get_running_loop().create_future()

@@ -44,7 +44,7 @@ async def test_metrics_are_scraped(status: Status) -> None:
     assert 'kafka_server_kafkaserver_brokerstate{env="dev"} 0.0\n' in body
 
 
-async def test_a_broker_is_ready_when_nothing_speaks_against_it(status: Status) -> None:
+async def test_a_broker_is_ready_without_a_reason_against_it(status: Status) -> None:
     status.reasons.append("recovering logs, 3 of 10")
     assert await status.get("/readyz") == (503, "not ready: recovering logs, 3 of 10\n")
     assert await status.get("/healthz") == (200, "ok\n")

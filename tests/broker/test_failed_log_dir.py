@@ -1,4 +1,4 @@
-"""A broker with several log directories, of which one fails: the others go on, and a restart brings it back."""
+"""A broker with several log directories, one of which fails: the others continue, and a restart repairs it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def scraped(broker: Broker) -> str:
     return await asyncio.to_thread(scrape)
 
 
-async def test_a_directory_that_fails_takes_its_partitions_and_nothing_else(tmp_path: Path) -> None:
+async def test_a_failed_directory_affects_only_its_partitions(tmp_path: Path) -> None:
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t", partitions=4)
         for partition in range(4):
@@ -91,7 +91,7 @@ async def test_a_directory_that_fails_takes_its_partitions_and_nothing_else(tmp_
             assert (await produce(wire, "t", batch(b"again"), partition)).base_offset == 1
 
 
-async def test_a_partition_whose_log_cannot_be_made_for_now_is_made_later(
+async def test_a_partition_whose_log_cannot_be_created_is_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partitions, "_RETRY_SECONDS", 0.01)
@@ -108,7 +108,7 @@ async def test_a_partition_whose_log_cannot_be_made_for_now_is_made_later(
         assert broker.log_dir.failure.error is None
 
 
-async def test_groups_whose_log_cannot_be_made_or_read_for_now_are_loaded_later(
+async def test_groups_whose_log_cannot_be_created_or_read_are_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partitions, "_RETRY_SECONDS", 0.01)
@@ -129,7 +129,7 @@ async def test_groups_whose_log_cannot_be_made_or_read_for_now_are_loaded_later(
         assert files.unreadable == 0
 
 
-async def test_flushes_pass_over_a_directory_that_is_offline(tmp_path: Path) -> None:
+async def test_flushes_skip_an_offline_directory(tmp_path: Path) -> None:
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t", partitions=2, flush_ms="0")
         for partition in range(2):
@@ -145,7 +145,7 @@ async def test_flushes_pass_over_a_directory_that_is_offline(tmp_path: Path) -> 
         assert kept.recovery_point == 2
 
 
-async def test_what_may_be_in_a_directory_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
+async def test_logs_of_a_missing_directory_are_not_created_again(tmp_path: Path) -> None:
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t", partitions=2)
         for partition in range(2):
@@ -167,7 +167,7 @@ async def test_what_may_be_in_a_directory_that_is_gone_is_not_made_anew(tmp_path
         assert values_in(await fetch_row(wire, "t", partition=lost)) == [b"kept"]
 
 
-async def test_without_the_first_directory_the_broker_ends(tmp_path: Path) -> None:
+async def test_a_failure_of_the_first_directory_stops_the_broker(tmp_path: Path) -> None:
     async with Broker(properties(tmp_path)) as broker:
         broker.log_dirs.first.failure.fail("testing", FAILURE)
         await broker.failed.wait()
