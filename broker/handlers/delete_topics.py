@@ -26,7 +26,7 @@ from odradek.protocol.schema import ZERO_UUID
 _FIRST_VERSION_WITH_DISABLED = 3
 
 Naming = tuple[str | None, bytes]
-"""The name and the id of a topic in a request; None and the zero id stand for none."""
+"""The name and the id of a topic in a request; None and the zero id mean that it is missing."""
 
 
 async def handle(services: Services, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:

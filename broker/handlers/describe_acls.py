@@ -10,7 +10,7 @@ from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
-NO_ACCESS_RULES = KafkaError(ErrorCode.SECURITY_DISABLED, "there are no access rules: nobody is refused anything")
+NO_ACCESS_RULES = KafkaError(ErrorCode.SECURITY_DISABLED, "there are no access rules: every client may do everything")
 
 
 def handle(services: Services, context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:

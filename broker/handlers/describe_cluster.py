@@ -27,7 +27,7 @@ def handle(services: Services, context: RequestContext, request: DescribeCluster
     if request.endpoint_type != _BROKERS:
         known = request.endpoint_type == _CONTROLLERS
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        raise KafkaError(code, f"endpoint type {request.endpoint_type} was asked for at a broker")
+        raise KafkaError(code, f"a broker does not serve endpoint type {request.endpoint_type}")
     image = services.metadata.image
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,

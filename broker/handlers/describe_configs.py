@@ -57,9 +57,9 @@ def handle(
     described = set()
     for resource in request.resources:
         yield
-        asked = (resource.resource_type, resource.resource_name, tuple(resource.configuration_keys or ()))
-        if asked not in described:
-            described.add(asked)
+        wanted = (resource.resource_type, resource.resource_name, tuple(resource.configuration_keys or ()))
+        if wanted not in described:
+            described.add(wanted)
             results.append(_describe(services, request, resource))
     return DescribeConfigsResponse(results=results)
 
@@ -105,8 +105,8 @@ def _describe(
             result.error_message = error.detail
     else:
         keys = frozenset(resource.configuration_keys or ())
-        asked = [row for row in rows if not keys or row.name in keys]
-        result.configs = [_config(row, request) for row in in_kafkas_order(asked, _count(resource, rows))]
+        wanted = [row for row in rows if not keys or row.name in keys]
+        result.configs = [_config(row, request) for row in in_kafkas_order(wanted, _count(resource, rows))]
     return result
 
 

@@ -60,7 +60,7 @@ def error_response(
 def _check_cursor(cursor: Cursor, named: set[str]) -> None:
     if named and cursor.topic_name not in named:
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"the cursor's topic {cursor.topic_name!r} is none of those asked for"
+            ErrorCode.INVALID_REQUEST, f"the cursor's topic {cursor.topic_name!r} is not among the named topics"
         )
     if cursor.partition_index < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}")

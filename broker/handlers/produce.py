@@ -62,7 +62,7 @@ _ZSTD: Final = int(Codec.ZSTD)
 _LONG: Final = 500
 """A request with more partitions is executed in slices; a real client sends a batch for each."""
 _ATTRIBUTES: Final = 22
-"""Where in a batch the low byte of its attributes is."""
+"""The position in a batch of the low byte of its attributes."""
 _NO_LEADER: Final = LeaderIdAndEpoch()  # shared; the encoder omits it
 
 

@@ -69,7 +69,7 @@ class WantedPartition:
             is_news = True
             self.log_start_offset = row.log_start_offset
         if row.error_code != NO_ERROR:
-            # The partition is news again when the error is gone.
+            # The partition is news again after the error has ended.
             self.high_watermark = -1
             return True
         return is_news or bool(row.records) or row.diverging_epoch.epoch >= 0 or row.preferred_read_replica >= 0

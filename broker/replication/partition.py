@@ -127,7 +127,7 @@ class Partition:
         return changed
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Check that this broker leads, and in the epoch of the request (negative: the client knows none).
+        """Check that this broker leads, and in the epoch of the request (negative: the request has none).
 
         Raises KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR.
         """

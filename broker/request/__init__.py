@@ -8,7 +8,7 @@ Both `server` and `handlers` import this package; it imports neither.
 | `handler` | a handler, and the row that describes its API |
 | `services` | the parts of the broker that handlers may use |
 | `time_slices` | long requests executed a few milliseconds at a time |
-| `endpoints` | the addresses of brokers and leaders, for the client that asks |
+| `endpoints` | the addresses of brokers and leaders, for the client of a request |
 | `authorized_operations` | the operations that a client may perform (KIP-430) |
 | `group_ids` | the check of group ids |
 | `config_resources`, `broker_loggers` | the resources whose properties can be described and altered |

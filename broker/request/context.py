@@ -15,12 +15,12 @@ class CloseConnection(Exception):  # noqa: N818 - an instruction, not an error
 
 
 class ConnectionContext(msgspec.Struct, eq=False):
-    """The facts of one connection, for as long as it is open.
+    """The state of one connection, for as long as it is open.
 
     `local_address` is the address that the client connected to; it gets this address as the broker's own if
     `advertised.listeners` is not set. The client's software is empty until its ApiVersions request names it (KIP-511).
-    `last_header` is the header of the last request, or of an earlier one if that was unusually long. `has_gone` is true
-    when the client has closed its side, so that long work for it can stop.
+    `last_header` is the header of the last request, or of an earlier one if that was unusually long. `is_disconnected`
+    is true when the client has closed its side, so that long work for it can stop.
     """
 
     listener_name: str
@@ -29,7 +29,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     client_software_name: str = ""
     client_software_version: str = ""
     last_header: RepeatedHeader | None = None
-    has_gone: bool = False
+    is_disconnected: bool = False
 
 
 class RequestContext(msgspec.Struct, eq=False):

@@ -1,7 +1,7 @@
-"""A handler and the row that describes its API: everything that the server must know to serve a request.
+"""A handler and the row that describes its API: everything that the server needs to serve a request.
 
-`broker.apis.table` has the rows. The server reads them and knows no API by its number, with two exceptions that the
-protocol makes: ApiVersions is answered in version 0 if its version is unknown, and Fetch is counted by who fetches.
+`broker.apis.table` has the rows. The server reads them, so it needs no numbers of APIs, with two exceptions:
+ApiVersions is answered in version 0 if its version is unknown, and Fetch has separate counts for followers.
 """
 
 from __future__ import annotations

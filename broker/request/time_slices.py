@@ -33,14 +33,14 @@ def is_steps(result: object) -> TypeGuard[Steps[Any]]:
     return isinstance(result, Generator) and not isinstance(result, Awaitable)
 
 
-class ClientHasGone(Exception):  # noqa: N818 - an event, not an error
+class ClientDisconnected(Exception):  # noqa: N818 - an event, not an error
     """Raised in long work when its client has closed the connection."""
 
 
 class Peer(Protocol):
     """The client that waits for the answer: its connection."""
 
-    has_gone: bool
+    is_disconnected: bool
 
 
 class TimeSlices:
@@ -61,8 +61,8 @@ class TimeSlices:
     async def finish(self, steps: Steps[T], peer: Peer | None) -> T:
         """Run the rest of `steps`, one slice in each turn, and return their result.
 
-        Raises ClientHasGone if the peer has disconnected, and the exceptions of the steps. Without a peer the work is
-        always finished.
+        Raises ClientDisconnected if the peer has disconnected, and the exceptions of the steps. Without a peer the
+        work is always finished.
         """
         try:
             while True:
@@ -79,15 +79,15 @@ class TimeSlices:
         return TimeSlice(self, peer)
 
     async def turn(self, peer: Peer | None) -> None:
-        """Wait for the next turn of this caller. Raises ClientHasGone."""
+        """Wait for the next turn of this caller. Raises ClientDisconnected."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
         self._waiting.append(turn)
         if len(self._waiting) == 1:
             loop.call_soon(self._next)
         await turn
-        if peer is not None and peer.has_gone:
-            raise ClientHasGone
+        if peer is not None and peer.is_disconnected:
+            raise ClientDisconnected
 
     def _next(self) -> None:
         """Wake the caller that has waited longest; the others follow in later turns of the event loop."""
@@ -108,9 +108,9 @@ class TimeSlice:
         self._ends_at = slices.monotonic() + SLICE_SECONDS
 
     async def step(self) -> None:
-        """Wait for the next slice if this one is over. Raises ClientHasGone if the peer has disconnected."""
-        if self._peer.has_gone:
-            raise ClientHasGone
+        """Wait for the next slice if this one is over. Raises ClientDisconnected if the peer has disconnected."""
+        if self._peer.is_disconnected:
+            raise ClientDisconnected
         if self._slices.monotonic() >= self._ends_at:
             await self._slices.turn(self._peer)
             self._ends_at = self._slices.monotonic() + SLICE_SECONDS

@@ -35,7 +35,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.request.context import CloseConnection, ConnectionContext
-from odradek.broker.request.time_slices import ClientHasGone
+from odradek.broker.request.time_slices import ClientDisconnected
 from odradek.broker.server.flow_control import Outbox
 from odradek.broker.server.routes import Answered, Answers, Pending
 from odradek.broker.server.transport import Transport
@@ -61,7 +61,7 @@ UNSENT_LIMIT: Final = 256 * 1024
 _PROGRESS_BYTES: Final = 1024  # fewer bytes without a whole request do not count as activity
 
 
-_PEER_HAS_GONE: Final = frozenset(
+_PEER_DISCONNECTED: Final = frozenset(
     {errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENOTCONN}
 )
 
@@ -175,7 +175,7 @@ class Connection:
         if self._state is State.CLOSED:
             return
         self._state = State.CLOSED
-        self.context.has_gone = True
+        self.context.is_disconnected = True
         self._read(on=False)
         self._held = None
         self._reader.discard()
@@ -216,7 +216,7 @@ class Connection:
         self._state = State.FINISHING
         self._read(on=False)
         if self._pending is not None:
-            self.context.has_gone = True
+            self.context.is_disconnected = True
         if self._pending is not None and self._pending.route.waits_for_others:
             self.close("the client has disconnected")
         else:
@@ -368,19 +368,18 @@ class Connection:
         if self._state is State.CLOSED:
             return
         if self._pending is not None and isinstance(error, RemoteProtocolError):
-            self._peer_error = (
-                error  # raised after the answer of the parked request; until then nothing is read or executed
-            )
+            # Raised after the answer of the parked request. Until then nothing is read or executed.
+            self._peer_error = error
             self._state = State.FINISHING
             self._read(on=False)
             return
-        if isinstance(error, ClientHasGone):
+        if isinstance(error, ClientDisconnected):
             pass  # no error, so no log line
         elif isinstance(error, (RemoteProtocolError, CloseConnection)):
             _LOG.warning(
                 "connection closed", peer=self.context.peer_address, listener=self.context.listener_name, reason=error
             )
-        elif not isinstance(error, OSError) or error.errno not in _PEER_HAS_GONE:
+        elif not isinstance(error, OSError) or error.errno not in _PEER_DISCONNECTED:
             _LOG.exception(
                 "connection failed", error, peer=self.context.peer_address, listener=self.context.listener_name
             )

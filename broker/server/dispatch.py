@@ -31,7 +31,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
 from odradek.broker.request.context import CloseConnection, ConnectionContext, RequestContext
 from odradek.broker.request.handler import Handler, Result
-from odradek.broker.request.time_slices import ClientHasGone, Steps, TimeSlices, is_steps
+from odradek.broker.request.time_slices import ClientDisconnected, Steps, TimeSlices, is_steps
 from odradek.broker.server.flow_control import FileSlice, release_all
 from odradek.broker.server.routes import API_VERSIONS, Answers, Pending, Route
 from odradek.broker.structured_logging import StructuredLogger
@@ -45,7 +45,7 @@ from odradek.protocol.schema import Message
 _LOG: Final = StructuredLogger(__name__)
 _REQUEST_LOG: Final = StructuredLogger("odradek.broker.request")
 _pack_size_into: Final = SIZE_PREFIX.pack_into
-_CLOSING: Final = (RemoteProtocolError, CloseConnection, ClientHasGone)
+_CLOSING: Final = (RemoteProtocolError, CloseConnection, ClientDisconnected)
 _EXPECTED: Final = (KafkaError, *_CLOSING)
 _LONGEST_LABEL: Final = 256  # characters of a client's software name: it is stored, and a label of a series
 MAX_BYTES_PROPERTY: Final = "socket.request.without.records.max.bytes"

@@ -182,10 +182,8 @@ class Outbox:
                         queue[0] = memoryview(part)[sent:]
                 self.unsent -= sent
                 budget -= sent
-                if (
-                    sent < offered
-                ):  # the kernel is full: another try now would make 5 calls of sendfile for 1 MiB instead of 2.8
-                    break
+                if sent < offered:
+                    break  # the kernel is full: another try now makes 5 calls of sendfile for 1 MiB instead of 2.8
         except BlockingIOError:
             pass
         if queue:

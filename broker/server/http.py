@@ -97,7 +97,7 @@ class HttpServer:
         self.open.add(connection)
 
     async def stop(self) -> None:
-        """Close everything now, so that probes see that the broker is gone."""
+        """Close everything now, so that probes detect that the broker has stopped."""
         if self._sockets is None:
             return
         self._sockets.close()

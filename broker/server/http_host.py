@@ -1,9 +1,9 @@
 """The check of the Host header, as a defence against DNS rebinding.
 
 A web page in a browser may send requests to any address that its own host name resolves to. The page's owner can make
-that name resolve to 127.0.0.1 a moment later: then the browser treats our answers as the page's own and lets the page
-read them. The Host header still has the page's name. So a server on the loopback interface, which only programs of this
-machine should reach, refuses names that cannot be its own:
+that name resolve to 127.0.0.1 a moment later: then the browser treats our answers as the page's own and allows the page
+to read them. The Host header still has the page's name. So a server on the loopback interface, which only programs of
+this machine should reach, refuses names that cannot be its own:
 
 | Host | |
 |---|---|

@@ -63,9 +63,8 @@ class Route:
         self.handle = handler.handle
         self.error_response = handler.error_response
         self.count_errors = error_counter(api.response, version)
-        self.errors = metrics.api(
-            api.name
-        ).errors  # for Fetch, too: Kafka counts errors of followers and consumers together
+        # For Fetch, too: Kafka counts the errors of followers and consumers together.
+        self.errors = metrics.api(api.name).errors
         self.sends_file_slices = handler.row.sends_file_slices
         self.waits_for_others = handler.row.waits_for_others
         self.carries_records = handler.row.carries_records

@@ -5,12 +5,12 @@ from collections.abc import Generator
 
 import pytest
 
-from odradek.broker.request.time_slices import SLICE_SECONDS, ClientHasGone, TimeSlices
+from odradek.broker.request.time_slices import SLICE_SECONDS, ClientDisconnected, TimeSlices
 from odradek.broker.testing.clock import ManualClock
 
 
 class Peer:
-    has_gone = False
+    is_disconnected = False
 
 
 class Work:
@@ -42,7 +42,7 @@ def test_a_slice_ends_when_its_time_is_over() -> None:
     assert work.done == SLICE_SECONDS * 1000
 
 
-def test_work_that_ends_within_its_slice_gives_its_result() -> None:
+def test_work_that_ends_within_its_slice_returns_its_result() -> None:
     clock = ManualClock()
 
     with pytest.raises(StopIteration) as end:
@@ -61,22 +61,22 @@ async def test_the_rest_is_done_a_slice_at_a_time() -> None:
     assert results == ["result", "result"]
 
 
-async def test_work_is_left_and_closed_when_its_peer_has_gone() -> None:
+async def test_work_is_closed_when_its_peer_has_disconnected() -> None:
     clock, peer = ManualClock(), Peer()
     work = Work(clock, 1_000_000)
     task = asyncio.ensure_future(TimeSlices(clock).finish(work.steps(), peer))
-    while work.done < 10:  # noqa: ASYNC110 - nothing else tells
+    while work.done < 10:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0)
 
-    peer.has_gone = True
+    peer.is_disconnected = True
 
-    with pytest.raises(ClientHasGone):
+    with pytest.raises(ClientDisconnected):
         await task
     assert work.closed
     assert work.done < 20
 
 
-async def test_a_coroutine_goes_on_within_its_slice_and_waits_for_the_next_one() -> None:
+async def test_a_coroutine_runs_within_its_slice_and_waits_for_the_next() -> None:
     clock, peer = ManualClock(), Peer()
     time_slice = TimeSlices(clock).begin(peer)
     turns: list[int] = []
@@ -88,12 +88,12 @@ async def test_a_coroutine_goes_on_within_its_slice_and_waits_for_the_next_one()
     await time_slice.step()
     assert turns
 
-    peer.has_gone = True
-    with pytest.raises(ClientHasGone):
+    peer.is_disconnected = True
+    with pytest.raises(ClientDisconnected):
         await time_slice.step()
 
 
-async def test_a_cancelled_request_gives_its_turn_to_the_next() -> None:
+async def test_a_cancelled_request_passes_its_turn_on() -> None:
     clock = ManualClock()
     slices = TimeSlices(clock)
     first = asyncio.ensure_future(slices.finish(Work(clock, 1_000_000).steps(), None))
