@@ -3,22 +3,17 @@
 Everything else in this package is how they work, for its readers and for the command line (`python -m client`); names
 that are not listed here may change. Import is lazy, so that a command loads only what it uses.
 
-```
-Producer ─► Accumulator ─► Sender ─► Delivery        Consumer ─► Turns ─► Fetcher ─► Fetched
-```
-
 | module | what |
 |---|---|
-| `producer` | records in, futures out; the argument that no record can be made of |
-| `consumer` | what the user calls; handing out what was fetched |
+| `producer` | `Producer`, and its parts: accumulator, partitioners, sender, delivery |
+| `consumer` | `Consumer`, and its parts: fetcher, subscription state, positions, `auto_offset_reset` |
 | `group` | consumer groups of both protocols |
-| `admin` | administration |
+| `admin` | `Admin`, and its calls |
+| `network` | connections to brokers, and the metadata of the cluster |
 | `config`, `setting_names` | settings; other clients' names for them |
-| `errors`, `record` | everything that is raised; the values that go in and out |
+| `errors` | every exception that the client raises |
+| `record` | the values that go in and out: records, partitions, offsets |
 | `cli`, `doctor` | the commands |
-| `consuming` | the parts of a consumer |
-| `network` | connections, and the view of the cluster |
-| `producing` | the parts of a producer |
 """
 
 from __future__ import annotations
@@ -59,7 +54,7 @@ if TYPE_CHECKING:
         TopicDescription,
         TopicListing,
     )
-    from odradek.client.consumer import Consumer
+    from odradek.client.consumer.consumer import Consumer
     from odradek.client.errors import (
         AuthorizationError,
         BootstrapError,
@@ -86,9 +81,9 @@ if TYPE_CHECKING:
         UnknownTopicError,
         UnsupportedVersionError,
     )
-    from odradek.client.group.listener import RebalanceListener
-    from odradek.client.producer import Producer
-    from odradek.client.producing.partitioner import Partitioner
+    from odradek.client.group.rebalance_listener import RebalanceListener
+    from odradek.client.producer.partitioner import Partitioner
+    from odradek.client.producer.producer import Producer
     from odradek.client.record import ConsumerRecord, OffsetAndTimestamp, RecordMetadata, TopicPartition
 
 __all__ = [
@@ -167,7 +162,7 @@ _MODULES = {
     "ConfigSource": "odradek.client.admin.results",
     "ConfigSynonym": "odradek.client.admin.results",
     "ConfigType": "odradek.client.admin.results",
-    "Consumer": "odradek.client.consumer",
+    "Consumer": "odradek.client.consumer.consumer",
     "ConsumerRecord": "odradek.client.record",
     "CreatedTopic": "odradek.client.admin.results",
     "FeatureDescription": "odradek.client.admin.results",
@@ -181,9 +176,9 @@ _MODULES = {
     "OffsetSpec": "odradek.client.admin.arguments",
     "PartitionDescription": "odradek.client.admin.results",
     "PartitionLag": "odradek.client.admin.results",
-    "Partitioner": "odradek.client.producing.partitioner",
-    "Producer": "odradek.client.producer",
-    "RebalanceListener": "odradek.client.group.listener",
+    "Partitioner": "odradek.client.producer.partitioner",
+    "Producer": "odradek.client.producer.producer",
+    "RebalanceListener": "odradek.client.group.rebalance_listener",
     "RecordMetadata": "odradek.client.record",
     "ReplicaDescription": "odradek.client.admin.results",
     "ResourceType": "odradek.client.admin.arguments",

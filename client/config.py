@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
-from odradek.client.consuming.reset_policy import is_policy
+from odradek.client.consumer.auto_offset_reset import is_policy
 from odradek.client.errors import ConfigurationError
-from odradek.client.producing.partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
+from odradek.client.producer.partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
 from odradek.protocol.compression.codecs import Codec
 
 Acks = Literal[0, 1, -1, "all"]
@@ -186,9 +186,7 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
 class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     """A consumer's settings."""
 
-    auto_offset_reset: (
-        str  # where to begin without a position, or when it is out of range (`odradek.client.consuming.reset_policy`)
-    )
+    auto_offset_reset: str  # without a position, or when it is out of range (`consumer.auto_offset_reset`)
     isolation_level: IsolationLevel
     check_crcs: bool  # verify the checksum of every batch
     fetch_min_bytes: int  # a broker with less than this waits for more

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from odradek.broker.broker import Broker
     from odradek.client.admin.admin import Admin
-    from odradek.client.consumer import Consumer
-    from odradek.client.producer import Producer
+    from odradek.client.consumer.consumer import Consumer
+    from odradek.client.producer.producer import Producer
 
 __all__ = ["Admin", "Broker", "Consumer", "Producer"]
 
 _MODULES = {
     "Admin": "odradek.client.admin.admin",
     "Broker": "odradek.broker.broker",
-    "Consumer": "odradek.client.consumer",
-    "Producer": "odradek.client.producer",
+    "Consumer": "odradek.client.consumer.consumer",
+    "Producer": "odradek.client.producer.producer",
 }
 
 

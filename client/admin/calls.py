@@ -31,8 +31,8 @@ from odradek.client.errors import (
 )
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster
+from odradek.client.network.cluster_image import NO_LEADER, ClusterImage
 from odradek.client.network.connection import Connection
-from odradek.client.network.metadata import NO_LEADER, ClusterImage
 from odradek.client.record import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse

@@ -19,7 +19,7 @@ from odradek.client.cli.reading_range import ReadingRange, start
 if TYPE_CHECKING:
     from odradek.client.cli.output.record_formats import Format
     from odradek.client.cli.record_filter import Condition
-    from odradek.client.consumer import Consumer
+    from odradek.client.consumer.consumer import Consumer
     from odradek.client.record import TopicPartition
 
 _TOPIC_TIMEOUT_MS = 5000  # a topic that is misspelt should not take a minute to tell
@@ -106,7 +106,7 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.arguments.connection_arguments import client_settings
     from odradek.client.cli.reading import Reading
-    from odradek.client.consumer import Consumer
+    from odradek.client.consumer.consumer import Consumer
     from odradek.client.errors import ClientError
 
     wanted = _wanted(arguments)

@@ -101,7 +101,7 @@ async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.output.progress import Progress
     from odradek.client.cli.output.terminal import is_terminal
     from odradek.client.errors import ClientError
-    from odradek.client.producer import Producer
+    from odradek.client.producer.producer import Producer
 
     parse = _parse(arguments)
     settings: dict[str, Any] = {

@@ -16,7 +16,7 @@ from odradek.client.cli.output.record_formats import Format
 from odradek.client.cli.output.terminal import is_terminal
 from odradek.client.cli.reading_range import Bounds, ReadingRange, find_bounds
 from odradek.client.cli.record_filter import Condition
-from odradek.client.consumer import Consumer
+from odradek.client.consumer.consumer import Consumer
 from odradek.client.record import ConsumerRecord, TopicPartition
 
 _CHUNK = 500  # records that are printed at once

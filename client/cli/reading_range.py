@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from odradek.client.consumer import Consumer
+    from odradek.client.consumer.consumer import Consumer
     from odradek.client.record import TopicPartition
 
 Start = int | Literal["earliest", "latest"]

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.arguments import NewTopic
 from odradek.client.config import Address
-from odradek.client.consumer import Consumer
+from odradek.client.consumer.consumer import Consumer
 from odradek.client.doctor.clock import compare
 from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.errors import ClientError
 from odradek.client.network.connection import Network
-from odradek.client.producer import Producer
+from odradek.client.producer.producer import Producer
 
 _SUBJECT = "round trip"
 

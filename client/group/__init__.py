@@ -8,6 +8,6 @@
 | `assignors`, `sticky`, `subscriber` | who gets which partitions; pure functions that the leader of a group computes |
 | `consumer_protocol`, `sticky_data` | what members tell each other through the broker, as bytes |
 | `coordinator` | the broker that coordinates a group |
-| `offsets` | committing offsets and reading them back |
-| `listener` | what the user is told of rebalances |
+| `committed_offsets` | committing offsets and reading them back |
+| `rebalance_listener` | what the user is told of rebalances |
 """

@@ -19,12 +19,12 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from odradek.client.config import ConsumerConfig
-from odradek.client.consuming.subscription import Subscription
+from odradek.client.consumer.subscription_state import Subscription
 from odradek.client.errors import ClientError
 from odradek.client.group.assignors import ASSIGNORS
 from odradek.client.group.classic_member import ClassicMember, Verdict
+from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.group import Group
-from odradek.client.group.offsets import NO_GENERATION
 from odradek.client.network.cluster import Cluster
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 

@@ -33,9 +33,9 @@ from typing import NamedTuple
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_error
 from odradek.client.group.assignors import ASSIGNORS, Assignor
+from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.consumer_protocol import assigned, by_topic, decode_consumer_protocol, owned
 from odradek.client.group.coordinator import ELSEWHERE, Coordinator
-from odradek.client.group.offsets import NO_GENERATION
 from odradek.client.group.sticky_data import decode_sticky_data, encode_sticky_data
 from odradek.client.group.subscriber import Subscriber
 from odradek.client.network.backoff import Backoff

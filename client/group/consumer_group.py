@@ -16,12 +16,12 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from odradek.client.config import ConsumerConfig
-from odradek.client.consuming.subscription import Subscription
+from odradek.client.consumer.subscription_state import Subscription
 from odradek.client.errors import ClientError, broker_error
+from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.consumer_member import ConsumerMember
 from odradek.client.group.group import Group
-from odradek.client.group.listener import RebalanceListener
-from odradek.client.group.offsets import NO_GENERATION
+from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.network.cluster import Cluster
 from odradek.client.record import TopicPartition
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse

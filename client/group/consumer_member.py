@@ -21,8 +21,8 @@ from collections.abc import Collection, Mapping
 
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_error
+from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.coordinator import ELSEWHERE, Coordinator
-from odradek.client.group.offsets import NO_GENERATION
 from odradek.client.network.backoff import Backoff
 from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode

@@ -25,11 +25,11 @@ from typing import Protocol
 
 from odradek.client.admin.results import CommittedOffset
 from odradek.client.config import ConsumerConfig
-from odradek.client.consuming.subscription import Subscription
+from odradek.client.consumer.subscription_state import Subscription
 from odradek.client.errors import ClientError
+from odradek.client.group.committed_offsets import NO_GENERATION, Committer, GroupOffsets
 from odradek.client.group.coordinator import Coordinator
-from odradek.client.group.listener import RebalanceListener
-from odradek.client.group.offsets import NO_GENERATION, Committer, GroupOffsets
+from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.network.cluster import Cluster
 from odradek.client.record import TopicPartition
 from odradek.protocol.plural import pluralize

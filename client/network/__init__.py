@@ -7,5 +7,5 @@
 | `cluster` | the cluster as one client sees it: who leads which partition, and how to reach them |
 | `connection` | one TCP connection to one broker, and the only module of the client that knows of sockets |
 | `connections` | the connections of one client: at most one to a node and purpose, made when first asked for and kept |
-| `metadata` | what the client knows of the cluster: an immutable image, and how an answer to Metadata changes it |
+| `cluster_image` | what the client knows of the cluster: an immutable image, and how an answer to Metadata changes it |
 """

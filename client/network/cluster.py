@@ -27,9 +27,9 @@ from odradek.client.errors import (
     broker_error,
 )
 from odradek.client.network.backoff import Backoff
+from odradek.client.network.cluster_image import ClusterImage, TopicMetadata
 from odradek.client.network.connection import Connection, Network
 from odradek.client.network.connections import Connections, Purpose
-from odradek.client.network.metadata import ClusterImage, TopicMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 

@@ -36,9 +36,9 @@ from odradek.client.config import ClientConfig, IsolationLevel, parse_bootstrap_
 from odradek.client.errors import ClientError, UnknownTopicError, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster as ClientCluster
+from odradek.client.network.cluster_image import TopicMetadata
 from odradek.client.network.connection import Connection, TcpNetwork
 from odradek.client.network.connections import Purpose
-from odradek.client.network.metadata import TopicMetadata
 from odradek.client.record import TopicPartition
 from odradek.pipeline.event_loop import EventLoop
 from odradek.pipeline.reading.offsets import ClusterOffsets

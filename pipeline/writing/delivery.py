@@ -27,7 +27,7 @@ from odradek.client.errors import ClientError, DeliveryTimeoutError, RecordTooLa
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster as ClientCluster
 from odradek.client.network.connection import TcpNetwork
-from odradek.client.producing.producer_ids import new_producer_id
+from odradek.client.producer.producer_id import new_producer_id
 from odradek.client.record import TopicPartition
 from odradek.pipeline.event_loop import EventLoop
 from odradek.pipeline.reading.options import WriteOptions

@@ -7,7 +7,7 @@ import asyncio
 from odradek.client.cli.input.input_record import Parse
 from odradek.client.cli.input.lines import read_lines
 from odradek.client.cli.output.progress import Progress
-from odradek.client.producer import Producer
+from odradek.client.producer.producer import Producer
 from odradek.client.record import RecordMetadata
 from odradek.protocol.plural import pluralize
 

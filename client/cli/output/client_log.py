@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from odradek.client.cli.output.terminal import YELLOW, paint
 
-_TOLD_BY_THE_COMMAND = "odradek.client.producing.delivery"
+_TOLD_BY_THE_COMMAND = "odradek.client.producer.delivery"
 
 
 class _StandardError(logging.Handler):

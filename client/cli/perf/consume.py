@@ -11,7 +11,7 @@ from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from odradek.client.cli.perf.report import Report
-    from odradek.client.consumer import Consumer
+    from odradek.client.consumer.consumer import Consumer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.arguments.connection_arguments import client_settings
     from odradek.client.cli.perf.report import Report
-    from odradek.client.consumer import Consumer
+    from odradek.client.consumer.consumer import Consumer
     from odradek.client.errors import ClientError
 
     settings: dict[str, Any] = {

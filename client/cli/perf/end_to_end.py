@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from asyncio import Future
 
     from odradek.client.cli.perf.report import Report
-    from odradek.client.consumer import Consumer
-    from odradek.client.producer import Producer
+    from odradek.client.consumer.consumer import Consumer
+    from odradek.client.producer.producer import Producer
     from odradek.client.record import RecordMetadata
 
 _MARK = struct.Struct(">qq")
@@ -36,9 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.arguments.connection_arguments import settings_of_each
     from odradek.client.cli.perf.report import Report
-    from odradek.client.consumer import Consumer
+    from odradek.client.consumer.consumer import Consumer
     from odradek.client.errors import ClientError
-    from odradek.client.producer import Producer
+    from odradek.client.producer.producer import Producer
 
     if arguments.record_size < _MARK.size:
         raise UsageError(f"--record-size is at least {_MARK.size}: by so many bytes records know each other again")

@@ -18,7 +18,7 @@ from odradek.client.cli.perf.perf_arguments import add_perf_arguments, add_sendi
 if TYPE_CHECKING:
     from odradek.client.cli.input.sending import Outcome
     from odradek.client.cli.perf.report import Report
-    from odradek.client.producer import Producer
+    from odradek.client.producer.producer import Producer
 
 _MEASURED = 100_000  # records at most: the slowest thousandth is a hundred of them still
 _LOOK_SECONDS = 0.05  # between two looks at what has become of records
@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.perf.payloads import payloads_of_file, random_payloads
     from odradek.client.cli.perf.report import Report
     from odradek.client.errors import ClientError
-    from odradek.client.producer import Producer
+    from odradek.client.producer.producer import Producer
 
     try:
         if arguments.payload_file:

@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.client.producing.partitioner import murmur2 as murmur2_of_one
-from odradek.client.producing.partitioner import partition_of_key
+from odradek.client.producer.partitioner import murmur2 as murmur2_of_one
+from odradek.client.producer.partitioner import partition_of_key
 from odradek.pipeline.writing.partitioning import StickyPartitions, murmur2, partitions_of_keys
 
 

@@ -15,7 +15,7 @@ def test_warnings_are_lines_of_standard_error_but_for_refused_records_which_the_
     with printed_warnings():
         logging.getLogger("odradek.client.network.cluster").warning("broker %d is away", 7)
         logging.getLogger("odradek.client.network.cluster").info("nothing of interest")
-        logging.getLogger("odradek.client.producing.delivery").warning("2 records are not acknowledged")
+        logging.getLogger("odradek.client.producer.delivery").warning("2 records are not acknowledged")
     assert capsys.readouterr() == ("", "warning: broker 7 is away\n")
     logging.getLogger("odradek.client.network.cluster").warning("no command runs")
     assert "warning: " not in capsys.readouterr().err

@@ -39,13 +39,13 @@ from odradek.client.errors import (
     UnknownTopicError,
 )
 from odradek.client.network.cluster import Cluster
+from odradek.client.network.cluster_image import NO_LEADER, TopicMetadata
 from odradek.client.network.connection import Network, TcpNetwork
-from odradek.client.network.metadata import NO_LEADER, TopicMetadata
-from odradek.client.producing.accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
-from odradek.client.producing.partition_queue import PartitionQueue
-from odradek.client.producing.partitioner import Partitioner, PartitionerName, topic_partitioner
-from odradek.client.producing.record_arguments import RecordArguments, wrong_type
-from odradek.client.producing.sender import Sender
+from odradek.client.producer.partition_queue import PartitionQueue
+from odradek.client.producer.partitioner import Partitioner, PartitionerName, topic_partitioner
+from odradek.client.producer.record_accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
+from odradek.client.producer.record_arguments import RecordArguments, wrong_type
+from odradek.client.producer.sender import Sender
 from odradek.client.record import RecordMetadata
 from odradek.protocol.errors import ErrorCode, LocalProtocolError
 from odradek.protocol.plural import pluralize

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.client import Consumer
-from odradek.client.consuming.fetch_session import FetchKey, FetchSession
+from odradek.client.consumer.fetch_session import FetchKey, FetchSession
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from tests.client.reading import read

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from odradek.client.consuming.fetched import Fetched
+from odradek.client.consumer.completed_fetch import Fetched
 from odradek.client.errors import ClientError, ConfigurationError
 from odradek.client.network.backoff import Backoff
 from odradek.client.record import ConsumerRecord, TopicPartition
@@ -153,7 +153,7 @@ class Subscription:
     def __init__(self) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
         self.current: PartitionState | None = (
-            None  # the one whose records are being handed out (`odradek.client.consuming.turns`)
+            None  # the one whose records are being handed out (`odradek.client.consumer.fetch_collector`)
         )
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:

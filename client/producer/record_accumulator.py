@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from odradek.client.config import ProducerConfig
 from odradek.client.errors import BufferFullError
-from odradek.client.producing.partition_queue import PartitionQueue, ProducerBatch
+from odradek.client.producer.partition_queue import PartitionQueue, ProducerBatch
 from odradek.client.record import RecordMetadata
 from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.records.batch_header import MAX_SEQUENCE

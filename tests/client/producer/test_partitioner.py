@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odradek.client import ConfigurationError
-from odradek.client.producing.partitioner import TopicPartitioner, murmur2, partition_of_key, topic_partitioner
+from odradek.client.producer.partitioner import TopicPartitioner, murmur2, partition_of_key, topic_partitioner
 
 JAVA_HASHES = [
     (b"", 275646681),

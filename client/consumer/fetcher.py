@@ -28,19 +28,19 @@ import logging
 from collections.abc import Iterable
 
 from odradek.client.config import Address, ConsumerConfig
-from odradek.client.consuming.fetch_request import Asked, PartitionFetch
-from odradek.client.consuming.fetch_session import FetchSession
-from odradek.client.consuming.fetched import Fetched
-from odradek.client.consuming.offset_lookup import OffsetLookup
-from odradek.client.consuming.positions import Positions
-from odradek.client.consuming.subscription import PartitionState, Subscription
-from odradek.client.consuming.truncation import Truncation
+from odradek.client.consumer.completed_fetch import Fetched
+from odradek.client.consumer.fetch_positions import Positions
+from odradek.client.consumer.fetch_request import Asked, PartitionFetch
+from odradek.client.consumer.fetch_session import FetchSession
+from odradek.client.consumer.offset_lookup import OffsetLookup
+from odradek.client.consumer.position_validation import Truncation
+from odradek.client.consumer.subscription_state import PartitionState, Subscription
 from odradek.client.errors import BrokerError, ClientError, ClosedError, CorruptRecordsError, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster
+from odradek.client.network.cluster_image import STALE_METADATA
 from odradek.client.network.connection import Connection
 from odradek.client.network.connections import Purpose
-from odradek.client.network.metadata import STALE_METADATA
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse, PartitionData
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from odradek.client.consuming.fetched import Fetched
+from odradek.client.consumer.completed_fetch import Fetched
 from odradek.client.record import ConsumerRecord, TopicPartition
 from odradek.protocol.messages.fetch import AbortedTransaction
 
-GOLDEN = Path(__file__).parent.parent / "storage"
+GOLDEN = Path(__file__).resolve().parents[2] / "storage"
 ABORTED = struct.Struct(">bxqqqq")  # an entry of a .txnindex
 
 TOPICS = ["codec-none", "codec-gzip", "codec-snappy", "codec-lz4", "codec-zstd", "rolled", "compacted", "idempotent"]

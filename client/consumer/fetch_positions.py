@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from odradek.client.admin.results import CommittedOffset
 from odradek.client.config import ConsumerConfig
-from odradek.client.consuming.offset_lookup import OffsetLookup
-from odradek.client.consuming.reset_policy import reset_time
-from odradek.client.consuming.subscription import PartitionState, Subscription
+from odradek.client.consumer.auto_offset_reset import reset_time
+from odradek.client.consumer.offset_lookup import OffsetLookup
+from odradek.client.consumer.subscription_state import PartitionState, Subscription
 from odradek.client.errors import ClientError
 from odradek.client.record import TopicPartition
 

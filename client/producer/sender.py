@@ -5,7 +5,7 @@ came, a connection opened or ended) and runs `_drain` once, at the next turn of 
 that is connected and has fewer than `max_in_flight` requests open a request with the oldest batch of each partition
 that it leads, and goes on until there is nothing to give. There is no task a request and no timer but for retries.
 
-What an answer means for a batch is decided in `odradek.client.producing.delivery`.
+What an answer means for a batch is decided in `odradek.client.producer.delivery`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from functools import partial
 from odradek.client.config import Address, ProducerConfig
 from odradek.client.errors import ClientError, ClosedError, broker_error
 from odradek.client.network.cluster import Cluster
+from odradek.client.network.cluster_image import STALE_METADATA
 from odradek.client.network.connection import Connection
-from odradek.client.network.metadata import STALE_METADATA
-from odradek.client.producing.accumulator import Accumulator
-from odradek.client.producing.delivery import Delivery
-from odradek.client.producing.partition_queue import MAX_EPOCH, PartitionQueue, ProducerBatch
-from odradek.client.producing.producer_ids import new_producer_id
+from odradek.client.producer.delivery import Delivery
+from odradek.client.producer.partition_queue import MAX_EPOCH, PartitionQueue, ProducerBatch
+from odradek.client.producer.producer_id import new_producer_id
+from odradek.client.producer.record_accumulator import Accumulator
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
     PartitionProduceData,

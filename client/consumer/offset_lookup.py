@@ -9,7 +9,7 @@ from odradek.client.config import ConsumerConfig
 from odradek.client.errors import ClientError, TimeLimitError, UnknownTopicError, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster
-from odradek.client.network.metadata import STALE_METADATA
+from odradek.client.network.cluster_image import STALE_METADATA
 from odradek.client.record import OffsetAndTimestamp, TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import (

@@ -14,9 +14,7 @@ from tests.client.virtual_time import simulated
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [
-        record.getMessage() for record in caplog.records if record.name == "odradek.client.consuming.missing_topics"
-    ]
+    return [record.getMessage() for record in caplog.records if record.name == "odradek.client.consumer.missing_topics"]
 
 
 @simulated

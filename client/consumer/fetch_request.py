@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from odradek.client.config import ConsumerConfig
-from odradek.client.consuming.fetch_session import FetchKey, FetchSession
-from odradek.client.consuming.subscription import PartitionState
+from odradek.client.consumer.fetch_session import FetchKey, FetchSession
+from odradek.client.consumer.subscription_state import PartitionState
+from odradek.client.network.cluster_image import ClusterImage
 from odradek.client.network.connection import Connection
-from odradek.client.network.metadata import ClusterImage
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.schema import ZERO_UUID
 

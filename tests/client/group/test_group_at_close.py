@@ -10,7 +10,7 @@ import pytest
 
 from odradek.client import Admin, ClosedError, CommittedOffset, Consumer, RebalanceListener, TopicPartition
 from tests.client.conftest import MakeTopic
-from tests.client.test_groups import BOTH, Told, consumer_of, numbers, read, share, write
+from tests.client.group.test_group import BOTH, Told, consumer_of, numbers, read, share, write
 
 
 class CommitsAtTheEnd(RebalanceListener):

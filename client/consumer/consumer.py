@@ -28,13 +28,13 @@ from odradek.client.config import (
     parse_bootstrap_servers,
     parse_names,
 )
-from odradek.client.consuming.fetcher import Fetcher
-from odradek.client.consuming.missing_topics import MissingTopics
-from odradek.client.consuming.offset_lookup import OffsetLookup
-from odradek.client.consuming.subscription import PartitionState, Subscription
-from odradek.client.consuming.turns import Turns
+from odradek.client.consumer.fetch_collector import Turns
+from odradek.client.consumer.fetcher import Fetcher
+from odradek.client.consumer.missing_topics import MissingTopics
+from odradek.client.consumer.offset_lookup import OffsetLookup
+from odradek.client.consumer.subscription_state import PartitionState, Subscription
 from odradek.client.errors import ClosedError, ConfigurationError
-from odradek.client.group.listener import RebalanceListener
+from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.network.cluster import Cluster
 from odradek.client.network.connection import Network, TcpNetwork
 from odradek.client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition

@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from odradek.client.consuming.fetcher import Fetcher
-from odradek.client.consuming.subscription import Subscription
+from odradek.client.consumer.fetcher import Fetcher
+from odradek.client.consumer.subscription_state import Subscription
 from odradek.client.errors import ClientError
 from odradek.client.record import ConsumerRecord
 

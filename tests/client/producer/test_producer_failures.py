@@ -16,7 +16,7 @@ from odradek.client import (
     RecordTooLargeError,
     UnknownTopicError,
 )
-from odradek.client.producing.partition_queue import MAX_EPOCH
+from odradek.client.producer.partition_queue import MAX_EPOCH
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdResponse
 from odradek.protocol.messages.produce import (

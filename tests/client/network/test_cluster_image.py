@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odradek.client.config import Address
-from odradek.client.network.metadata import ClusterImage
+from odradek.client.network.cluster_image import ClusterImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
     MetadataResponse,

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from odradek.client.config import ConsumerConfig
-from odradek.client.consuming.subscription import PartitionState
+from odradek.client.consumer.subscription_state import PartitionState
 from odradek.client.errors import ClientError, LogTruncationError, UnsupportedVersionError, broker_error
 from odradek.client.network.cluster import Cluster
 from odradek.client.record import TopicPartition

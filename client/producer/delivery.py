@@ -31,8 +31,8 @@ from enum import Enum
 from odradek.client.config import ProducerConfig
 from odradek.client.errors import BrokerError, ClientError, DeliveryTimeoutError, PossiblyPersistedError
 from odradek.client.network.backoff import Backoff
-from odradek.client.producing.accumulator import Accumulator
-from odradek.client.producing.partition_queue import PartitionQueue, ProducerBatch
+from odradek.client.producer.partition_queue import PartitionQueue, ProducerBatch
+from odradek.client.producer.record_accumulator import Accumulator
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import read_batch_header
