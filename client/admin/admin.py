@@ -201,7 +201,7 @@ class Admin:
 
     async def list_offsets(
         self,
-        places: Mapping[AnyPartition, int],
+        targets: Mapping[AnyPartition, int],
         *,
         isolation_level: IsolationLevel = "read_uncommitted",
         timeout_ms: int | None = None,
@@ -211,7 +211,7 @@ class Admin:
         The offset is -1 where no record is that late, or where MAX_TIMESTAMP finds none. For those who read committed
         records LATEST is the last stable offset. Errors of an item: UnknownTopicError, AuthorizationError, BrokerError.
         """
-        wanted = {TopicPartition(*partition): place for partition, place in places.items()}
+        wanted = {TopicPartition(*partition): target for partition, target in targets.items()}
         read_committed = isolation_level == "read_committed"
         return await offsets.list_offsets(self._calls, wanted, read_committed=read_committed, timeout_ms=timeout_ms)
 

@@ -46,8 +46,8 @@ Attempt = Callable[[Sequence[K]], Awaitable[Outcomes[K, V]]]
 Ask = Callable[[Connection, Sequence[K]], Awaitable[Outcomes[K, V]]]
 
 _METADATA_KEY = 3
-_MISTAKES = (ClosedError, ConfigurationError)  # of the caller: the call raises them
-_IN_DOUBT = "What was asked for may still happen"
+_CALLER_ERRORS = (ClosedError, ConfigurationError)  # of the caller: the call raises them
+_MAY_STILL_HAPPEN = "What was asked for may still happen"
 
 
 class Calls:
@@ -71,13 +71,15 @@ class Calls:
             async with asyncio.timeout(milliseconds / 1000):
                 while left:
                     results.update(await self._outcomes(tried, left, attempt))
-                    left = [item for item in left if _is_worth_another(results[item])]
+                    left = [item for item in left if _should_retry(results[item])]
                     if left:
                         await asyncio.sleep(backoff.next())
                         await self._refresh()
         except TimeoutError:
             for item in left:
-                results.setdefault(item, TimeLimitError(tried, f"no answer within {milliseconds} ms", _IN_DOUBT))
+                results.setdefault(
+                    item, TimeLimitError(tried, f"no answer within {milliseconds} ms", _MAY_STILL_HAPPEN)
+                )
         return Results({item: results[item] for item in order})
 
     async def once(
@@ -86,10 +88,10 @@ class Calls:
         """Ask a broker, or any, for the one answer of a call. Raises ClientError."""
 
         async def attempt(items: Sequence[str]) -> dict[str, V | ClientError]:
-            place = None if node_id is None else await self.member(tried, node_id)
-            if isinstance(place, ClientError):
-                return dict.fromkeys(items, place)
-            connection = await (self.cluster.any_connection() if place is None else self.cluster.connection(place))
+            target = None if node_id is None else await self.existing_broker(tried, node_id)
+            if isinstance(target, ClientError):
+                return dict.fromkeys(items, target)
+            connection = await (self.cluster.any_connection() if target is None else self.cluster.connection(target))
             return dict.fromkeys(items, await ask(connection))
 
         return (await self.for_each(tried, [tried], attempt, timeout_ms)).value(tried)
@@ -101,7 +103,7 @@ class Calls:
             return await self.cluster.connection(image.controller_id)
         return await self.cluster.any_connection()
 
-    async def member(self, tried: str, node_id: int) -> int | ClientError:
+    async def existing_broker(self, tried: str, node_id: int) -> int | ClientError:
         """The broker that the caller named, for `at_brokers`; or that the cluster has none of that id.
 
         Whoever names a broker may be wrong: that is told at once, by new metadata, and not when the time is over.
@@ -116,17 +118,19 @@ class Calls:
         return ClientError(tried, cause, "Check its id, and that it runs")
 
     async def at_brokers(
-        self, places: Mapping[K, int | ClientError | None], ask: Ask[K, V]
+        self, targets: Mapping[K, int | ClientError | None], ask: Ask[K, V]
     ) -> dict[K, V | ClientError]:
         """Ask the broker of each item (None: any), all at once; what is no broker is the item's error."""
         outcomes: dict[K, V | ClientError] = {}
         by_broker: dict[int | None, list[K]] = {}
-        for item, place in places.items():
-            if isinstance(place, ClientError):
-                outcomes[item] = place
+        for item, target in targets.items():
+            if isinstance(target, ClientError):
+                outcomes[item] = target
             else:
-                by_broker.setdefault(place, []).append(item)
-        for answered in await asyncio.gather(*(self._ask(place, items, ask) for place, items in by_broker.items())):
+                by_broker.setdefault(target, []).append(item)
+        for answered in await asyncio.gather(
+            *(self._send_to(target, items, ask) for target, items in by_broker.items())
+        ):
             outcomes.update(answered)
         return outcomes
 
@@ -135,10 +139,10 @@ class Calls:
     ) -> MetadataResponse:
         """What a broker says of these topics (None: of all), in a version from `at_least` on. Creates none."""
         version = connection.versions.highest(_METADATA_KEY, at_least=at_least)
-        answer = await connection.send(MetadataRequest(topics, False), MetadataResponse, version=version)
-        if answer.error_code:
-            raise broker_error(answer.error_code, "ask for metadata", broker=connection.name)
-        return answer
+        response = await connection.send(MetadataRequest(topics, False), MetadataResponse, version=version)
+        if response.error_code:
+            raise broker_error(response.error_code, "ask for metadata", broker=connection.name)
+        return response
 
     async def leaders(
         self, tried: str, partitions: Sequence[TopicPartition]
@@ -146,15 +150,15 @@ class Calls:
         """The leader of each partition now, for `at_brokers`; or why there is none."""
         connection = await self.cluster.any_connection()
         topics = sorted({partition.topic for partition in partitions})
-        answer = await self.metadata(connection, [MetadataRequestTopic(name=topic) for topic in topics])
-        image = ClusterImage().merge(answer)
+        response = await self.metadata(connection, [MetadataRequestTopic(name=topic) for topic in topics])
+        image = ClusterImage().merge(response)
         return {partition: _leader(image, tried, partition, connection.name) for partition in partitions}
 
-    async def _ask(self, place: int | None, items: list[K], ask: Ask[K, V]) -> Outcomes[K, V]:
+    async def _send_to(self, target: int | None, items: list[K], ask: Ask[K, V]) -> Outcomes[K, V]:
         try:
-            connection = await (self.cluster.any_connection() if place is None else self.cluster.connection(place))
+            connection = await (self.cluster.any_connection() if target is None else self.cluster.connection(target))
             return await ask(connection, items)
-        except _MISTAKES:
+        except _CALLER_ERRORS:
             raise
         except ClientError as error:
             return dict.fromkeys(items, error)
@@ -163,7 +167,7 @@ class Calls:
         """What an attempt makes of the items, each of them."""
         try:
             outcomes = await attempt(items)
-        except _MISTAKES:
+        except _CALLER_ERRORS:
             raise
         except ClientError as error:
             return dict.fromkeys(items, error)
@@ -193,5 +197,5 @@ def _leader(image: ClusterImage, tried: str, partition: TopicPartition, broker: 
     return broker_error(code, tried, detail, broker=broker, topic=topic, partition=index)
 
 
-def _is_worth_another(outcome: object) -> bool:
+def _should_retry(outcome: object) -> bool:
     return isinstance(outcome, ClientError) and outcome.retriable and not isinstance(outcome, UnknownTopicError)

@@ -24,13 +24,13 @@ async def describe_cluster(calls: Calls, *, include_fenced: bool, timeout_ms: in
             _DESCRIBE_CLUSTER_KEY, at_least=_FIRST_WITH_FENCED_BROKERS if include_fenced else 0
         )
         request = DescribeClusterRequest(include_fenced_brokers=include_fenced)
-        answer = await connection.send(request, DescribeClusterResponse, version=version)
-        if answer.error_code:
-            raise broker_error(answer.error_code, tried, answer.error_message, broker=connection.name)
-        brokers = sorted(answer.brokers, key=lambda broker: broker.broker_id)
+        response = await connection.send(request, DescribeClusterResponse, version=version)
+        if response.error_code:
+            raise broker_error(response.error_code, tried, response.error_message, broker=connection.name)
+        brokers = sorted(response.brokers, key=lambda broker: broker.broker_id)
         return ClusterDescription(
-            answer.cluster_id,
-            answer.controller_id if answer.controller_id >= 0 else None,
+            response.cluster_id,
+            response.controller_id if response.controller_id >= 0 else None,
             tuple(BrokerDescription(one.broker_id, one.host, one.port, one.rack, one.is_fenced) for one in brokers),
         )
 
@@ -39,10 +39,10 @@ async def describe_cluster(calls: Calls, *, include_fenced: bool, timeout_ms: in
 
 async def describe_features(calls: Calls, *, node_id: int | None, timeout_ms: int | None) -> FeatureDescription:
     async def ask(connection: Connection) -> FeatureDescription:
-        answer = await _api_versions(connection)
-        finalized = {one.name: (one.min_version_level, one.max_version_level) for one in answer.finalized_features}
-        supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
-        return FeatureDescription(finalized, answer.finalized_features_epoch, supported)
+        response = await _api_versions(connection)
+        finalized = {one.name: (one.min_version_level, one.max_version_level) for one in response.finalized_features}
+        supported = {one.name: (one.min_version, one.max_version) for one in response.supported_features}
+        return FeatureDescription(finalized, response.finalized_features_epoch, supported)
 
     return await calls.once("describe features", ask, timeout_ms, node_id)
 
@@ -58,15 +58,15 @@ async def api_versions(calls: Calls, *, timeout_ms: int | None) -> Results[int, 
 
 
 async def _api_versions(connection: Connection) -> ApiVersionsResponse:
-    answer = await connection.send(ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), ApiVersionsResponse)
-    if answer.error_code:
-        raise broker_error(answer.error_code, "ask for API versions", broker=connection.name)
-    return answer
+    response = await connection.send(ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), ApiVersionsResponse)
+    if response.error_code:
+        raise broker_error(response.error_code, "ask for API versions", broker=connection.name)
+    return response
 
 
-def _ranges(answer: ApiVersionsResponse) -> tuple[ApiRange, ...]:
+def _ranges(response: ApiVersionsResponse) -> tuple[ApiRange, ...]:
     """The APIs that either side knows."""
-    theirs = {served.api_key: (served.min_version, served.max_version) for served in answer.api_keys}
+    theirs = {served.api_key: (served.min_version, served.max_version) for served in response.api_keys}
     ranges = []
     for key in sorted(theirs.keys() | NAMES.keys()):
         ours = None

@@ -39,22 +39,22 @@ async def describe_configs(
 ) -> Results[ConfigResource, Configs]:
     keys = None if names is None else list(names)
 
-    async def ask(connection: Connection, asked: Sequence[ConfigResource]) -> Outcomes[ConfigResource, Configs]:
-        wanted = [DescribeConfigsResource(resource.type, resource.name, keys) for resource in asked]
+    async def ask(connection: Connection, requested: Sequence[ConfigResource]) -> Outcomes[ConfigResource, Configs]:
+        wanted = [DescribeConfigsResource(resource.type, resource.name, keys) for resource in requested]
         request = DescribeConfigsRequest(wanted, include_synonyms, include_documentation)
-        answer = await connection.send(request, DescribeConfigsResponse)
+        response = await connection.send(request, DescribeConfigsResponse)
         outcomes: dict[ConfigResource, Configs | ClientError] = {}
-        for told in answer.results:
-            resource = ConfigResource(ResourceType(told.resource_type), told.resource_name)
-            outcomes[resource] = {config.name: _entry(config) for config in told.configs}
-            if told.error_code:
+        for result in response.results:
+            resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
+            outcomes[resource] = {config.name: _entry(config) for config in result.configs}
+            if result.error_code:
                 outcomes[resource] = _error(
-                    resource, "describe configs", told.error_code, told.error_message, connection
+                    resource, "describe configs", result.error_code, result.error_message, connection
                 )
         return outcomes
 
     async def attempt(left: Sequence[ConfigResource]) -> Outcomes[ConfigResource, Configs]:
-        return await calls.at_brokers(await _places(calls, "describe configs", left), ask)
+        return await calls.at_brokers(await _targets(calls, "describe configs", left), ask)
 
     return await calls.for_each("describe configs", resources, attempt, timeout_ms)
 
@@ -71,33 +71,35 @@ async def alter_configs(
         for resource, of_resource in changes.items()
     }
 
-    async def ask(connection: Connection, asked: Sequence[ConfigResource]) -> Outcomes[ConfigResource, None]:
-        resources = [AlterConfigsResource(resource.type, resource.name, wanted[resource]) for resource in asked]
+    async def ask(connection: Connection, requested: Sequence[ConfigResource]) -> Outcomes[ConfigResource, None]:
+        resources = [AlterConfigsResource(resource.type, resource.name, wanted[resource]) for resource in requested]
         request = IncrementalAlterConfigsRequest(resources, validate_only)
-        answer = await connection.send(request, IncrementalAlterConfigsResponse)
+        response = await connection.send(request, IncrementalAlterConfigsResponse)
         outcomes: dict[ConfigResource, ClientError | None] = {}
-        for told in answer.responses:
-            resource = ConfigResource(ResourceType(told.resource_type), told.resource_name)
+        for result in response.responses:
+            resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
             outcomes[resource] = None
-            if told.error_code:
-                outcomes[resource] = _error(resource, "change configs", told.error_code, told.error_message, connection)
+            if result.error_code:
+                outcomes[resource] = _error(
+                    resource, "change configs", result.error_code, result.error_message, connection
+                )
         return outcomes
 
     async def attempt(left: Sequence[ConfigResource]) -> Outcomes[ConfigResource, None]:
-        return await calls.at_brokers(await _places(calls, "change configs", left), ask)
+        return await calls.at_brokers(await _targets(calls, "change configs", left), ask)
 
     return await calls.for_each("change configs", wanted, attempt, timeout_ms)
 
 
-async def _places(
+async def _targets(
     calls: Calls, tried: str, resources: Sequence[ConfigResource]
 ) -> dict[ConfigResource, int | ClientError | None]:
     """Whom to ask of each resource, for `at_brokers`. Raises ConfigurationError."""
-    places: dict[ConfigResource, int | ClientError | None] = {}
+    targets: dict[ConfigResource, int | ClientError | None] = {}
     for resource in resources:
         node_id = _broker_of(resource)
-        places[resource] = None if node_id is None else await calls.member(f"{tried} of {resource}", node_id)
-    return places
+        targets[resource] = None if node_id is None else await calls.existing_broker(f"{tried} of {resource}", node_id)
+    return targets
 
 
 def _broker_of(resource: ConfigResource) -> int | None:
@@ -115,14 +117,14 @@ def _error(resource: ConfigResource, tried: str, code: int, detail: str | None, 
     return broker_error(code, f"{tried}{of}", detail, broker=connection.name, topic=topic)
 
 
-def _entry(told: DescribeConfigsResourceResult) -> ConfigEntry:
+def _entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
-        told.name,
-        told.value,
-        ConfigSource(told.config_source),
-        told.is_sensitive,
-        told.read_only,
-        ConfigType(told.config_type),
-        tuple(ConfigSynonym(one.name, one.value, ConfigSource(one.source)) for one in told.synonyms),
-        told.documentation,
+        result.name,
+        result.value,
+        ConfigSource(result.config_source),
+        result.is_sensitive,
+        result.read_only,
+        ConfigType(result.config_type),
+        tuple(ConfigSynonym(one.name, one.value, ConfigSource(one.source)) for one in result.synonyms),
+        result.documentation,
     )

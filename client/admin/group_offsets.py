@@ -56,17 +56,17 @@ async def list_group_offsets(
     tried = "read committed offsets"
     wanted = {group: None if partitions is None else list(partitions) for group, partitions in groups.items()}
 
-    async def ask(connection: Connection, asked: Sequence[str]) -> Outcomes[str, Committed]:
+    async def ask(connection: Connection, requested: Sequence[str]) -> Outcomes[str, Committed]:
         request = OffsetFetchRequest(require_stable=require_stable)
-        for group in asked:
+        for group in requested:
             request.groups.append(OffsetFetchRequestGroup(group, topics=_by_topic(wanted[group])))
         version = connection.versions.highest(_OFFSET_FETCH_KEY, _LAST_BY_NAME, _FIRST_OF_MANY_GROUPS)
-        answer = await connection.send(request, OffsetFetchResponse, version=version)
+        response = await connection.send(request, OffsetFetchResponse, version=version)
         return {
-            told.group_id: group_error(told.error_code, tried, told.group_id, connection)
-            if told.error_code
-            else _committed(told, tried, connection)
-            for told in answer.groups
+            result.group_id: group_error(result.error_code, tried, result.group_id, connection)
+            if result.error_code
+            else _committed(result, tried, connection)
+            for result in response.groups
         }
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, Committed]:
@@ -90,18 +90,18 @@ async def alter_group_offsets(
             )
         request = OffsetCommitRequest(group, _OUTSIDE, topics=list(topics.values()))
         version = connection.versions.highest(_OFFSET_COMMIT_KEY, _LAST_BY_NAME)
-        answer = await connection.send(request, OffsetCommitResponse, version=version)
+        response = await connection.send(request, OffsetCommitResponse, version=version)
         return {
-            TopicPartition(told.name, row.partition_index): _place_error(
+            TopicPartition(result.name, row.partition_index): _partition_error(
                 row.error_code,
                 tried,
-                told.name,
+                result.name,
                 row.partition_index,
                 connection,
                 cure=_HAS_MEMBERS if row.error_code == ErrorCode.UNKNOWN_MEMBER_ID else None,
             )
-            for told in answer.topics
-            for row in told.partitions
+            for result in response.topics
+            for row in result.partitions
         }
 
     return await _of_one_group(calls, tried, group, offsets, ask, timeout_ms)
@@ -112,20 +112,20 @@ async def delete_group_offsets(
 ) -> Results[TopicPartition, None]:
     tried = f"delete offsets of group {group}"
 
-    async def ask(connection: Connection, asked: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
+    async def ask(connection: Connection, requested: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
         topics: dict[str, OffsetDeleteRequestTopic] = {}
-        for name, index in asked:
+        for name, index in requested:
             topic = topics.setdefault(name, OffsetDeleteRequestTopic(name, []))
             topic.partitions.append(OffsetDeleteRequestPartition(index))
-        answer = await connection.send(OffsetDeleteRequest(group, list(topics.values())), OffsetDeleteResponse)
-        if answer.error_code:
-            raise broker_error(answer.error_code, tried, broker=connection.name)
+        response = await connection.send(OffsetDeleteRequest(group, list(topics.values())), OffsetDeleteResponse)
+        if response.error_code:
+            raise broker_error(response.error_code, tried, broker=connection.name)
         return {
-            TopicPartition(told.name, row.partition_index): _place_error(
-                row.error_code, tried, told.name, row.partition_index, connection
+            TopicPartition(result.name, row.partition_index): _partition_error(
+                row.error_code, tried, result.name, row.partition_index, connection
             )
-            for told in answer.topics
-            for row in told.partitions
+            for result in response.topics
+            for row in result.partitions
         }
 
     return await _of_one_group(calls, tried, group, partitions, ask, timeout_ms)
@@ -134,9 +134,9 @@ async def delete_group_offsets(
 async def group_lag(calls: Calls, group: str, *, timeout_ms: int | None) -> Results[TopicPartition, PartitionLag]:
     offsets = (await list_group_offsets(calls, {group: None}, require_stable=False, timeout_ms=timeout_ms)).value(group)
     described = (await describe_groups(calls, [group], timeout_ms=timeout_ms)).value(group)
-    owned = {partition for member in described.members for partition in member.assignment}
-    places = dict.fromkeys(sorted({*offsets, *owned}), int(OffsetSpec.LATEST))
-    ends = await list_offsets(calls, places, read_committed=False, timeout_ms=timeout_ms)
+    owned = {partition for existing_broker in described.members for partition in existing_broker.assignment}
+    targets = dict.fromkeys(sorted({*offsets, *owned}), int(OffsetSpec.LATEST))
+    ends = await list_offsets(calls, targets, read_committed=False, timeout_ms=timeout_ms)
     lags: Results[TopicPartition, PartitionLag] = Results()
     for partition, end in ends.items():
         committed = offsets.get(partition)
@@ -158,8 +158,8 @@ async def _of_one_group(
     timeout_ms: int | None,
 ) -> Results[TopicPartition, None]:
     async def attempt(left: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
-        place = (await coordinators(calls, tried, [group]))[group]
-        return await calls.at_brokers(dict.fromkeys(left, place), ask)
+        target = (await coordinators(calls, tried, [group]))[group]
+        return await calls.at_brokers(dict.fromkeys(left, target), ask)
 
     return await calls.for_each(tried, partitions, attempt, timeout_ms)
 
@@ -173,16 +173,16 @@ def _by_topic(partitions: Sequence[TopicPartition] | None) -> list[OffsetFetchRe
     return list(topics.values())
 
 
-def _committed(told: OffsetFetchResponseGroup, tried: str, connection: Connection) -> Committed:
+def _committed(result: OffsetFetchResponseGroup, tried: str, connection: Connection) -> Committed:
     committed: Committed = Results()
-    for topic in told.topics:
+    for topic in result.topics:
         for row in topic.partitions:
             partition = TopicPartition(topic.name, row.partition_index)
             committed[partition] = None
             if row.error_code:
                 committed[partition] = broker_error(
                     row.error_code,
-                    f"{tried} of group {told.group_id}",
+                    f"{tried} of group {result.group_id}",
                     broker=connection.name,
                     topic=topic.name,
                     partition=row.partition_index,
@@ -194,7 +194,7 @@ def _committed(told: OffsetFetchResponseGroup, tried: str, connection: Connectio
     return committed
 
 
-def _place_error(
+def _partition_error(
     code: int, tried: str, topic: str, partition: int, connection: Connection, *, cure: str | None = None
 ) -> BrokerError | None:
     if not code:

@@ -38,24 +38,24 @@ async def list_groups(
     async def ask(connection: Connection, brokers: Sequence[int]) -> Outcomes[int, list[GroupListing]]:
         at_least = _FIRST_WITH_TYPES if types else _FIRST_WITH_STATES if states else 0
         version = connection.versions.highest(_LIST_GROUPS_KEY, at_least=at_least)
-        answer = await connection.send(
+        response = await connection.send(
             ListGroupsRequest(list(states), list(types)), ListGroupsResponse, version=version
         )
-        if answer.error_code:
-            raise broker_error(answer.error_code, tried, broker=connection.name)
+        if response.error_code:
+            raise broker_error(response.error_code, tried, broker=connection.name)
         [broker] = brokers
         return {
             broker: [
-                GroupListing(told.group_id, told.protocol_type, told.group_state, told.group_type, broker)
-                for told in answer.groups
+                GroupListing(result.group_id, result.protocol_type, result.group_state, result.group_type, broker)
+                for result in response.groups
             ]
         }
 
     async def attempt(brokers: Sequence[int]) -> Outcomes[int, list[GroupListing]]:
         return await calls.at_brokers({broker: broker for broker in brokers}, ask)
 
-    answers = await calls.for_each(tried, sorted(calls.cluster.image.brokers), attempt, timeout_ms)
-    found = {listing.group_id: listing for of_broker in answers.values_or_raise().values() for listing in of_broker}
+    responses = await calls.for_each(tried, sorted(calls.cluster.image.brokers), attempt, timeout_ms)
+    found = {listing.group_id: listing for of_broker in responses.values_or_raise().values() for listing in of_broker}
     return dict(sorted(found.items()))
 
 
@@ -64,21 +64,21 @@ async def describe_groups(
 ) -> Results[str, GroupDescription]:
     tried = "describe a group"
 
-    async def ask(connection: Connection, asked: Sequence[str]) -> Outcomes[str, GroupDescription]:
+    async def ask(connection: Connection, requested: Sequence[str]) -> Outcomes[str, GroupDescription]:
         outcomes: dict[str, GroupDescription | ClientError] = {}
         try:
-            outcomes.update(await _describe_newer(connection, asked, tried))
+            outcomes.update(await _describe_newer(connection, requested, tried))
         except UnsupportedVersionError:
             pass  # a broker without the newer protocol has none of its groups
-        others = [group for group in asked if group not in outcomes or _is_unknown(outcomes[group])]
+        others = [group for group in requested if group not in outcomes or _is_unknown(outcomes[group])]
         if others:
             outcomes.update(await _describe_classic(connection, others, tried))
         return outcomes
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, GroupDescription]:
-        places = await coordinators(calls, tried, left)
-        outcomes = await calls.at_brokers(places, ask)
-        return {group: _with_coordinator(outcome, places[group]) for group, outcome in outcomes.items()}
+        targets = await coordinators(calls, tried, left)
+        outcomes = await calls.at_brokers(targets, ask)
+        return {group: _with_coordinator(outcome, targets[group]) for group, outcome in outcomes.items()}
 
     return await calls.for_each(tried, groups, attempt, timeout_ms)
 
@@ -86,11 +86,13 @@ async def describe_groups(
 async def delete_groups(calls: Calls, groups: Iterable[str], *, timeout_ms: int | None) -> Results[str, None]:
     tried = "delete a group"
 
-    async def ask(connection: Connection, asked: Sequence[str]) -> Outcomes[str, None]:
-        answer = await connection.send(DeleteGroupsRequest(list(asked)), DeleteGroupsResponse)
+    async def ask(connection: Connection, requested: Sequence[str]) -> Outcomes[str, None]:
+        response = await connection.send(DeleteGroupsRequest(list(requested)), DeleteGroupsResponse)
         return {
-            told.group_id: group_error(told.error_code, tried, told.group_id, connection) if told.error_code else None
-            for told in answer.results
+            result.group_id: group_error(result.error_code, tried, result.group_id, connection)
+            if result.error_code
+            else None
+            for result in response.results
         }
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, None]:
@@ -103,45 +105,47 @@ async def coordinators(calls: Calls, tried: str, groups: Sequence[str]) -> dict[
     """The coordinator of each group, for `Calls.at_brokers`; or why there is none."""
     connection = await calls.cluster.any_connection()
     return {
-        told.key: group_error(told.error_code, tried, told.key, connection, told.error_message)
-        if told.error_code
-        else told.node_id
-        for told in await find_coordinators(connection, groups)
+        result.key: group_error(result.error_code, tried, result.key, connection, result.error_message)
+        if result.error_code
+        else result.node_id
+        for result in await find_coordinators(connection, groups)
     }
 
 
 async def _describe_newer(connection: Connection, groups: Sequence[str], tried: str) -> Outcomes[str, GroupDescription]:
     request = newer.ConsumerGroupDescribeRequest(list(groups))
-    answer = await connection.send(request, newer.ConsumerGroupDescribeResponse)
+    response = await connection.send(request, newer.ConsumerGroupDescribeResponse)
     outcomes: dict[str, GroupDescription | ClientError] = {}
-    for told in answer.groups:
-        if told.error_code:
-            outcomes[told.group_id] = group_error(told.error_code, tried, told.group_id, connection, told.error_message)
+    for result in response.groups:
+        if result.error_code:
+            outcomes[result.group_id] = group_error(
+                result.error_code, tried, result.group_id, connection, result.error_message
+            )
         else:
-            outcomes[told.group_id] = GroupDescription(
-                told.group_id,
+            outcomes[result.group_id] = GroupDescription(
+                result.group_id,
                 "consumer",
                 "consumer",
-                told.group_state,
-                told.assignor_name,
+                result.group_state,
+                result.assignor_name,
                 _UNKNOWN_NODE,
-                tuple(_newer_member(member) for member in told.members),
-                told.group_epoch,
+                tuple(_newer_member(existing_broker) for existing_broker in result.members),
+                result.group_epoch,
             )
     return outcomes
 
 
-def _newer_member(told: newer.Member) -> MemberDescription:
+def _newer_member(result: newer.Member) -> MemberDescription:
     return MemberDescription(
-        told.member_id,
-        told.instance_id,
-        told.client_id,
-        told.client_host,
-        _partitions(told.assignment),
-        tuple(told.subscribed_topic_names),
-        told.subscribed_topic_regex or None,
-        _partitions(told.target_assignment),
-        told.member_epoch,
+        result.member_id,
+        result.instance_id,
+        result.client_id,
+        result.client_host,
+        _partitions(result.assignment),
+        tuple(result.subscribed_topic_names),
+        result.subscribed_topic_regex or None,
+        _partitions(result.target_assignment),
+        result.member_epoch,
     )
 
 
@@ -154,44 +158,46 @@ def _partitions(assignment: newer.Assignment) -> tuple[TopicPartition, ...]:
 async def _describe_classic(
     connection: Connection, groups: Sequence[str], tried: str
 ) -> Outcomes[str, GroupDescription]:
-    answer = await connection.send(classic.DescribeGroupsRequest(list(groups)), classic.DescribeGroupsResponse)
+    response = await connection.send(classic.DescribeGroupsRequest(list(groups)), classic.DescribeGroupsResponse)
     outcomes: dict[str, GroupDescription | ClientError] = {}
-    for told in answer.groups:
-        if told.error_code:
-            outcomes[told.group_id] = group_error(told.error_code, tried, told.group_id, connection, told.error_message)
+    for result in response.groups:
+        if result.error_code:
+            outcomes[result.group_id] = group_error(
+                result.error_code, tried, result.group_id, connection, result.error_message
+            )
         else:
-            outcomes[told.group_id] = GroupDescription(
-                told.group_id,
+            outcomes[result.group_id] = GroupDescription(
+                result.group_id,
                 "classic",
-                told.protocol_type,
-                told.group_state,
-                told.protocol_data,
+                result.protocol_type,
+                result.group_state,
+                result.protocol_data,
                 _UNKNOWN_NODE,
-                tuple(_classic_member(member, told.protocol_type) for member in told.members),
+                tuple(_classic_member(existing_broker, result.protocol_type) for existing_broker in result.members),
             )
     return outcomes
 
 
-def _classic_member(told: classic.DescribedGroupMember, protocol_type: str) -> MemberDescription:
+def _classic_member(result: classic.DescribedGroupMember, protocol_type: str) -> MemberDescription:
     topics: tuple[str, ...] = ()
     assignment: tuple[TopicPartition, ...] = ()
     if protocol_type == "consumer":
         try:
-            topics = tuple(decode_consumer_protocol(ConsumerProtocolSubscription, told.member_metadata).topics)
-            assignment = tuple(assigned(decode_consumer_protocol(ConsumerProtocolAssignment, told.member_assignment)))
+            topics = tuple(decode_consumer_protocol(ConsumerProtocolSubscription, result.member_metadata).topics)
+            assignment = tuple(assigned(decode_consumer_protocol(ConsumerProtocolAssignment, result.member_assignment)))
         except RemoteProtocolError:
             pass  # members may tell each other what they like; it is theirs to read
     return MemberDescription(
-        told.member_id, told.group_instance_id, told.client_id, told.client_host, assignment, topics
+        result.member_id, result.group_instance_id, result.client_id, result.client_host, assignment, topics
     )
 
 
 def _with_coordinator(
-    outcome: GroupDescription | ClientError, place: int | ClientError | None
+    outcome: GroupDescription | ClientError, target: int | ClientError | None
 ) -> GroupDescription | ClientError:
-    if isinstance(outcome, ClientError) or not isinstance(place, int):
+    if isinstance(outcome, ClientError) or not isinstance(target, int):
         return outcome
-    return msgspec.structs.replace(outcome, coordinator=place)
+    return msgspec.structs.replace(outcome, coordinator=target)
 
 
 def _is_unknown(outcome: GroupDescription | ClientError) -> bool:

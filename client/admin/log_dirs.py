@@ -23,28 +23,28 @@ _TRIED = "describe log directories"
 async def describe_log_dirs(
     calls: Calls, brokers: Iterable[int] | None, *, timeout_ms: int | None
 ) -> Results[int, LogDirs]:
-    async def ask(connection: Connection, asked: Sequence[int]) -> Outcomes[int, LogDirs]:
-        answer = await connection.send(DescribeLogDirsRequest(None), DescribeLogDirsResponse)
-        if answer.error_code:
-            raise broker_error(answer.error_code, _TRIED, broker=connection.name)
-        return dict.fromkeys(asked, tuple(_described(told, connection) for told in answer.results))
+    async def ask(connection: Connection, requested: Sequence[int]) -> Outcomes[int, LogDirs]:
+        response = await connection.send(DescribeLogDirsRequest(None), DescribeLogDirsResponse)
+        if response.error_code:
+            raise broker_error(response.error_code, _TRIED, broker=connection.name)
+        return dict.fromkeys(requested, tuple(_described(result, connection) for result in response.results))
 
     async def attempt(left: Sequence[int]) -> Outcomes[int, LogDirs]:
-        return await calls.at_brokers({broker: await calls.member(_TRIED, broker) for broker in left}, ask)
+        return await calls.at_brokers({broker: await calls.existing_broker(_TRIED, broker) for broker in left}, ask)
 
     wanted = sorted(calls.cluster.image.brokers) if brokers is None else brokers
     return await calls.for_each(_TRIED, wanted, attempt, timeout_ms)
 
 
-def _described(told: DescribeLogDirsResult, connection: Connection) -> LogDirDescription:
+def _described(result: DescribeLogDirsResult, connection: Connection) -> LogDirDescription:
     error = None
-    if told.error_code:
-        error = broker_error(told.error_code, f"read the log directory {told.log_dir}", broker=connection.name)
+    if result.error_code:
+        error = broker_error(result.error_code, f"read the log directory {result.log_dir}", broker=connection.name)
     replicas = {
         TopicPartition(topic.name, row.partition_index): ReplicaDescription(
             row.partition_size, row.offset_lag, row.is_future_key
         )
-        for topic in told.topics
+        for topic in result.topics
         for row in topic.partitions
     }
-    return LogDirDescription(told.log_dir, told.total_bytes, told.usable_bytes, replicas, error)
+    return LogDirDescription(result.log_dir, result.total_bytes, result.usable_bytes, replicas, error)

@@ -62,12 +62,14 @@ async def create_topics(
         request = CreateTopicsRequest(
             [_creatable(wanted[name]) for name in names], calls.config.request_timeout_ms, validate_only
         )
-        answer = await connection.send(request, CreateTopicsResponse)
+        response = await connection.send(request, CreateTopicsResponse)
         return {
-            told.name: broker_error(told.error_code, tried, told.error_message, broker=connection.name, topic=told.name)
-            if told.error_code
-            else _created(told)
-            for told in answer.topics
+            result.name: broker_error(
+                result.error_code, tried, result.error_message, broker=connection.name, topic=result.name
+            )
+            if result.error_code
+            else _created(result)
+            for result in response.topics
         }
 
     results = await calls.for_each(tried, wanted, attempt, timeout_ms)
@@ -82,10 +84,10 @@ async def _wait_for_leaders(calls: Calls, names: Iterable[str], timeout_ms: int 
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, None]:
         connection = await calls.cluster.any_connection()
-        answer = await calls.metadata(connection, [MetadataRequestTopic(name=name) for name in left])
+        response = await calls.metadata(connection, [MetadataRequestTopic(name=name) for name in left])
         awaited = broker_error(ErrorCode.LEADER_NOT_AVAILABLE, tried, broker=connection.name)
-        led = {told.name for told in answer.topics if all(one.leader_id >= 0 for one in told.partitions)}
-        known = {told.name for told in answer.topics if not told.error_code}
+        led = {result.name for result in response.topics if all(one.leader_id >= 0 for one in result.partitions)}
+        known = {result.name for result in response.topics if not result.error_code}
         return {name: None if name in led & known else awaited for name in left}
 
     await calls.for_each(tried, names, attempt, timeout_ms)
@@ -109,14 +111,14 @@ async def delete_topics(
             request.topics = [DeleteTopicState(name=topic) for topic in left]
         else:
             request.topic_names = list(left)
-        answer = await connection.send(request, DeleteTopicsResponse, version=version)
+        response = await connection.send(request, DeleteTopicsResponse, version=version)
         outcomes: dict[str, ClientError | None] = {}
-        for told in answer.responses:
-            topic = uuid_to_text(told.topic_id) if by_id else told.name or ""
+        for result in response.responses:
+            topic = uuid_to_text(result.topic_id) if by_id else result.name or ""
             outcomes[topic] = None
-            if told.error_code:
+            if result.error_code:
                 outcomes[topic] = broker_error(
-                    told.error_code, tried, told.error_message, broker=connection.name, topic=told.name or topic
+                    result.error_code, tried, result.error_message, broker=connection.name, topic=result.name or topic
                 )
         return outcomes
 
@@ -133,16 +135,18 @@ async def describe_topics(
     async def attempt(left: Sequence[str]) -> Outcomes[str, TopicDescription]:
         connection = await calls.cluster.any_connection()
         if by_id:
-            asked = [MetadataRequestTopic(ids[topic], None) for topic in left]
+            requested = [MetadataRequestTopic(ids[topic], None) for topic in left]
         else:
-            asked = [MetadataRequestTopic(name=topic) for topic in left]
-        answer = await calls.metadata(connection, asked, at_least=_FIRST_METADATA_BY_ID if by_id else 0)
+            requested = [MetadataRequestTopic(name=topic) for topic in left]
+        response = await calls.metadata(connection, requested, at_least=_FIRST_METADATA_BY_ID if by_id else 0)
         outcomes: dict[str, TopicDescription | ClientError] = {}
-        for told in answer.topics:
-            topic = uuid_to_text(told.topic_id) if by_id else told.name or ""
-            outcomes[topic] = _described(told)
-            if told.error_code:
-                outcomes[topic] = broker_error(told.error_code, tried, broker=connection.name, topic=told.name or topic)
+        for result in response.topics:
+            topic = uuid_to_text(result.topic_id) if by_id else result.name or ""
+            outcomes[topic] = _described(result)
+            if result.error_code:
+                outcomes[topic] = broker_error(
+                    result.error_code, tried, broker=connection.name, topic=result.name or topic
+                )
         return outcomes
 
     return await calls.for_each(tried, wanted, attempt, timeout_ms)
@@ -150,11 +154,13 @@ async def describe_topics(
 
 async def list_topics(calls: Calls, *, include_internal: bool, timeout_ms: int | None) -> dict[str, TopicListing]:
     async def ask(connection: Connection) -> dict[str, TopicListing]:
-        answer = await calls.metadata(connection, None)
+        response = await calls.metadata(connection, None)
         return {
-            told.name: TopicListing(told.name, uuid_to_text(told.topic_id), len(told.partitions), told.is_internal)
-            for told in sorted(answer.topics, key=lambda topic: topic.name or "")
-            if told.name is not None and (include_internal or not told.is_internal)
+            result.name: TopicListing(
+                result.name, uuid_to_text(result.topic_id), len(result.partitions), result.is_internal
+            )
+            for result in sorted(response.topics, key=lambda topic: topic.name or "")
+            if result.name is not None and (include_internal or not result.is_internal)
         }
 
     return await calls.once("list topics", ask, timeout_ms)
@@ -169,12 +175,14 @@ async def create_partitions(
         connection = await calls.controller()
         topics = [_grown(name, totals[name]) for name in names]
         request = CreatePartitionsRequest(topics, calls.config.request_timeout_ms, validate_only)
-        answer = await connection.send(request, CreatePartitionsResponse)
+        response = await connection.send(request, CreatePartitionsResponse)
         return {
-            told.name: broker_error(told.error_code, tried, told.error_message, broker=connection.name, topic=told.name)
-            if told.error_code
+            result.name: broker_error(
+                result.error_code, tried, result.error_message, broker=connection.name, topic=result.name
+            )
+            if result.error_code
             else None
-            for told in answer.results
+            for result in response.results
         }
 
     return await calls.for_each(tried, totals, attempt, timeout_ms)
@@ -191,15 +199,15 @@ async def delete_records(
             topic = topics.setdefault(partition.topic, DeleteRecordsTopic(partition.topic, []))
             topic.partitions.append(DeleteRecordsPartition(partition.partition, before[partition]))
         request = DeleteRecordsRequest(list(topics.values()), calls.config.request_timeout_ms)
-        answer = await connection.send(request, DeleteRecordsResponse)
+        response = await connection.send(request, DeleteRecordsResponse)
         return {
-            TopicPartition(told.name, row.partition_index): broker_error(
-                row.error_code, tried, broker=connection.name, topic=told.name, partition=row.partition_index
+            TopicPartition(result.name, row.partition_index): broker_error(
+                row.error_code, tried, broker=connection.name, topic=result.name, partition=row.partition_index
             )
             if row.error_code
             else row.low_watermark
-            for told in answer.topics
-            for row in told.partitions
+            for result in response.topics
+            for row in result.partitions
         }
 
     async def attempt(partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, int]:
@@ -225,36 +233,38 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _created(told: CreatableTopicResult) -> CreatedTopic:
+def _created(result: CreatableTopicResult) -> CreatedTopic:
     configs = None
-    if told.configs is not None and not told.topic_config_error_code:
+    if result.configs is not None and not result.topic_config_error_code:
         configs = {
             config.name: ConfigEntry(
                 config.name, config.value, ConfigSource(config.config_source), config.is_sensitive, config.read_only
             )
-            for config in told.configs
+            for config in result.configs
         }
-    return CreatedTopic(told.name, uuid_to_text(told.topic_id), told.num_partitions, told.replication_factor, configs)
+    return CreatedTopic(
+        result.name, uuid_to_text(result.topic_id), result.num_partitions, result.replication_factor, configs
+    )
 
 
-def _described(told: MetadataResponseTopic) -> TopicDescription:
-    partitions = sorted(told.partitions, key=lambda partition: partition.partition_index)
+def _described(result: MetadataResponseTopic) -> TopicDescription:
+    partitions = sorted(result.partitions, key=lambda partition: partition.partition_index)
     return TopicDescription(
-        told.name or "",
-        uuid_to_text(told.topic_id),
-        told.is_internal,
+        result.name or "",
+        uuid_to_text(result.topic_id),
+        result.is_internal,
         tuple(_described_partition(partition) for partition in partitions),
     )
 
 
-def _described_partition(told: MetadataResponsePartition) -> PartitionDescription:
+def _described_partition(result: MetadataResponsePartition) -> PartitionDescription:
     return PartitionDescription(
-        told.partition_index,
-        told.leader_id if told.leader_id >= 0 else None,
-        told.leader_epoch,
-        tuple(told.replica_nodes),
-        tuple(told.isr_nodes),
-        tuple(told.offline_replicas),
+        result.partition_index,
+        result.leader_id if result.leader_id >= 0 else None,
+        result.leader_epoch,
+        tuple(result.replica_nodes),
+        tuple(result.isr_nodes),
+        tuple(result.offline_replicas),
     )
 
 

@@ -39,7 +39,7 @@ _OFFSET_AND_LENGTH = struct.Struct(">qi")  # in front of a batch or message of e
 _SPECIAL = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
-class Fetched:
+class CompletedFetch:
     """The records of `data` from offset `start` on.
 
     `next_offset` is where the next fetch goes on, `last_epoch` the leader epoch of the record before it (-1: the format
@@ -103,7 +103,7 @@ class Fetched:
                     read_message_header(data, position)
             except RemoteProtocolError as error:
                 if not self._batches:
-                    raise self._corrupt(offset, str(error)) from error
+                    raise self._corrupt_error(offset, str(error)) from error
                 return
             self._batches.append((position, header))
             self.next_offset = max(self.next_offset, offset + 1 if header is None else header.next_offset)
@@ -115,16 +115,18 @@ class Fetched:
         place = [repeat(field) for field in self.partition]
         for position, header in self._batches:
             try:
-                rest = [repeat(field) for field in self._rest(position, header)]
+                rest = [repeat(field) for field in self._common_fields(position, header)]
                 for columns in self._decode(position, header):
                     records: Iterator[ConsumerRecord] = map(ConsumerRecord, *place, *columns, *rest)
                     if _lowest(columns.offsets, start) < start:
                         records = filter(lambda record: record.offset >= start, records)
                     yield records
             except RemoteProtocolError as error:
-                raise self._corrupt(_OFFSET_AND_LENGTH.unpack_from(self._data, position)[0], str(error)) from error
+                raise self._corrupt_error(
+                    _OFFSET_AND_LENGTH.unpack_from(self._data, position)[0], str(error)
+                ) from error
 
-    def _rest(self, position: int, header: BatchHeader | None) -> tuple[TimestampType | None, int]:
+    def _common_fields(self, position: int, header: BatchHeader | None) -> tuple[TimestampType | None, int]:
         """What a batch says of all its records alike: the last fields of a ConsumerRecord."""
         if header is not None:
             return header.timestamp_type, header.partition_leader_epoch
@@ -156,7 +158,7 @@ class Fetched:
             in_aborted.discard(header.producer_id)
         return True
 
-    def _corrupt(self, offset: int, cause: str) -> CorruptRecordsError:
+    def _corrupt_error(self, offset: int, cause: str) -> CorruptRecordsError:
         topic, partition = self.partition
         cure = "Seek past it, or have the broker check its log"
         return CorruptRecordsError(offset, cause, cure, topic=topic, partition=partition)

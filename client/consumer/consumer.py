@@ -28,11 +28,11 @@ from odradek.client.config import (
     parse_bootstrap_servers,
     parse_names,
 )
-from odradek.client.consumer.fetch_collector import Turns
+from odradek.client.consumer.fetch_collector import FetchCollector
 from odradek.client.consumer.fetcher import Fetcher
 from odradek.client.consumer.missing_topics import MissingTopics
 from odradek.client.consumer.offset_lookup import OffsetLookup
-from odradek.client.consumer.subscription_state import PartitionState, Subscription
+from odradek.client.consumer.subscription_state import PartitionState, SubscriptionState
 from odradek.client.errors import ClosedError, ConfigurationError
 from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.network.cluster import Cluster
@@ -104,13 +104,13 @@ class Consumer:
         )
         self._network = network or TcpNetwork()
         self._timeout_ms = default_api_timeout_ms
-        self._subscription = Subscription()
+        self._subscription = SubscriptionState()
         self._is_closed = True  # until start()
         self._is_leaving = False  # closed but for the group, whose listener may still commit
         self._cluster: Cluster
         self._lookup: OffsetLookup
         self._fetcher: Fetcher
-        self._turns: Turns
+        self._collector: FetchCollector
         self._group: Group | None = None
 
     async def __aenter__(self) -> Self:
@@ -126,7 +126,7 @@ class Consumer:
         """Find the cluster; again, it does nothing. Raises ClientError."""
         if not self._is_closed:
             return
-        self._subscription = Subscription()
+        self._subscription = SubscriptionState()
         self._cluster = Cluster(self._config, self._network)
         try:
             await self._cluster.start()
@@ -135,11 +135,13 @@ class Consumer:
             raise
         self._lookup = OffsetLookup(self._config, self._cluster)
         self._fetcher = Fetcher(self._config, self._cluster, self._subscription, self._lookup)
-        self._turns = Turns(self._subscription, self._fetcher, self._look)
+        self._collector = FetchCollector(self._subscription, self._fetcher, self._poll_group)
         if self._config.group_id is not None:
             kind = _kind_of_group(self._config.group_protocol)
-            self._group = kind(self._config, self._cluster, self._subscription, self._reassigned, self._turns.interrupt)
-            self._fetcher.positions.read_committed_offsets = self._group.offsets.committed
+            self._group = kind(
+                self._config, self._cluster, self._subscription, self._assignment_changed, self._collector.interrupt
+            )
+            self._fetcher.positions.committed_offsets = self._group.offsets.committed
         self._cluster.on_change.append(MissingTopics(self._cluster, self._subscribed, self._assigned).check)
         self._is_closed = False
 
@@ -178,7 +180,7 @@ class Consumer:
             raise ConfigurationError("assign partitions", "the group assigns them", "Call unsubscribe() first")
         self._subscription.assign(TopicPartition(*partition) for partition in partitions)
         self._cluster.want(self._subscription.topics())
-        self._reassigned()
+        self._assignment_changed()
 
     async def subscribe(
         self, topics: str | Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
@@ -188,18 +190,18 @@ class Consumer:
         The group is joined at the next poll; `listener` is told when partitions come and go. Consumers of one group
         share the partitions, each group gets all of them. Raises ConfigurationError without `group_id`.
         """
-        group = self._need_group("subscribe")
+        group = self._require_group("subscribe")
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = [] if isinstance(topics, re.Pattern) else [topics] if isinstance(topics, str) else list(topics)
         if not group.is_subscribed:
             self._subscription.assign(())
-            self._reassigned()
+            self._assignment_changed()
         await group.subscribe(names, pattern, listener)
         self._cluster.want(names)
 
     async def unsubscribe(self) -> None:
         """Give everything up and leave the group at once."""
-        await self._need_group("unsubscribe").subscribe((), None, None)
+        await self._require_group("unsubscribe").subscribe((), None, None)
 
     async def commit(self, offsets: Mapping[AnyPartition, int | CommittedOffset] | None = None) -> None:
         """Commit these offsets (of the next record to read), or how far every assigned partition was handed out.
@@ -207,7 +209,7 @@ class Consumer:
         Raises MembershipError if the group went on without this member, other BrokerErrors, TransportErrors and
         TimeLimitError after `default_api_timeout_ms`.
         """
-        group = self._need_group("commit", may_leave=True)
+        group = self._require_group("commit", may_leave=True)
         wanted = group.positions(self._subscription.states)
         if offsets is not None:
             wanted = {
@@ -219,7 +221,7 @@ class Consumer:
     async def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, CommittedOffset | None]:
         """What the group committed for these partitions, None for nothing. Raises ClientError."""
         wanted = [TopicPartition(*partition) for partition in partitions]
-        return await self._need_group("read committed offsets", may_leave=True).offsets.committed(
+        return await self._require_group("read committed offsets", may_leave=True).offsets.committed(
             wanted, self._timeout_ms
         )
 
@@ -255,7 +257,7 @@ class Consumer:
         self._check_open()
         state = self._subscription.state(TopicPartition(*partition))
         while state.position is None:
-            await self._fetcher.positions.reset([state])
+            await self._fetcher.positions.initialize([state])
         return state.position
 
     def seek(self, partition: Partition, offset: int) -> None:
@@ -264,7 +266,7 @@ class Consumer:
         if offset < 0:
             raise ConfigurationError("seek", f"offset {offset} is negative", "Use seek_to_beginning or seek_to_end")
         self._seek(self._subscription.state(TopicPartition(*partition)), offset)
-        self._fetcher.arrange()
+        self._fetcher.wakeup()
 
     async def seek_to_beginning(self, *partitions: Partition) -> None:
         """Go on at the first record of these partitions, or of all. Raises ClientError."""
@@ -307,9 +309,9 @@ class Consumer:
         self._check_open()
         self._fetcher.start()
         limit = max_records or self._config.max_poll_records
-        if self._group is None and (records := self._turns.buffered(limit)):
+        if self._group is None and (records := self._collector.buffered(limit)):
             return records  # nothing to look after, so no timer either, which costs as much as 20 records
-        return await self._turns.take(limit, timeout_ms)
+        return await self._collector.take(limit, timeout_ms)
 
     def __aiter__(self) -> Self:
         return self
@@ -322,23 +324,23 @@ class Consumer:
             raise StopAsyncIteration
         self._fetcher.start()
         try:
-            return await self._turns.next_record()
+            return await self._collector.next_record()
         except ClosedError:
             if self._is_closed:
                 raise StopAsyncIteration from None
             raise
 
-    async def _look(self) -> None:
+    async def _poll_group(self) -> None:
         """What is to be done between records. Raises ClosedError, and what the group has to tell."""
         self._check_open()
         if self._group is not None and self._group.is_subscribed:
-            await self._group.tend()
+            await self._group.poll()
             self._check_open()
 
-    def _reassigned(self) -> None:
+    def _assignment_changed(self) -> None:
         """Partitions have come or gone."""
         self._subscription.current = None
-        self._fetcher.arrange()
+        self._fetcher.wakeup()
 
     def _subscribed(self) -> Collection[str]:
         return () if self._group is None else self._group.topics
@@ -346,7 +348,7 @@ class Consumer:
     def _assigned(self) -> Collection[TopicPartition]:
         return self._subscription.states.keys()
 
-    def _need_group(self, tried: str, *, may_leave: bool = False) -> Group:
+    def _require_group(self, tried: str, *, may_leave: bool = False) -> Group:
         """The group of an open consumer, with `may_leave` also of one whose listener is told of the end."""
         if not (may_leave and self._is_leaving):
             self._check_open()
@@ -358,16 +360,16 @@ class Consumer:
         if self._is_closed:
             raise ClosedError("consume", "the consumer is not open", "Use it inside `async with`")
 
-    def _states(self, partitions: Iterable[Partition]) -> list[PartitionState]:
+    def _chosen_states(self, partitions: Iterable[Partition]) -> list[PartitionState]:
         chosen = [self._subscription.state(TopicPartition(*partition)) for partition in partitions]
         return chosen or list(self._subscription.states.values())
 
     def _set_paused(self, partitions: Iterable[Partition], *, is_paused: bool) -> None:
         self._check_open()
-        for state in self._states(partitions):
+        for state in self._chosen_states(partitions):
             state.is_paused = is_paused
-        self._fetcher.arrange()
-        self._turns.interrupt()
+        self._fetcher.wakeup()
+        self._collector.interrupt()
 
     def _seek(self, state: PartitionState, offset: int) -> None:
         state.seek(offset)
@@ -376,11 +378,11 @@ class Consumer:
 
     async def _seek_to(self, time: int, partitions: Iterable[Partition]) -> None:
         self._check_open()
-        states = self._states(partitions)
+        states = self._chosen_states(partitions)
         found = await self._lookup.find_or_end({state.partition: time for state in states}, self._timeout_ms)
         for state in states:
             self._seek(state, found[state.partition].offset)
-        self._fetcher.arrange()
+        self._fetcher.wakeup()
 
     async def _offsets(self, partitions: Iterable[Partition], time: int) -> dict[TopicPartition, int]:
         self._check_open()

@@ -1,7 +1,7 @@
 """Hands out what the fetcher has brought: the partitions take turns, and what a group needs is done in between.
 
 ```
-look: tend the group --> records there? --yes--> hand out from `Subscription.current` until its fetch is used up
+look: tend the group --> records there? --yes--> hand out from `SubscriptionState.current` until its fetch is used up
   ^                          | no
   +---- the fetcher brings something, or has an error, or was interrupted ----+ wait
 ```
@@ -16,18 +16,20 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from odradek.client.consumer.fetcher import Fetcher
-from odradek.client.consumer.subscription_state import Subscription
+from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import ClientError
 from odradek.client.record import ConsumerRecord
 
 
-class Turns:
-    """The reading side of one consumer. `look` is awaited before each look for records; it raises once that is over."""
+class FetchCollector:
+    """Returns the fetched records of one consumer; `poll_group` is awaited before each search for records."""
 
-    def __init__(self, subscription: Subscription, fetcher: Fetcher, look: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, subscription: SubscriptionState, fetcher: Fetcher, poll_group: Callable[[], Awaitable[None]]
+    ) -> None:
         self._subscription = subscription
         self._fetcher = fetcher
-        self._look = look
+        self._poll_group = poll_group
 
     async def take(self, limit: int, timeout_ms: float | None) -> list[ConsumerRecord]:
         """Up to `limit` records, as soon as there is one; [] after `timeout_ms`. Raises what `Consumer.poll` does."""
@@ -36,7 +38,7 @@ class Turns:
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    await self._look()
+                    await self._poll_group()
                     arrived.clear()
                     if records := self.buffered(limit):
                         return records
@@ -52,7 +54,7 @@ class Turns:
         while len(records) < limit:
             state = subscription.current
             if state is None or not state.buffered:
-                state = subscription.current = subscription.with_records()
+                state = subscription.current = subscription.next_with_records()
             if state is None:
                 break
             try:
@@ -63,7 +65,7 @@ class Turns:
                 raise
             records += taken
             if not state.buffered or len(taken) < limit - len(records):
-                self._fetcher.drained(state)
+                self._fetcher.buffer_consumed(state)
         return records
 
     async def next_record(self) -> ConsumerRecord:
@@ -72,10 +74,10 @@ class Turns:
         arrived = self._fetcher.arrived
         while True:
             if subscription.current is not None:
-                self._fetcher.drained(subscription.current)
-            await self._look()
+                self._fetcher.buffer_consumed(subscription.current)
+            await self._poll_group()
             arrived.clear()
-            state = subscription.current = subscription.with_records()
+            state = subscription.current = subscription.next_with_records()
             if state is None:
                 self._raise_error()
                 await arrived.wait()
@@ -91,5 +93,5 @@ class Turns:
         for state in self._subscription.states.values():
             if (error := state.error) is not None:
                 state.error = None
-                self._fetcher.arrange()
+                self._fetcher.wakeup()
                 raise error

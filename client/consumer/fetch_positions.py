@@ -15,7 +15,7 @@ from odradek.client.admin.results import CommittedOffset
 from odradek.client.config import ConsumerConfig
 from odradek.client.consumer.auto_offset_reset import reset_time
 from odradek.client.consumer.offset_lookup import OffsetLookup
-from odradek.client.consumer.subscription_state import PartitionState, Subscription
+from odradek.client.consumer.subscription_state import PartitionState, SubscriptionState
 from odradek.client.errors import ClientError
 from odradek.client.record import TopicPartition
 
@@ -25,27 +25,31 @@ _LOG = logging.getLogger(__name__)
 ReadCommitted = Callable[[Collection[TopicPartition], int], Awaitable[Mapping[TopicPartition, CommittedOffset | None]]]
 
 
-class Positions:
+class FetchPositions:
     """Looks missing positions up in the background; `on_change` is called after positions or errors have come."""
 
     def __init__(
-        self, config: ConsumerConfig, lookup: OffsetLookup, subscription: Subscription, on_change: Callable[[], None]
+        self,
+        config: ConsumerConfig,
+        lookup: OffsetLookup,
+        subscription: SubscriptionState,
+        on_change: Callable[[], None],
     ) -> None:
         self._config = config
         self._lookup = lookup
         self._subscription = subscription
         self._on_change = on_change
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self.read_committed_offsets: ReadCommitted | None = None  # of the consumer's group, where it has one
+        self.committed_offsets: ReadCommitted | None = None  # of the consumer's group, where it has one
 
-    def look_up_missing(self) -> None:
+    def initialize_missing(self) -> None:
         """Begin to look for every position that is missing and not being looked for."""
         topics: dict[str, list[PartitionState]] = {}
-        for state in self._subscription.without_position():
+        for state in self._subscription.partitions_without_position():
             topics.setdefault(state.partition.topic, []).append(state)
         for topic, states in topics.items():
             if topic not in self._tasks:
-                self._tasks[topic] = asyncio.create_task(self._look_up(topic, states))
+                self._tasks[topic] = asyncio.create_task(self._initialize_topic(topic, states))
 
     async def close(self) -> None:
         """Stop looking."""
@@ -54,42 +58,42 @@ class Positions:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def reset(self, states: Sequence[PartitionState]) -> None:
+    async def initialize(self, states: Sequence[PartitionState]) -> None:
         """Give partitions of one topic the position that the policy says, those that were not sought meanwhile.
 
         Raises NoOffsetError if the policy is "none", and what `OffsetLookup.find` raises.
         """
-        states = await self._go_on_where_committed(states)
+        states = await self._use_committed_offsets(states)
         if not states:
             return
         policy = self._config.auto_offset_reset
         time = reset_time(policy, *states[0].partition)
-        generations = [state.generation for state in states]
+        seek_counts = [state.seek_count for state in states]
         found = await self._lookup.find_or_end(
             {state.partition: time for state in states}, self._config.default_api_timeout_ms
         )
-        for state, generation in zip(states, generations, strict=True):
-            if state.generation == generation:
+        for state, seek_count in zip(states, seek_counts, strict=True):
+            if state.seek_count == seek_count:
                 offset = found[state.partition].offset
                 _LOG.info("%s is read from its %s offset on, %d", state.partition, policy, offset)
                 state.seek(offset)
 
-    async def _go_on_where_committed(self, states: Sequence[PartitionState]) -> Sequence[PartitionState]:
+    async def _use_committed_offsets(self, states: Sequence[PartitionState]) -> Sequence[PartitionState]:
         """Give partitions that never had a position what the group committed; return those that have none yet."""
-        new = [state for state in states if state.generation == 0]
-        if self.read_committed_offsets is not None and new:
+        new = [state for state in states if state.seek_count == 0]
+        if self.committed_offsets is not None and new:
             partitions = [state.partition for state in new]
-            found = await self.read_committed_offsets(partitions, self._config.default_api_timeout_ms)
+            found = await self.committed_offsets(partitions, self._config.default_api_timeout_ms)
             for state in new:
                 at = found[state.partition]
-                if at is not None and state.generation == 0:
+                if at is not None and state.seek_count == 0:
                     state.seek(at.offset, at.leader_epoch)
         return [state for state in states if state.position is None]
 
-    async def _look_up(self, topic: str, states: list[PartitionState]) -> None:
+    async def _initialize_topic(self, topic: str, states: list[PartitionState]) -> None:
         try:
             if missing := [state for state in states if state.position is None]:  # the user may have sought meanwhile
-                await self.reset(missing)
+                await self.initialize(missing)
         except ClientError as error:
             for state in states:
                 if state.position is None:

@@ -22,20 +22,20 @@ _LAST_VERSION_BY_NAME = 12
 _NEWEST_VERSION = 32767
 
 
-class Asked(NamedTuple):
+class RequestedPartition(NamedTuple):
     """A partition of a request as it was when the request was sent."""
 
     state: PartitionState
-    generation: int
+    seek_count: int
     offset: int
     leader_epoch: int
 
-    def is_wanted(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the answer is still of use: nobody has sought, or fetched elsewhere, meanwhile."""
-        return self.state.generation == self.generation and self.state.fetch_offset == self.offset
+        return self.state.seek_count == self.seek_count and self.state.fetch_offset == self.offset
 
 
-class PartitionFetch:
+class InFlightFetch:
     """One request: `message` in `version`, and who asked for what."""
 
     def __init__(
@@ -51,7 +51,7 @@ class PartitionFetch:
         by_id = all(image.topics[state.partition.topic].topic_id != ZERO_UUID for state in states)
         self.version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if by_id else _LAST_VERSION_BY_NAME)
         by_id = self.version > _LAST_VERSION_BY_NAME
-        self._asked: dict[tuple[str | bytes, int], Asked] = {}
+        self._requested: dict[tuple[str | bytes, int], RequestedPartition] = {}
         wanted: dict[FetchKey, FetchPartition] = {}
         for state in states:
             name, index = state.partition
@@ -65,8 +65,12 @@ class PartitionFetch:
                 fetch_offset=offset,
                 partition_max_bytes=config.max_partition_fetch_bytes,
             )
-            self._asked[known.topic_id if by_id else name, index] = Asked(state, state.generation, offset, leader_epoch)
-        self._parks = all(0 <= asked.state.high_watermark <= asked.offset for asked in self._asked.values())
+            self._requested[known.topic_id if by_id else name, index] = RequestedPartition(
+                state, state.seek_count, offset, leader_epoch
+            )
+        self._is_parked = all(
+            0 <= requested.state.high_watermark <= requested.offset for requested in self._requested.values()
+        )
         self.message = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=config.fetch_min_bytes,
@@ -75,14 +79,14 @@ class PartitionFetch:
         )
         session.fill(self.message, wanted, by_id=by_id)
 
-    def is_parked_for_nothing(self) -> bool:
+    def is_obsolete(self) -> bool:
         """Whether it waits at the broker, as far as is known, for records that nobody wants any more."""
-        return self._parks and not any(asked.is_wanted() for asked in self._asked.values())
+        return self._is_parked and not any(requested.is_current() for requested in self._requested.values())
 
-    def rows(self, answer: FetchResponse) -> Iterator[tuple[Asked, PartitionData]]:
+    def rows(self, response: FetchResponse) -> Iterator[tuple[RequestedPartition, PartitionData]]:
         """What the answer says of partitions that are still wanted."""
-        for topic in answer.responses:
+        for topic in response.responses:
             for row in topic.partitions:
-                asked = self._asked.get((topic.topic or topic.topic_id, row.partition_index))
-                if asked is not None and asked.is_wanted():
-                    yield asked, row
+                requested = self._requested.get((topic.topic or topic.topic_id, row.partition_index))
+                if requested is not None and requested.is_current():
+                    yield requested, row

@@ -36,7 +36,7 @@ class FetchKey(NamedTuple):
 class FetchSession:
     """The session of a consumer with one broker; one request at a time.
 
-    Between `fill` and `answered` or `lost` the request is under way.
+    Between `fill` and `handle_response` or `handle_error` the request is under way.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class FetchSession:
     def fill(self, request: FetchRequest, wanted: Mapping[FetchKey, FetchPartition], *, by_id: bool) -> None:
         """Say in `request` that exactly these partitions are wanted. Topics go by id, or by name."""
         if by_id != self._by_id:
-            self.lost()  # a broker does not take both in one session
+            self.handle_error()  # a broker does not take both in one session
             self._by_id = by_id
         known = self._partitions if self._epoch else {}
         request.session_id = self._id
@@ -57,17 +57,19 @@ class FetchSession:
         request.forgotten_topics_data = _forgotten(key for key in known if key not in wanted)
         self._partitions = dict(wanted)
 
-    def answered(self, answer: FetchResponse) -> None:
+    def handle_response(self, response: FetchResponse) -> None:
         """The answer came, with an error or without."""
-        if answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND or not (answer.error_code or answer.session_id):
+        if response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND or not (
+            response.error_code or response.session_id
+        ):
             self._id = self._epoch = 0
-        elif answer.error_code:
-            self.lost()
+        elif response.error_code:
+            self.handle_error()
         else:
-            self._id = answer.session_id
+            self._id = response.session_id
             self._epoch = self._epoch + 1 if self._epoch < _MAX_EPOCH else 1
 
-    def lost(self) -> None:
+    def handle_error(self) -> None:
         """No answer came: what the broker knows is open, so it is told everything again."""
         self._epoch = 0
 

@@ -28,13 +28,13 @@ import logging
 from collections.abc import Iterable
 
 from odradek.client.config import Address, ConsumerConfig
-from odradek.client.consumer.completed_fetch import Fetched
-from odradek.client.consumer.fetch_positions import Positions
-from odradek.client.consumer.fetch_request import Asked, PartitionFetch
+from odradek.client.consumer.completed_fetch import CompletedFetch
+from odradek.client.consumer.fetch_positions import FetchPositions
+from odradek.client.consumer.fetch_request import InFlightFetch, RequestedPartition
 from odradek.client.consumer.fetch_session import FetchSession
 from odradek.client.consumer.offset_lookup import OffsetLookup
-from odradek.client.consumer.position_validation import Truncation
-from odradek.client.consumer.subscription_state import PartitionState, Subscription
+from odradek.client.consumer.position_validation import PositionValidator
+from odradek.client.consumer.subscription_state import PartitionState, SubscriptionState
 from odradek.client.errors import BrokerError, ClientError, ClosedError, CorruptRecordsError, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster
@@ -59,26 +59,26 @@ class Fetcher:
     """
 
     def __init__(
-        self, config: ConsumerConfig, cluster: Cluster, subscription: Subscription, lookup: OffsetLookup
+        self, config: ConsumerConfig, cluster: Cluster, subscription: SubscriptionState, lookup: OffsetLookup
     ) -> None:
         self.arrived = asyncio.Event()
         self._config = config
         self._cluster = cluster
         self._subscription = subscription
-        self.positions = Positions(config, lookup, subscription, self.arrange)
-        self._truncation = Truncation(config, cluster)
+        self.positions = FetchPositions(config, lookup, subscription, self.wakeup)
+        self._validator = PositionValidator(config, cluster)
         self._loop = asyncio.get_running_loop()
         self._brokers: dict[int, asyncio.Task[None]] = {}
-        self._news: dict[int, asyncio.Event] = {}
-        self._in_flight: dict[int, tuple[Connection, PartitionFetch]] = {}
+        self._wakeups: dict[int, asyncio.Event] = {}
+        self._in_flight: dict[int, tuple[Connection, InFlightFetch]] = {}
         self._is_running = False
-        cluster.on_change.append(self.arrange)
+        cluster.on_change.append(self.wakeup)
 
     def start(self) -> None:
         """Begin to fetch; again, it does nothing."""
         if not self._is_running:
             self._is_running = True
-            self.arrange()
+            self.wakeup()
 
     async def close(self) -> None:
         """Stop fetching; nothing is left running."""
@@ -89,11 +89,11 @@ class Fetcher:
         await asyncio.gather(*self._brokers.values(), return_exceptions=True)
         self.arrived.set()
 
-    def arrange(self) -> None:
+    def wakeup(self) -> None:
         """Look again at what is to be done: assignment, positions, metadata or errors have changed."""
         if not self._is_running:
             return
-        self.positions.look_up_missing()
+        self.positions.initialize_missing()
         for partition, state in self._subscription.states.items():
             if state.error is not None:
                 self.arrived.set()
@@ -101,21 +101,21 @@ class Fetcher:
                 continue
             leader = self._cluster.leader(*partition)
             if leader is None:
-                self._cluster.refresh_soon()
+                self._cluster.request_refresh()
             elif leader not in self._brokers:
-                self._news[leader] = asyncio.Event()
+                self._wakeups[leader] = asyncio.Event()
                 self._brokers[leader] = asyncio.create_task(self._fetch_from(leader))
-        for news in self._news.values():
+        for news in self._wakeups.values():
             news.set()
         for connection, fetch in list(self._in_flight.values()):
-            if fetch.is_parked_for_nothing():
+            if fetch.is_obsolete():
                 connection.close()
 
-    def drained(self, state: PartitionState) -> None:
+    def buffer_consumed(self, state: PartitionState) -> None:
         """The user has read a buffer of this partition."""
         leader = self._cluster.leader(*state.partition)
-        if leader in self._news:
-            self._news[leader].set()
+        if leader in self._wakeups:
+            self._wakeups[leader].set()
 
     async def _fetch_from(self, node_id: int) -> None:
         """Fetch from one broker for ever."""
@@ -123,47 +123,47 @@ class Fetcher:
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         session = FetchSession()
         while True:
-            states, is_complete = await self._choose(node_id)
+            states, is_complete = await self._fetchable_partitions(node_id)
             max_wait_ms = config.fetch_max_wait_ms if is_complete else min(config.fetch_max_wait_ms, _SHORT_WAIT_MS)
             try:
                 connection = await self._cluster.connection(node_id, Purpose.FETCH)
-                fetch = PartitionFetch(config, self._cluster.image, connection, session, states, max_wait_ms)
+                fetch = InFlightFetch(config, self._cluster.image, connection, session, states, max_wait_ms)
                 self._in_flight[node_id] = connection, fetch
                 try:
-                    answer = await connection.send(fetch.message, FetchResponse, version=fetch.version)
+                    response = await connection.send(fetch.message, FetchResponse, version=fetch.version)
                 except ClientError:
-                    session.lost()
+                    session.handle_error()
                     raise
                 finally:
                     del self._in_flight[node_id]
-                session.answered(answer)
-                if answer.error_code:
-                    raise broker_error(answer.error_code, _TRIED, broker=connection.name)
+                session.handle_response(response)
+                if response.error_code:
+                    raise broker_error(response.error_code, _TRIED, broker=connection.name)
             except ClosedError:
                 continue  # abandoned
             except ClientError as error:
                 _LOG.info("%s", error)
                 if not error.retriable:
-                    self._tell(states, error)
-                self._cluster.refresh_soon()
+                    self._set_error(states, error)
+                self._cluster.request_refresh()
                 await asyncio.sleep(backoff.next())
                 continue
             backoff.reset()
-            for asked, row in fetch.rows(answer):
-                self._take(connection, answer, asked, row)
+            for requested, row in fetch.rows(response):
+                self._handle_partition(connection, response, requested, row)
 
-    async def _choose(self, node_id: int) -> tuple[list[PartitionState], bool]:
+    async def _fetchable_partitions(self, node_id: int) -> tuple[list[PartitionState], bool]:
         """Wait until partitions led by this broker may be fetched. False: full ones are left out."""
-        news = self._news[node_id]
+        news = self._wakeups[node_id]
         has_waited = False
         while True:
             news.clear()
-            led = [state for state in self._subscription.states.values() if self._leads(node_id, state)]
+            led = [state for state in self._subscription.states.values() if self._is_led_by(node_id, state)]
             now = self._loop.time()
-            if unchecked := [state for state in led if state.may_fetch(now) and self._is_unchecked(state)]:
-                await self._check(node_id, unchecked)
+            if to_validate := [state for state in led if state.is_fetchable(now) and self._needs_validation(state)]:
+                await self._validate(node_id, to_validate)
                 continue
-            ready = [state for state in led if state.may_fetch(now)]
+            ready = [state for state in led if state.is_fetchable(now)]
             is_complete = not any(state.is_full() for state in led)
             if ready and (is_complete or has_waited):
                 return ready, is_complete
@@ -173,30 +173,32 @@ class Fetcher:
                 has_waited = True
             await _wait(news, min(pauses, default=None))
 
-    def _leads(self, node_id: int, state: PartitionState) -> bool:
+    def _is_led_by(self, node_id: int, state: PartitionState) -> bool:
         return state.fetch_offset is not None and self._cluster.leader(*state.partition) == node_id
 
-    def _is_unchecked(self, state: PartitionState) -> bool:
+    def _needs_validation(self, state: PartitionState) -> bool:
         known = self._cluster.image.partition(*state.partition)
-        return known is not None and state.is_unchecked(known.leader_epoch)
+        return known is not None and state.needs_validation(known.leader_epoch)
 
-    async def _check(self, node_id: int, states: list[PartitionState]) -> None:
+    async def _validate(self, node_id: int, states: list[PartitionState]) -> None:
         """Ask a new leader whether it has what was read from others; what it has not is dealt with, or told."""
-        for state, error in await self._truncation.check(node_id, states):
+        for state, error in await self._validator.check(node_id, states):
             if not error.retriable:
-                self._tell([state], error)
+                self._set_error([state], error)
             else:
                 _LOG.info("%s", error)
-                self._cluster.refresh_soon()
+                self._cluster.request_refresh()
                 self._pause(state)
-        self.arrange()
+        self.wakeup()
 
-    def _take(self, connection: Connection, answer: FetchResponse, asked: Asked, row: PartitionData) -> None:
-        state = asked.state
+    def _handle_partition(
+        self, connection: Connection, response: FetchResponse, requested: RequestedPartition, row: PartitionData
+    ) -> None:
+        state = requested.state
         topic, partition = state.partition
         if row.error_code:
             error = broker_error(row.error_code, _TRIED, broker=connection.name, topic=topic, partition=partition)
-            self._failed(state, error, answer, row)
+            self._handle_partition_error(state, error, response, row)
             return
         state.backoff = None
         state.high_watermark = row.high_watermark
@@ -205,41 +207,45 @@ class Fetcher:
         config = self._config
         aborted = (row.aborted_transactions or []) if config.reads_committed else None
         try:
-            fetched = Fetched(state.partition, row.records, asked.offset, check_crcs=config.check_crcs, aborted=aborted)
-            if fetched.next_offset == asked.offset:
-                raise self._cut_off(state, asked.offset)
+            fetched = CompletedFetch(
+                state.partition, row.records, requested.offset, check_crcs=config.check_crcs, aborted=aborted
+            )
+            if fetched.next_offset == requested.offset:
+                raise self._cut_off_error(state, requested.offset)
         except ClientError as error:
-            self._tell([state], error)
+            self._set_error([state], error)
             return
-        state.add(fetched, asked.leader_epoch)
-        self._subscription.to_the_end(state)
+        state.add(fetched, requested.leader_epoch)
+        self._subscription.move_to_end(state)
         self.arrived.set()
 
-    def _failed(self, state: PartitionState, error: BrokerError, answer: FetchResponse, row: PartitionData) -> None:
+    def _handle_partition_error(
+        self, state: PartitionState, error: BrokerError, response: FetchResponse, row: PartitionData
+    ) -> None:
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             if state.buffered:
                 self._pause(state)  # the user reads what is there first, and the position goes with it
             elif self._config.auto_offset_reset == "none":
-                self._tell([state], error)
+                self._set_error([state], error)
             else:
                 _LOG.warning("%s", error)
                 state.seek(None)
-                self.arrange()
+                self.wakeup()
         elif error.retriable:
             _LOG.info("%s", error)
-            if not (error.code in STALE_METADATA and self._moved(state, answer, row)):
+            if not (error.code in STALE_METADATA and self._update_leader(state, response, row)):
                 self._pause(state)
         else:
-            self._tell([state], error)
+            self._set_error([state], error)
 
-    def _moved(self, state: PartitionState, answer: FetchResponse, row: PartitionData) -> bool:
+    def _update_leader(self, state: PartitionState, response: FetchResponse, row: PartitionData) -> bool:
         """Take over the new leader, if the refusal names it (KIP-951); ask for metadata in any case."""
         leader = row.current_leader
-        brokers = [(node.node_id, Address(node.host, node.port)) for node in answer.node_endpoints]
-        moved = self._cluster.learn_leader(*state.partition, leader.leader_id, leader.leader_epoch, brokers)
-        self._cluster.refresh_soon()
+        brokers = [(node.node_id, Address(node.host, node.port)) for node in response.node_endpoints]
+        moved = self._cluster.update_leader(*state.partition, leader.leader_id, leader.leader_epoch, brokers)
+        self._cluster.request_refresh()
         if moved:
-            self.arrange()
+            self.wakeup()
         return moved
 
     def _pause(self, state: PartitionState) -> None:
@@ -248,12 +254,12 @@ class Fetcher:
             state.backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         state.not_before = self._loop.time() + state.backoff.next()
 
-    def _tell(self, states: Iterable[PartitionState], error: ClientError) -> None:
+    def _set_error(self, states: Iterable[PartitionState], error: ClientError) -> None:
         for state in states:
             state.error = error
         self.arrived.set()
 
-    def _cut_off(self, state: PartitionState, offset: int) -> ClientError:
+    def _cut_off_error(self, state: PartitionState, offset: int) -> ClientError:
         topic, partition = state.partition
         return CorruptRecordsError(
             offset,

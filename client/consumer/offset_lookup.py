@@ -49,7 +49,7 @@ class OffsetLookup:
                 while missing := {partition: times[partition] for partition in times if partition not in found}:
                     if failure is not None:
                         await asyncio.sleep(backoff.next())
-                    failure = await self._ask_leaders(missing, found)
+                    failure = await self._list_offsets_by_leader(missing, found)
         except TimeoutError:
             if failure is not None:
                 raise failure from None
@@ -76,28 +76,28 @@ class OffsetLookup:
                     partition=index,
                 )
 
-    async def _ask_leaders(self, times: Mapping[TopicPartition, int], found: Found) -> ClientError | None:
+    async def _list_offsets_by_leader(self, times: Mapping[TopicPartition, int], found: Found) -> ClientError | None:
         """Put the answers that come into `found`; return a retriable failure, if not all of them came."""
         by_leader: dict[int, dict[TopicPartition, int]] = {}
         failure: ClientError | None = None
         for partition, time in times.items():
             leader = self._cluster.leader(*partition)
             if leader is None:
-                self._cluster.refresh_soon()
+                self._cluster.request_refresh()
                 failure = broker_error(
                     ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=partition.topic, partition=partition.partition
                 )
             else:
                 by_leader.setdefault(leader, {})[partition] = time
-        asked = (self._ask(leader, wanted, found) for leader, wanted in by_leader.items())
-        for outcome in await asyncio.gather(*asked, return_exceptions=True):
+        requested = (self._list_offsets(leader, wanted, found) for leader, wanted in by_leader.items())
+        for outcome in await asyncio.gather(*requested, return_exceptions=True):
             if isinstance(outcome, ClientError) and outcome.retriable:
                 failure = outcome
             elif isinstance(outcome, BaseException):
                 raise outcome
         return failure
 
-    async def _ask(self, leader: int, times: Mapping[TopicPartition, int], found: Found) -> None:
+    async def _list_offsets(self, leader: int, times: Mapping[TopicPartition, int], found: Found) -> None:
         connection = await self._cluster.connection(leader)
         topics: dict[str, ListOffsetsTopic] = {}
         for (name, index), time in times.items():
@@ -105,20 +105,20 @@ class OffsetLookup:
             topic = topics.setdefault(name, ListOffsetsTopic(name, []))
             topic.partitions.append(ListOffsetsPartition(index, known.leader_epoch if known else -1, time))
         request = ListOffsetsRequest(_CONSUMER, int(self._config.reads_committed), list(topics.values()))
-        answer = await connection.send(request, ListOffsetsResponse)
+        response = await connection.send(request, ListOffsetsResponse)
         failure: ClientError | None = None
-        for told in answer.topics:
-            for row in told.partitions:
+        for result in response.topics:
+            for row in result.partitions:
                 if row.error_code:
                     failure = broker_error(
-                        row.error_code, _TRIED, broker=connection.name, topic=told.name, partition=row.partition_index
+                        row.error_code, _TRIED, broker=connection.name, topic=result.name, partition=row.partition_index
                     )
                     if row.error_code in STALE_METADATA:
-                        self._cluster.refresh_soon()
+                        self._cluster.request_refresh()
                     if not failure.retriable:
                         raise failure
                 else:
-                    partition = TopicPartition(told.name, row.partition_index)
+                    partition = TopicPartition(result.name, row.partition_index)
                     found[partition] = OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
         if failure is None and any(partition not in found for partition in times):
             failure = ClientError(_TRIED, "the answer does not name every partition", broker=connection.name)

@@ -42,19 +42,19 @@ _TRIED = "compare the log with what was read"
 Failures = list[tuple[PartitionState, ClientError]]
 
 
-class Asked(NamedTuple):
+class RequestedPartition(NamedTuple):
     """A partition as it was when its leader was asked."""
 
     state: PartitionState
-    generation: int
+    seek_count: int
     leader_epoch: int
 
-    def is_wanted(self) -> bool:
+    def is_current(self) -> bool:
         """Whether nobody has sought elsewhere meanwhile."""
-        return self.state.generation == self.generation
+        return self.state.seek_count == self.seek_count
 
 
-class Truncation:
+class PositionValidator:
     """Checks the partitions of one consumer."""
 
     def __init__(self, config: ConsumerConfig, cluster: Cluster) -> None:
@@ -63,32 +63,38 @@ class Truncation:
 
     async def check(self, node_id: int, states: Sequence[PartitionState]) -> Failures:
         """Ask the leader of all `states`, and act as the table says. Returns what could not be decided, and why."""
-        asked = {state.partition: Asked(state, state.generation, self._leader_epoch(state)) for state in states}
+        requested = {
+            state.partition: RequestedPartition(state, state.seek_count, self._leader_epoch(state)) for state in states
+        }
         try:
             connection = await self._cluster.connection(node_id)
-            answer = await connection.send(_request(asked.values()), OffsetForLeaderEpochResponse)
+            response = await connection.send(_request(requested.values()), OffsetForLeaderEpochResponse)
         except UnsupportedVersionError:
-            for state, _, leader_epoch in asked.values():
-                state.checked_epoch = leader_epoch
+            for state, _, leader_epoch in requested.values():
+                state.validated_epoch = leader_epoch
             return []
         except ClientError as error:
             return [(state, error) for state in states]
         failures: Failures = []
-        for told in answer.topics:
-            for row in told.partitions:
-                of = asked.pop(TopicPartition(told.topic, row.partition), None)
-                if of is not None and of.is_wanted() and (failure := self._judge(of, row, connection.name)) is not None:
+        for result in response.topics:
+            for row in result.partitions:
+                of = requested.pop(TopicPartition(result.topic, row.partition), None)
+                if (
+                    of is not None
+                    and of.is_current()
+                    and (failure := self._apply(of, row, connection.name)) is not None
+                ):
                     failures.append((of.state, failure))
         unnamed = ClientError(_TRIED, "the answer does not name every partition", broker=connection.name)
-        return failures + [(of.state, unnamed) for of in asked.values()]
+        return failures + [(of.state, unnamed) for of in requested.values()]
 
     def _leader_epoch(self, state: PartitionState) -> int:
         known = self._cluster.image.partition(*state.partition)
         return known.leader_epoch if known is not None else -1
 
-    def _judge(self, asked: Asked, row: EpochEndOffset, broker: str) -> ClientError | None:
+    def _apply(self, requested: RequestedPartition, row: EpochEndOffset, broker: str) -> ClientError | None:
         """Act on an answer; return why that was not possible."""
-        state = asked.state
+        state = requested.state
         topic, index = state.partition
         if row.error_code:
             return broker_error(row.error_code, _TRIED, broker=broker, topic=topic, partition=index)
@@ -96,18 +102,18 @@ class Truncation:
         assert state.position is not None
         end = row.end_offset
         if end >= state.fetch_offset:
-            state.checked_epoch = asked.leader_epoch
+            state.validated_epoch = requested.leader_epoch
         elif end >= state.position:
             state.seek(state.position, state.position_epoch)
         else:
-            error = self._truncated(state, end, broker)
+            error = self._truncation_error(state, end, broker)
             if self._config.auto_offset_reset == "none":
                 return error
             _LOG.warning("%s", error)
             state.seek(end if end >= 0 else None)
         return None
 
-    def _truncated(self, state: PartitionState, end: int, broker: str) -> LogTruncationError:
+    def _truncation_error(self, state: PartitionState, end: int, broker: str) -> LogTruncationError:
         topic, partition = state.partition
         there = f"its log has them up to offset {end} only" if end >= 0 else "its log knows nothing of their epoch"
         error = LogTruncationError(
@@ -122,9 +128,9 @@ class Truncation:
         return error
 
 
-def _request(asked: Iterable[Asked]) -> OffsetForLeaderEpochRequest:
+def _request(requested: Iterable[RequestedPartition]) -> OffsetForLeaderEpochRequest:
     topics: dict[str, OffsetForLeaderTopic] = {}
-    for state, _, leader_epoch in asked:
+    for state, _, leader_epoch in requested:
         name, index = state.partition
         topic = topics.setdefault(name, OffsetForLeaderTopic(name, []))
         topic.partitions.append(OffsetForLeaderPartition(index, leader_epoch, state.fetch_epoch))

@@ -6,7 +6,7 @@ offset   0 ........ position ............. fetch_offset ........ high_watermark
                     |  out (`buffered`)       |
 ```
 `position` is the offset of the next record for the user; None until it was looked up or sought. `fetch_offset` is where
-the next fetch of this partition begins. A seek moves both and drops what lies between; `generation` counts the seeks,
+the next fetch of this partition begins. A seek moves both and drops what lies between; `seek_count` counts the seeks,
 so that an answer to a fetch from before is known and dropped.
 
 Each offset goes with the leader epoch of the record before it, by which a later leader can tell whether it has that
@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from odradek.client.consumer.completed_fetch import Fetched
+from odradek.client.consumer.completed_fetch import CompletedFetch
 from odradek.client.errors import ClientError, ConfigurationError
 from odradek.client.network.backoff import Backoff
 from odradek.client.record import ConsumerRecord, TopicPartition
@@ -34,17 +34,17 @@ class PartitionState:
     __slots__ = (
         "backoff",
         "buffered",
-        "checked_epoch",
         "error",
         "fetch_epoch",
         "fetch_offset",
-        "generation",
         "high_watermark",
         "is_paused",
         "not_before",
         "partition",
         "position",
         "position_epoch",
+        "seek_count",
+        "validated_epoch",
     )
 
     def __init__(self, partition: TopicPartition) -> None:
@@ -53,9 +53,9 @@ class PartitionState:
         self.position_epoch = -1  # of the record before the position; -1: not known
         self.fetch_offset: int | None = None
         self.fetch_epoch = -1  # of the record before the fetch offset; -1: not known
-        self.checked_epoch = -1  # of the newest leader whose log is known to hold that record
-        self.generation = 0
-        self.buffered: deque[Fetched] = deque()
+        self.validated_epoch = -1  # of the newest leader whose log is known to hold that record
+        self.seek_count = 0
+        self.buffered: deque[CompletedFetch] = deque()
         self.high_watermark = -1  # as of the last answer; -1: none yet
         self.is_paused = False
         self.error: ClientError | None = None  # for the user, at the next poll; nothing is fetched until then
@@ -64,16 +64,16 @@ class PartitionState:
 
     def seek(self, offset: int | None, leader_epoch: int = -1) -> None:
         """Go on at `offset`, behind a record of `leader_epoch`; None: where `auto_offset_reset` says."""
-        self.generation += 1
+        self.seek_count += 1
         self.position = self.fetch_offset = offset
         self.position_epoch = self.fetch_epoch = leader_epoch
-        self.checked_epoch = -1
+        self.validated_epoch = -1
         self.buffered.clear()
         self.error = None
         self.backoff = None
         self.not_before = 0.0
 
-    def may_fetch(self, now: float) -> bool:
+    def is_fetchable(self, now: float) -> bool:
         """Whether the next fetch may include it: nothing wrong, and it is not full."""
         return (
             self.fetch_offset is not None
@@ -83,20 +83,20 @@ class PartitionState:
             and len(self.buffered) < MAX_BUFFERED
         )
 
-    def is_unchecked(self, leader_epoch: int) -> bool:
+    def needs_validation(self, leader_epoch: int) -> bool:
         """Whether the leader of this epoch may lack records that were read from another (see `truncation`)."""
-        return self.fetch_epoch >= 0 and self.checked_epoch < leader_epoch
+        return self.fetch_epoch >= 0 and self.validated_epoch < leader_epoch
 
     def is_full(self) -> bool:
         """Whether it waits for the user alone."""
         return len(self.buffered) >= MAX_BUFFERED and not self.is_paused
 
-    def add(self, fetched: Fetched, leader_epoch: int) -> None:
+    def add(self, fetched: CompletedFetch, leader_epoch: int) -> None:
         """Keep what a fetch from `fetch_offset` has brought, from the leader of this epoch."""
         self.buffered.append(fetched)
         self.fetch_offset = fetched.next_offset
         self.fetch_epoch = fetched.last_epoch
-        self.checked_epoch = leader_epoch
+        self.validated_epoch = leader_epoch
 
     def next_record(self) -> ConsumerRecord | None:
         """The record at the position, or the next behind it, and move past it; None at the end of what a fetch brought.
@@ -111,7 +111,7 @@ class PartitionState:
             self.seek(self.position, self.position_epoch)
             raise
         if record is None:
-            self._pass(self.buffered.popleft())
+            self._finish_fetch(self.buffered.popleft())
             return None
         self.position = record.offset + 1
         self.position_epoch = record.leader_epoch
@@ -125,9 +125,9 @@ class PartitionState:
         records: list[ConsumerRecord] = []
         if not self.buffered:
             return records
-        fetched = self.buffered[0]
+        fetch = self.buffered[0]
         try:
-            records.extend(islice(fetched.records, count))
+            records.extend(islice(fetch.records, count))
         except ClientError:
             if not records:
                 self.seek(self.position, self.position_epoch)
@@ -135,19 +135,19 @@ class PartitionState:
             self.seek(records[-1].offset + 1, records[-1].leader_epoch)
             return records
         if len(records) < count:
-            self._pass(self.buffered.popleft())
+            self._finish_fetch(self.buffered.popleft())
         else:
             self.position = records[-1].offset + 1
             self.position_epoch = records[-1].leader_epoch
         return records
 
-    def _pass(self, fetched: Fetched) -> None:
+    def _finish_fetch(self, fetched: CompletedFetch) -> None:
         """Everything of a fetch was handed out, or is for nobody."""
         self.position = fetched.next_offset
         self.position_epoch = fetched.last_epoch
 
 
-class Subscription:
+class SubscriptionState:
     """The assigned partitions of one consumer, in the order in which they get their turn."""
 
     def __init__(self) -> None:
@@ -179,15 +179,15 @@ class Subscription:
     def topics(self) -> set[str]:
         return {partition.topic for partition in self.states}
 
-    def without_position(self) -> list[PartitionState]:
+    def partitions_without_position(self) -> list[PartitionState]:
         """The partitions whose position must be looked up."""
         return [state for state in self.states.values() if state.position is None and state.error is None]
 
-    def with_records(self) -> PartitionState | None:
+    def next_with_records(self) -> PartitionState | None:
         """The partition whose turn it is, of those that have something to hand out."""
         return next((state for state in self.states.values() if state.buffered and not state.is_paused), None)
 
-    def to_the_end(self, state: PartitionState) -> None:
+    def move_to_end(self, state: PartitionState) -> None:
         """A partition had its turn: the others come first now."""
         if state.partition in self.states:
             self.states[state.partition] = self.states.pop(state.partition)

@@ -27,26 +27,26 @@ _SUBJECT = "clock"
 async def check_clock(connection: Connection) -> Finding:
     """Compare the clocks, as far as the broker tells its own."""
     request = DescribeQuorumRequest([RequestTopicData("__cluster_metadata", [RequestPartitionData(0)])])
-    asked = time.time_ns() // 1_000_000
+    requested = time.time_ns() // 1_000_000
     try:
-        answer = await connection.send(request, DescribeQuorumResponse)
+        response = await connection.send(request, DescribeQuorumResponse)
     except UnsupportedVersionError:
         text = "not compared, since the broker serves no DescribeQuorum, by which it would tell its time"
         return Finding(Severity.NOTE, _SUBJECT, text, "--write compares it by a record")
     except ClientError as error:
         return Finding(Severity.NOTE, _SUBJECT, f"not compared ({error.cause})")
     answered = time.time_ns() // 1_000_000
-    told = _leaders_time(answer)
-    if told is None:
+    result = _leaders_time(response)
+    if result is None:
         return Finding(Severity.NOTE, _SUBJECT, "not compared, since the quorum does not tell its leader's time")
-    return compare("the controller's", told, asked, answered)
+    return compare("the controller's", result, requested, answered)
 
 
-def compare(whose: str, told: int, asked: int, answered: int) -> Finding:
+def compare(whose: str, result: int, requested: int, answered: int) -> Finding:
     """Hold a clock's time against ours before the question and after the answer; all in ms since the epoch."""
-    difference = told - answered if told > answered else min(0, told - asked)
+    difference = result - answered if result > answered else min(0, result - requested)
     if abs(difference) <= _TOLERATED_MS:
-        within = max(abs(difference), answered - asked, 1)
+        within = max(abs(difference), answered - requested, 1)
         return Finding(Severity.OK, _SUBJECT, f"{whose} and ours agree to within {within} ms")
     order = "ahead of" if difference > 0 else "behind"
     return Finding(
@@ -57,9 +57,9 @@ def compare(whose: str, told: int, asked: int, answered: int) -> Finding:
     )
 
 
-def _leaders_time(answer: DescribeQuorumResponse) -> int | None:
+def _leaders_time(response: DescribeQuorumResponse) -> int | None:
     """The leader's clock in ms, or None if it is not told."""
-    for topic in answer.topics:
+    for topic in response.topics:
         for partition in topic.partitions:
             for voter in partition.current_voters:
                 if voter.replica_id == partition.leader_id and voter.last_caught_up_timestamp > 0:

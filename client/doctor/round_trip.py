@@ -51,7 +51,7 @@ async def _write_and_read(bootstrap: list[str], network: Network, topic: str, ti
     async with Producer(
         bootstrap, linger_ms=0, max_block_ms=timeout_ms, request_timeout_ms=timeout_ms, network=network
     ) as producer:
-        asked = time.time_ns() // 1_000_000
+        requested = time.time_ns() // 1_000_000
         metadata = await (await producer.send(topic, b"from the doctor"))
         answered = time.time_ns() // 1_000_000
     async with Consumer(
@@ -59,4 +59,4 @@ async def _write_and_read(bootstrap: list[str], network: Network, topic: str, ti
     ) as consumer:
         consumer.assign([(topic, metadata.partition)])
         records = await consumer.poll(timeout_ms)
-    return compare("the broker's", records[0].timestamp, asked, answered) if records else None
+    return compare("the broker's", records[0].timestamp, requested, answered) if records else None

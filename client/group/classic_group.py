@@ -19,10 +19,10 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from odradek.client.config import ConsumerConfig
-from odradek.client.consumer.subscription_state import Subscription
+from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import ClientError
 from odradek.client.group.assignors import ASSIGNORS
-from odradek.client.group.classic_member import ClassicMember, Verdict
+from odradek.client.group.classic_member import ClassicMember, ErrorAction
 from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.group import Group
 from odradek.client.network.cluster import Cluster
@@ -40,7 +40,7 @@ class ClassicGroup(Group):
         self,
         config: ConsumerConfig,
         cluster: Cluster,
-        subscription: Subscription,
+        subscription: SubscriptionState,
         on_assignment: Callable[[], None],
         on_news: Callable[[], None],
     ) -> None:
@@ -49,7 +49,7 @@ class ClassicGroup(Group):
         self._is_eager = not all(ASSIGNORS[name].is_cooperative for name in config.partition_assignment_strategy)
         self._counts: Mapping[str, int] = {}  # partitions of the topics that this leader assigned from
         self._listed_at = float("-inf")
-        cluster.on_change.append(self._look_at_topics)
+        cluster.on_change.append(self._check_partition_counts)
 
     @property
     def _interval(self) -> float:
@@ -62,7 +62,7 @@ class ClassicGroup(Group):
             self._is_lost = False
             await self._lose(owned)
         elif self._is_eager:
-            await self._give_up(owned)
+            await self._revoke(owned)
         topics = await self._wanted_topics()
         joined = await self._member.join(topics, self._owned())
         await self._take_over(joined.partitions)
@@ -72,32 +72,32 @@ class ClassicGroup(Group):
         age = self._loop.time() - self._listed_at
         if self._pattern is None or age <= self._config.metadata_max_age_ms / 1000:
             return
-        if await self._matching(self._pattern) != self._topics:
-            self._want_join()
+        if await self._matching_topics(self._pattern) != self._topics:
+            self._request_join()
 
-    def _take(self, error: ClientError) -> None:
+    def _handle_heartbeat_error(self, error: ClientError) -> None:
         """A heartbeat was refused, or not answered."""
         _LOG.info("%s", error)
-        match self._member.take(error):
-            case Verdict.REJOIN:
+        match self._member.handle_error(error):
+            case ErrorAction.REJOIN:
                 self._is_lost |= self._member.generation == NO_GENERATION
-                self._want_join()
-            case Verdict.NEW_MEMBER:
+                self._request_join()
+            case ErrorAction.NEW_MEMBER:
                 self._lost()
-            case Verdict.FATAL:
+            case ErrorAction.FATAL:
                 self._failure = error
                 self._lost()
 
     async def _wanted_topics(self) -> frozenset[str]:
         if self._pattern is not None:
-            self._topics = await self._matching(self._pattern)
+            self._topics = await self._matching_topics(self._pattern)
         return self._topics
 
-    async def _matching(self, pattern: re.Pattern[str]) -> frozenset[str]:
+    async def _matching_topics(self, pattern: re.Pattern[str]) -> frozenset[str]:
         connection = await self._cluster.any_connection()
-        answer = await connection.send(MetadataRequest(None, False), MetadataResponse)
+        response = await connection.send(MetadataRequest(None, False), MetadataResponse)
         self._listed_at = self._loop.time()
-        names = (topic.name for topic in answer.topics if topic.name and not topic.is_internal)
+        names = (topic.name for topic in response.topics if topic.name and not topic.is_internal)
         return frozenset(name for name in names if pattern.fullmatch(name))
 
     async def _count_partitions(self, topics: Collection[str]) -> Mapping[str, int]:
@@ -105,15 +105,15 @@ class ClassicGroup(Group):
         self._cluster.track(topics)
         if not set(topics) <= self._cluster.image.topics.keys():
             await self._cluster.refresh()
-        self._counts = self._counted(topics)
+        self._counts = self._partition_counts(topics)
         return {topic: count for topic, count in self._counts.items() if count}
 
-    def _counted(self, topics: Collection[str]) -> dict[str, int]:
+    def _partition_counts(self, topics: Collection[str]) -> dict[str, int]:
         known = self._cluster.image.topics
         return {topic: len(known[topic].partitions) if topic in known else 0 for topic in topics}
 
-    def _look_at_topics(self) -> None:
+    def _check_partition_counts(self) -> None:
         """After new metadata: the leader has the group assigned again when topics came, went or grew."""
-        if self._counts and self._counted(self._counts) != self._counts:
+        if self._counts and self._partition_counts(self._counts) != self._counts:
             self._counts = {}
-            self._want_join()
+            self._request_join()

@@ -35,7 +35,7 @@ from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_
 from odradek.client.group.assignors import ASSIGNORS, Assignor
 from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.consumer_protocol import assigned, by_topic, decode_consumer_protocol, owned
-from odradek.client.group.coordinator import ELSEWHERE, Coordinator
+from odradek.client.group.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.group.sticky_data import decode_sticky_data, encode_sticky_data
 from odradek.client.group.subscriber import Subscriber
 from odradek.client.network.backoff import Backoff
@@ -68,22 +68,22 @@ _GROUP = Purpose.GROUP
 CountPartitions = Callable[[Collection[str]], Awaitable[Mapping[str, int]]]
 
 
-class Verdict(Enum):
+class ErrorAction(Enum):
     """What an error of the coordinator means for a member."""
 
-    AGAIN = "repeat the request"
+    RETRY = "repeat the request"
     REJOIN = "join again"
     NEW_MEMBER = "join again, as another"
     FATAL = "raise it"
 
 
-def judge(code: ErrorCode) -> Verdict:
+def error_action(code: ErrorCode) -> ErrorAction:
     """The table above, but for MEMBER_ID_REQUIRED."""
     if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
-        return Verdict.REJOIN
+        return ErrorAction.REJOIN
     if code is ErrorCode.UNKNOWN_MEMBER_ID:
-        return Verdict.NEW_MEMBER
-    return Verdict.AGAIN if code.retriable else Verdict.FATAL
+        return ErrorAction.NEW_MEMBER
+    return ErrorAction.RETRY if code.retriable else ErrorAction.FATAL
 
 
 class Joined(NamedTuple):
@@ -111,13 +111,13 @@ class ClassicMember:
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         while True:
             try:
-                answer = await self._join_group(topics, owned_now)
-                self.member_id, self.generation = answer.member_id, answer.generation_id
-                joined = await self._sync_group(answer)
+                response = await self._join_group(topics, owned_now)
+                self.member_id, self.generation = response.member_id, response.generation_id
+                joined = await self._sync_group(response)
             except ClosedError:
                 raise
             except ClientError as error:
-                if self.take(error) is Verdict.FATAL:
+                if self.handle_error(error) is ErrorAction.FATAL:
                     raise
                 _LOG.info("%s", error)
                 if not isinstance(error, BrokerError) or error.retriable:
@@ -127,13 +127,13 @@ class ClassicMember:
                 return joined
 
     async def heartbeat(self) -> None:
-        """Tell the coordinator that this member lives. Raises ClientError; `take` says what that means."""
+        """Tell the coordinator that this member lives. Raises ClientError; `handle_error` says what that means."""
         request = HeartbeatRequest(
             self._coordinator.group_id, self.generation, self.member_id, self._config.group_instance_id
         )
-        answer, broker = await self._coordinator.send(request, HeartbeatResponse, purpose=_GROUP)
-        if answer.error_code:
-            raise self._error(answer.error_code, "stay in", broker)
+        response, broker = await self._coordinator.send(request, HeartbeatResponse, purpose=_GROUP)
+        if response.error_code:
+            raise self._error(response.error_code, "stay in", broker)
 
     async def leave(self, reason: str) -> None:
         """Leave the group at once; a static member stays a member until its session ends. Raises ClientError."""
@@ -142,23 +142,23 @@ class ClassicMember:
         member = MemberIdentity(self.member_id, None, reason)
         self.forget()
         request = LeaveGroupRequest(self._coordinator.group_id, members=[member])
-        answer, broker = await self._coordinator.send(request, LeaveGroupResponse)
-        code = answer.error_code or next((told.error_code for told in answer.members if told.error_code), 0)
+        response, broker = await self._coordinator.send(request, LeaveGroupResponse)
+        code = response.error_code or next((result.error_code for result in response.members if result.error_code), 0)
         if code:
             raise self._error(code, "leave", broker)
 
-    def take(self, error: ClientError) -> Verdict:
+    def handle_error(self, error: ClientError) -> ErrorAction:
         """What an error means for this member; what has to be forgotten, is."""
         if not isinstance(error, BrokerError):
-            return Verdict.AGAIN if error.retriable else Verdict.FATAL
-        if error.code in ELSEWHERE:
-            self._coordinator.moved()
-        verdict = judge(error.code)
-        if verdict is Verdict.NEW_MEMBER:
+            return ErrorAction.RETRY if error.retriable else ErrorAction.FATAL
+        if error.code in NOT_THE_COORDINATOR:
+            self._coordinator.forget_coordinator()
+        action = error_action(error.code)
+        if action is ErrorAction.NEW_MEMBER:
             self.forget()
         elif error.code is ErrorCode.ILLEGAL_GENERATION:
             self.generation = NO_GENERATION
-        return verdict
+        return action
 
     def forget(self) -> None:
         """Be a member no more."""
@@ -178,14 +178,16 @@ class ClassicMember:
                 for name in config.partition_assignment_strategy
             ],
         )
-        patience = max(config.request_timeout_ms, config.max_poll_interval_ms) / 1000 + _JOIN_GRACE
-        answer, broker = await self._coordinator.send(request, JoinGroupResponse, patience=patience, purpose=_GROUP)
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            request.member_id = self.member_id = answer.member_id
-            answer, broker = await self._coordinator.send(request, JoinGroupResponse, patience=patience, purpose=_GROUP)
-        if answer.error_code:
-            raise self._error(answer.error_code, "join", broker)
-        return answer
+        timeout_s = max(config.request_timeout_ms, config.max_poll_interval_ms) / 1000 + _JOIN_GRACE
+        response, broker = await self._coordinator.send(request, JoinGroupResponse, timeout_s=timeout_s, purpose=_GROUP)
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            request.member_id = self.member_id = response.member_id
+            response, broker = await self._coordinator.send(
+                request, JoinGroupResponse, timeout_s=timeout_s, purpose=_GROUP
+            )
+        if response.error_code:
+            raise self._error(response.error_code, "join", broker)
+        return response
 
     def _subscription(self, assignor: Assignor, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> bytes:
         user_data = encode_sticky_data(self._last, self._last_generation) if assignor.name == "sticky" else None
@@ -206,10 +208,10 @@ class ClassicMember:
         )
         if joined.leader == joined.member_id and not joined.skip_assignment:
             request.assignments = await self._assign(assignor, joined.members)
-        answer, broker = await self._coordinator.send(request, SyncGroupResponse, purpose=_GROUP)
-        if answer.error_code:
-            raise self._error(answer.error_code, "get an assignment in", broker)
-        return Joined(assignor, assigned(decode_consumer_protocol(ConsumerProtocolAssignment, answer.assignment)))
+        response, broker = await self._coordinator.send(request, SyncGroupResponse, purpose=_GROUP)
+        if response.error_code:
+            raise self._error(response.error_code, "get an assignment in", broker)
+        return Joined(assignor, assigned(decode_consumer_protocol(ConsumerProtocolAssignment, response.assignment)))
 
     async def _assign(
         self, assignor: Assignor, members: Sequence[JoinGroupResponseMember]

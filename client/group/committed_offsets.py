@@ -9,7 +9,7 @@ from typing import NamedTuple
 from odradek.client.admin.results import CommittedOffset
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, TimeLimitError, broker_error
-from odradek.client.group.coordinator import ELSEWHERE, Coordinator
+from odradek.client.group.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.network.backoff import Backoff
 from odradek.client.record import TopicPartition
 from odradek.protocol.errors import ErrorCode
@@ -42,7 +42,7 @@ class Committer(NamedTuple):
     instance_id: str | None
 
 
-class GroupOffsets:
+class CommittedOffsets:
     """The offsets of one group. `committer` says in whose name they are committed."""
 
     def __init__(self, config: ConsumerConfig, coordinator: Coordinator, committer: Callable[[], Committer]) -> None:
@@ -77,8 +77,8 @@ class GroupOffsets:
                         raise
                     except ClientError as error:
                         failure = error
-                    if isinstance(failure, BrokerError) and failure.code in ELSEWHERE:
-                        self._coordinator.moved()
+                    if isinstance(failure, BrokerError) and failure.code in NOT_THE_COORDINATOR:
+                        self._coordinator.forget_coordinator()
                     if not failure.retriable and not _is_stale(failure):
                         raise failure
                     await asyncio.sleep(backoff.next())
@@ -94,11 +94,11 @@ class GroupOffsets:
         request = OffsetCommitRequest(
             self._coordinator.group_id, who.generation, who.member_id, who.instance_id, topics=list(topics.values())
         )
-        answer, broker = await self._coordinator.send(request, OffsetCommitResponse, at_most=_LAST_BY_NAME)
-        for told in answer.topics:
-            for row in told.partitions:
+        response, broker = await self._coordinator.send(request, OffsetCommitResponse, at_most=_LAST_BY_NAME)
+        for result in response.topics:
+            for row in result.partitions:
                 if row.error_code:
-                    raise self._error(row.error_code, "commit offsets of", broker, told.name, row.partition_index)
+                    raise self._error(row.error_code, "commit offsets of", broker, result.name, row.partition_index)
 
     async def _fetch(self, found: dict[TopicPartition, CommittedOffset | None]) -> None:
         topics: dict[str, OffsetFetchRequestTopics] = {}
@@ -107,11 +107,11 @@ class GroupOffsets:
             topic.partition_indexes.append(index)
         group = OffsetFetchRequestGroup(self._coordinator.group_id, topics=list(topics.values()))
         request = OffsetFetchRequest(groups=[group], require_stable=self._config.reads_committed)
-        answer, broker = await self._coordinator.send(request, OffsetFetchResponse, at_most=_LAST_BY_NAME)
-        for told in answer.groups:
-            if told.error_code:
-                raise self._error(told.error_code, "read committed offsets of", broker)
-            for of_topic in told.topics:
+        response, broker = await self._coordinator.send(request, OffsetFetchResponse, at_most=_LAST_BY_NAME)
+        for result in response.groups:
+            if result.error_code:
+                raise self._error(result.error_code, "read committed offsets of", broker)
+            for of_topic in result.topics:
                 for row in of_topic.partitions:
                     if row.error_code:
                         raise self._error(

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from odradek.client.config import ConsumerConfig
-from odradek.client.consumer.subscription_state import Subscription
+from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import ClientError, broker_error
 from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.consumer_member import ConsumerMember
@@ -39,7 +39,7 @@ class ConsumerGroup(Group):
         self,
         config: ConsumerConfig,
         cluster: Cluster,
-        subscription: Subscription,
+        subscription: SubscriptionState,
         on_assignment: Callable[[], None],
         on_news: Callable[[], None],
     ) -> None:
@@ -59,7 +59,7 @@ class ConsumerGroup(Group):
         self, topics: Collection[str], pattern: re.Pattern[str] | None, listener: RebalanceListener | None
     ) -> None:
         await super().subscribe(topics, pattern, listener)
-        self._member.say_all()
+        self._member.send_everything_next()
 
     async def _rejoin(self) -> None:
         if self._is_lost:
@@ -72,21 +72,21 @@ class ConsumerGroup(Group):
             await self._take_over(target)
             self._wants_join = False
         try:
-            self._follow(await self._tell_owned(), self._ids.values())
+            self._follow(await self._report_owned(), self._ids.values())
         except ClientError as error:
-            self._take(error)  # the next heartbeat tells it again
+            self._handle_heartbeat_error(error)  # the next heartbeat tells it again
 
     async def _heartbeat(self) -> None:
-        self._follow(await self._tell_owned(), self._member.target.keys())
+        self._follow(await self._report_owned(), self._member.target.keys())
 
     def _follow(self, owned: Mapping[bytes, list[int]], known: Collection[bytes]) -> None:
         """Have the target reached, as far as it is of topics whose names are known."""
         target = self._member.target
         due = {topic_id: sorted(target[topic_id]) for topic_id in known if target.get(topic_id)}
         if due != owned:
-            self._want_join()
+            self._request_join()
 
-    async def _tell_owned(self) -> dict[bytes, list[int]]:
+    async def _report_owned(self) -> dict[bytes, list[int]]:
         owned: dict[bytes, list[int]] = {}
         for topic, partition in self._owned():
             if topic in self._ids:
@@ -94,8 +94,8 @@ class ConsumerGroup(Group):
         await self._member.heartbeat(self._topics, self._regex, owned)
         return owned
 
-    def _take(self, error: ClientError) -> None:
-        if self._member.take(error):
+    def _handle_heartbeat_error(self, error: ClientError) -> None:
+        if self._member.handle_error(error):
             self._lost()
         elif not error.retriable:
             self._failure = error
@@ -120,7 +120,7 @@ class ConsumerGroup(Group):
         connection = await self._cluster.any_connection()
         version = connection.versions.highest(_METADATA_KEY, at_least=_FIRST_METADATA_BY_ID)
         request = MetadataRequest([MetadataRequestTopic(topic_id, None) for topic_id in topic_ids], False)
-        answer = await connection.send(request, MetadataResponse, version=version)
-        if answer.error_code:
-            raise broker_error(answer.error_code, "ask for metadata", broker=connection.name)
-        return {topic.topic_id: topic.name for topic in answer.topics if topic.name and not topic.error_code}
+        response = await connection.send(request, MetadataResponse, version=version)
+        if response.error_code:
+            raise broker_error(response.error_code, "ask for metadata", broker=connection.name)
+        return {topic.topic_id: topic.name for topic in response.topics if topic.name and not topic.error_code}

@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_error
 from odradek.client.group.committed_offsets import NO_GENERATION
-from odradek.client.group.coordinator import ELSEWHERE, Coordinator
+from odradek.client.group.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.network.backoff import Backoff
 from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode
@@ -53,21 +53,21 @@ class ConsumerMember:
         self.interval = config.heartbeat_interval_ms / 1000
         self._config = config
         self._coordinator = coordinator
-        self._says_all = True  # in the next heartbeat
-        self._told: dict[bytes, list[int]] | None = None  # what the coordinator knows to be owned
+        self._sends_everything = True  # in the next heartbeat
+        self._reported: dict[bytes, list[int]] | None = None  # what the coordinator knows to be owned
 
     async def join(self, topics: Collection[str], regex: str | None) -> None:
         """Join, owning nothing. Raises what lasts, as ClientError."""
         config = self._config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         while True:
-            self._says_all = True
+            self._sends_everything = True
             try:
                 await self._send(_JOIN, topics, regex, {})
             except ClosedError:
                 raise
             except ClientError as error:
-                if not error.retriable and not self.take(error):
+                if not error.retriable and not self.handle_error(error):
                     raise
                 _LOG.info("%s", error)
                 await asyncio.sleep(backoff.next())
@@ -87,30 +87,30 @@ class ConsumerMember:
         request = ConsumerGroupHeartbeatRequest(
             self._coordinator.group_id, self.member_id, epoch, self._config.group_instance_id
         )
-        answer, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
-        if answer.error_code:
-            raise self._error(answer, broker)
+        response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
+        if response.error_code:
+            raise self._error(response, broker)
 
-    def take(self, error: ClientError) -> bool:
+    def handle_error(self, error: ClientError) -> bool:
         """An error came: look for the coordinator again, say everything again. Whether this member is lost."""
-        self._says_all = True
+        self._sends_everything = True
         if isinstance(error, BrokerError):
-            if error.code in ELSEWHERE:
-                self._coordinator.moved()
+            if error.code in NOT_THE_COORDINATOR:
+                self._coordinator.forget_coordinator()
             if error.code in LOST:
                 self.forget()
                 return True
         return False
 
-    def say_all(self) -> None:
+    def send_everything_next(self) -> None:
         """Say everything in the next heartbeat: the subscription is another."""
-        self._says_all = True
+        self._sends_everything = True
 
     def forget(self) -> None:
         """Be a member no more."""
         self.generation = NO_GENERATION
         self.target = {}
-        self._told = None
+        self._reported = None
 
     async def _send(self, epoch: int, topics: Collection[str], regex: str | None, owned: Owned) -> None:
         config = self._config
@@ -118,23 +118,23 @@ class ConsumerMember:
         request = ConsumerGroupHeartbeatRequest(
             self._coordinator.group_id, self.member_id, epoch, config.group_instance_id
         )
-        if self._says_all:
+        if self._sends_everything:
             request.rebalance_timeout_ms = config.max_poll_interval_ms
             request.subscribed_topic_names = sorted(topics)
             request.server_assignor = config.group_remote_assignor
             if regex is not None:
                 request.subscribed_topic_regex = regex
-        if self._says_all or owns != self._told:
+        if self._sends_everything or owns != self._reported:
             request.topic_partitions = [TopicPartitions(topic_id, indexes) for topic_id, indexes in owns.items()]
-        answer, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
-        if answer.error_code:
-            raise self._error(answer, broker)
-        self._says_all, self._told = False, owns
-        self.generation = answer.member_epoch
-        self.interval = answer.heartbeat_interval_ms / 1000
-        if answer.assignment is not None:
-            self.target = {topic.topic_id: topic.partitions for topic in answer.assignment.topic_partitions}
+        response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
+        if response.error_code:
+            raise self._error(response, broker)
+        self._sends_everything, self._reported = False, owns
+        self.generation = response.member_epoch
+        self.interval = response.heartbeat_interval_ms / 1000
+        if response.assignment is not None:
+            self.target = {topic.topic_id: topic.partitions for topic in response.assignment.topic_partitions}
 
-    def _error(self, answer: ConsumerGroupHeartbeatResponse, broker: str) -> BrokerError:
+    def _error(self, response: ConsumerGroupHeartbeatResponse, broker: str) -> BrokerError:
         tried = f"be a member of group {self._coordinator.group_id}"
-        return broker_error(answer.error_code, tried, answer.error_message, broker=broker)
+        return broker_error(response.error_code, tried, response.error_message, broker=broker)

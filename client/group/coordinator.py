@@ -16,7 +16,7 @@ from odradek.protocol.schema import Message
 
 R = TypeVar("R", bound=Message)
 
-ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+NOT_THE_COORDINATOR = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 """What a broker answers that is not the coordinator."""
 
 _FIND_COORDINATOR_KEY = 10
@@ -47,7 +47,7 @@ class Coordinator:
         try:
             return await self._cluster.connection(self._node_id, purpose)
         except TransportError:
-            self.moved()
+            self.forget_coordinator()
             raise
 
     async def send(
@@ -56,22 +56,22 @@ class Coordinator:
         response: type[R],
         *,
         at_most: int | None = None,
-        patience: float | None = None,
+        timeout_s: float | None = None,
         purpose: Purpose = Purpose.REQUESTS,
     ) -> tuple[R, str]:
         """Send a request and return the answer and the broker's name, for errors. Raises ClientError.
 
-        `at_most` bounds its version; `patience` (s) is how long to wait, by default `request_timeout_ms`.
+        `at_most` bounds its version; `timeout_s` is how long to wait in seconds, by default `request_timeout_ms`.
         """
         connection = await self._connection(purpose)
         version = None if at_most is None else connection.version_of(request, at_most)
         try:
-            return await connection.send(request, response, version=version, timeout=patience), connection.name
+            return await connection.send(request, response, version=version, timeout=timeout_s), connection.name
         except TransportError:
-            self.moved()
+            self.forget_coordinator()
             raise
 
-    def moved(self) -> None:
+    def forget_coordinator(self) -> None:
         """Look for the coordinator again before the next request."""
         self._node_id = None
 

@@ -6,9 +6,9 @@
                   ^                     |
                   +---------------------+ lost: the group went on without it, or it did not poll in time
 ```
-What takes partitions away happens in `tend` alone, which the consumer calls between records: no record is in the user's
+What takes partitions away happens in `poll` alone, which the consumer calls between records: no record is in the user's
 hands then, so everything handed out before counts as done and may be committed. In the background there are only
-heartbeats; what they learn asks the user's next poll for a `tend`. Whoever does not poll for `max_poll_interval_ms`
+heartbeats; what they learn asks the user's next poll for a `poll`. Whoever does not poll for `max_poll_interval_ms`
 leaves the group. The protocols differ in how a member comes to own what: `classic_group`, `consumer_group`.
 
 Positions of new partitions are the committed offsets; where there are none, `auto_offset_reset` says.
@@ -25,9 +25,9 @@ from typing import Protocol
 
 from odradek.client.admin.results import CommittedOffset
 from odradek.client.config import ConsumerConfig
-from odradek.client.consumer.subscription_state import Subscription
+from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import ClientError
-from odradek.client.group.committed_offsets import NO_GENERATION, Committer, GroupOffsets
+from odradek.client.group.committed_offsets import NO_GENERATION, CommittedOffsets, Committer
 from odradek.client.group.coordinator import Coordinator
 from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.network.cluster import Cluster
@@ -55,7 +55,7 @@ class Member(Protocol):
 class Group(ABC):
     """The group side of one consumer, whichever the protocol.
 
-    `on_assignment` is called when partitions came or went, `on_news` when `tend` has something to do.
+    `on_assignment` is called when partitions came or went, `on_news` when `poll` has something to do.
     """
 
     _member: Member
@@ -64,7 +64,7 @@ class Group(ABC):
         self,
         config: ConsumerConfig,
         cluster: Cluster,
-        subscription: Subscription,
+        subscription: SubscriptionState,
         on_assignment: Callable[[], None],
         on_news: Callable[[], None],
     ) -> None:
@@ -76,7 +76,7 @@ class Group(ABC):
         self._on_news = on_news
         self._loop = asyncio.get_running_loop()
         self._coordinator = Coordinator(cluster, config.group_id)
-        self.offsets = GroupOffsets(config, self._coordinator, self._committer)
+        self.offsets = CommittedOffsets(config, self._coordinator, self._committer)
         self._topics: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
         self._listener = RebalanceListener()
@@ -84,7 +84,7 @@ class Group(ABC):
         self._is_lost = False
         self._failure: ClientError | None = None
         self._joining: asyncio.Task[None] | None = None
-        self._heart: asyncio.Task[None] | None = None
+        self._heartbeat_task: asyncio.Task[None] | None = None
         self._committing: asyncio.Task[None] | None = None
         self._polled_at = self._loop.time()
         self._committed_at = self._loop.time()
@@ -101,16 +101,16 @@ class Group(ABC):
     async def subscribe(
         self, topics: Collection[str], pattern: re.Pattern[str] | None, listener: RebalanceListener | None
     ) -> None:
-        """Want these topics, or those whose whole names match; for neither, leave. The next `tend` joins."""
+        """Want these topics, or those whose whole names match; for neither, leave. The next `poll` joins."""
         is_wanted = bool(topics) or pattern is not None
         if not is_wanted:
-            await self._give_up(self._owned())
+            await self._revoke(self._owned())
             await self._leave("the consumer unsubscribed")
         self._topics, self._pattern = frozenset(topics), pattern
         self._listener = listener or RebalanceListener()
         self._wants_join = is_wanted
 
-    async def tend(self) -> None:
+    async def poll(self) -> None:
         """Between records: join if need be, and commit if it is time. Raises what the user has to know.
 
         A join that takes longer than the caller waits goes on, and the next call waits for it again.
@@ -123,7 +123,7 @@ class Group(ABC):
             joining = self._joining
             if joining is None:
                 joining = self._joining = asyncio.create_task(self._join())
-                joining.add_done_callback(_look_at)
+                joining.add_done_callback(_retrieve_exception)
             try:
                 await asyncio.shield(joining)
             finally:
@@ -146,7 +146,7 @@ class Group(ABC):
 
         What the listener raises is raised when the group is left. Source: Kafka `ConsumerCoordinator.onLeavePrepare`.
         """
-        for task in (self._joining, self._heart, self._committing):
+        for task in (self._joining, self._heartbeat_task, self._committing):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -154,11 +154,11 @@ class Group(ABC):
             try:
                 if commits and not self._wants_join:
                     await self._commit_given_up(self._owned())
-                await self._tell_of_the_end(self._owned())
+                await self._call_listener_at_close(self._owned())
             finally:
                 await self._leave("the consumer was closed")
 
-    async def _tell_of_the_end(self, partitions: Sequence[TopicPartition]) -> None:
+    async def _call_listener_at_close(self, partitions: Sequence[TopicPartition]) -> None:
         if partitions and self._is_lost:
             await self._listener.on_lost(partitions)
         elif partitions:
@@ -174,8 +174,8 @@ class Group(ABC):
             except BaseException:
                 self._wants_join = True
                 raise
-        if self._heart is None or self._heart.done():
-            self._heart = asyncio.create_task(self._beat())
+        if self._heartbeat_task is None or self._heartbeat_task.done():
+            self._heartbeat_task = asyncio.create_task(self._send_heartbeats())
 
     @abstractmethod
     async def _rejoin(self) -> None:
@@ -186,7 +186,7 @@ class Group(ABC):
         """Tell the coordinator that this member lives, and look for what else is new. Raises ClientError."""
 
     @abstractmethod
-    def _take(self, error: ClientError) -> None:
+    def _handle_heartbeat_error(self, error: ClientError) -> None:
         """A heartbeat was refused, or not answered."""
 
     @property
@@ -198,7 +198,7 @@ class Group(ABC):
         owned = self._owned()
         given_up = [partition for partition in owned if partition not in set(assigned)]
         if given_up:
-            await self._give_up(given_up)
+            await self._revoke(given_up)
             self._wants_join = True  # now they are free for others
         new = [partition for partition in assigned if partition not in set(owned)]
         offsets = await self.offsets.committed(new, self._config.default_api_timeout_ms)
@@ -207,7 +207,7 @@ class Group(ABC):
         count = pluralize(len(assigned), "partition")
         _LOG.info("member %s of group %s: %s", self._member.member_id, self._config.group_id, count)
 
-    async def _give_up(self, partitions: Sequence[TopicPartition]) -> None:
+    async def _revoke(self, partitions: Sequence[TopicPartition]) -> None:
         if partitions:
             await self._commit_given_up(partitions)
             await self._listener.on_revoked(partitions)
@@ -236,7 +236,7 @@ class Group(ABC):
 
     # In the background.
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         """Tell the coordinator again and again that this member lives."""
         heard_at = self._loop.time()
         while self._member.generation != NO_GENERATION:
@@ -245,14 +245,14 @@ class Group(ABC):
                 heard_at = self._loop.time()
                 continue
             if self._loop.time() - self._polled_at > self._config.max_poll_interval_ms / 1000:
-                await self._leave_for_want_of_polls()
+                await self._leave_after_poll_timeout()
                 return
-            self._on_news()  # the consumer comes by `tend`, if only between two records
+            self._on_news()  # the consumer comes by `poll`, if only between two records
             try:
                 await self._heartbeat()
                 heard_at = self._loop.time()
             except ClientError as error:
-                self._take(error)
+                self._handle_heartbeat_error(error)
                 if self._loop.time() - heard_at > self._config.session_timeout_ms / 1000:
                     self._lost()
 
@@ -260,9 +260,9 @@ class Group(ABC):
         """The coordinator does not count on this member any more: what it owned is another's."""
         self._member.forget()
         self._is_lost = True
-        self._want_join()
+        self._request_join()
 
-    async def _leave_for_want_of_polls(self) -> None:
+    async def _leave_after_poll_timeout(self) -> None:
         _LOG.warning(
             "group %s is left: no poll within max_poll_interval_ms of %d. "
             "Take fewer records at once, or allow for more time",
@@ -272,7 +272,7 @@ class Group(ABC):
         await self._leave("it did not poll in time")
         self._lost()
 
-    def _want_join(self) -> None:
+    def _request_join(self) -> None:
         self._wants_join = True
         self._on_news()
 
@@ -309,7 +309,7 @@ class Group(ABC):
             _LOG.warning("%s", error)  # the records are read again by whoever gets the partitions
 
 
-def _look_at(task: asyncio.Task[None]) -> None:
+def _retrieve_exception(task: asyncio.Task[None]) -> None:
     """Whoever waits for it has its error; nobody may be left."""
     if not task.cancelled():
         task.exception()

@@ -69,9 +69,9 @@ def read_api_versions(version: int, frame: memoryview) -> ApiVersionsResponse:
     return decode(ApiVersionsResponse, version, frame, _BODY)
 
 
-def version_to_retry(answer: ApiVersionsResponse) -> int | None:
+def version_to_retry(response: ApiVersionsResponse) -> int | None:
     """The version of ApiVersions to ask again with; None unless the broker said that it does not know ours."""
-    if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
+    if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
         return None
-    known = next((served for served in answer.api_keys if served.api_key == API_VERSIONS_KEY), None)
+    known = next((served for served in response.api_keys if served.api_key == API_VERSIONS_KEY), None)
     return min(known.max_version, by_key(API_VERSIONS_KEY).max_version) if known else 0

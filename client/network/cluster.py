@@ -1,7 +1,7 @@
 """The cluster as one client sees it: who leads which partition, and how to reach them.
 
 A client of its own (a producer, a consumer) owns one Cluster. It holds the image of the last metadata (`image`), asks
-for new ones when they are old, when somebody found them wrong (`refresh_soon`) or needs a topic that they do not name
+for new ones when they are old, when a caller finds them wrong (`request_refresh`) or needs a topic that they lack
 (`topic`), and hands out connections by node id. One request for metadata is under way at any time, and two for the same
 topics have a pause between them, which grows while the answers bring no news.
 
@@ -46,15 +46,15 @@ class Cluster:
     def __init__(self, config: ClientConfig, network: Network, *, creates_topics: bool = False) -> None:
         self.image = ClusterImage()
         self.connections = Connections(config, network)
-        self.connections.on_change = self._changed
+        self.connections.on_change = self._notify
         self.on_change: list[Callable[[], None]] = []
         self._config = config
         self._creates_topics = creates_topics
         self._topics: set[str] = set()
         self._refresh: asyncio.Task[None] | None = None
-        self._asked: frozenset[str] = frozenset()
-        self._told_by: str | None = None
-        self._asked_at = float("-inf")
+        self._requested_topics: frozenset[str] = frozenset()
+        self._metadata_source: str | None = None
+        self._requested_at = float("-inf")
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._age_timer: asyncio.TimerHandle | None = None
         self._connecting: dict[int, asyncio.Task[None]] = {}
@@ -81,7 +81,7 @@ class Cluster:
         known = self.image.partition(topic, partition)
         return known.leader if known is not None and known.leader in self.image.brokers else None
 
-    def obstacle(self, topic: str, partition: int) -> ClientError | None:
+    def leader_failure(self, topic: str, partition: int) -> ClientError | None:
         """The error that keeps the leader of a partition out of reach, as of the last attempt, or None."""
         leader = self.leader(topic, partition)
         if leader is not None:
@@ -89,7 +89,7 @@ class Cluster:
         if self._refresh_failure is not None:
             return self._refresh_failure
         code = self.image.errors.get(topic, ErrorCode.LEADER_NOT_AVAILABLE)
-        return broker_error(code, "find the leader", broker=self._told_by, topic=topic, partition=partition)
+        return broker_error(code, "find the leader", broker=self._metadata_source, topic=topic, partition=partition)
 
     def established(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection | None:
         """The open connection to a node, or None."""
@@ -99,12 +99,12 @@ class Cluster:
         """The connection to a node, made if need be. Raises ClientError; new metadata are then on their way."""
         address = self.image.brokers.get(node_id)
         if address is None:
-            self.refresh_soon()
+            self.request_refresh()
             raise BootstrapError("connect", f"broker {node_id} is not in the cluster's metadata")
         try:
             return await self.connections.get(node_id, address, purpose)
         except ClientError:
-            self.refresh_soon()
+            self.request_refresh()
             raise
 
     async def any_connection(self) -> Connection:
@@ -124,7 +124,7 @@ class Cluster:
                 failures.append(error)
         return await self._bootstrap(failures)
 
-    def connect_soon(self, node_id: int) -> None:
+    def connect_in_background(self, node_id: int) -> None:
         """Connect to a node in the background; `on_change` is called when it is done, successful or not."""
 
         async def connect() -> None:
@@ -134,12 +134,12 @@ class Cluster:
             except ClientError as error:
                 _LOG.log(logging.INFO if is_known else logging.WARNING, "%s", error)  # a warning once an outage
             del self._connecting[node_id]
-            self._changed()
+            self._notify()
 
         if not self._is_closed and node_id not in self._connecting:
             self._connecting[node_id] = asyncio.create_task(connect())
 
-    def refresh_soon(self) -> asyncio.Task[None]:
+    def request_refresh(self) -> asyncio.Task[None]:
         """Ask for metadata in the background, or join the request that is under way."""
         if self._is_closed:
             raise ClosedError("ask for metadata", "the client was closed")
@@ -150,7 +150,7 @@ class Cluster:
 
     async def refresh(self) -> None:
         """Ask for metadata and wait for them. Raises ClientError."""
-        await asyncio.shield(self.refresh_soon())
+        await asyncio.shield(self.request_refresh())
 
     def track(self, topics: Iterable[str]) -> None:
         """Ask for these topics too, from the next time on."""
@@ -160,7 +160,7 @@ class Cluster:
         """As `track`, and ask soon for those that are not known."""
         self.track(topics)
         if not self.image.topics.keys() >= set(topics):
-            self.refresh_soon()
+            self.request_refresh()
 
     async def topic(self, name: str, timeout_ms: int) -> TopicMetadata:
         """The metadata of a topic, asked for until it is there or `timeout_ms` is over; tracked from then on.
@@ -188,7 +188,7 @@ class Cluster:
             if name not in self.image.topics and not was_tracked:
                 self._topics.discard(name)
 
-    def learn_leader(
+    def update_leader(
         self, topic: str, partition: int, leader: int, leader_epoch: int, brokers: list[tuple[int, Address]]
     ) -> bool:
         """Take over what a refusal said of the new leader (KIP-951). False if that was no news."""
@@ -199,34 +199,34 @@ class Cluster:
     def topic_failure(self, name: str) -> BrokerError | None:
         """The error that the last metadata have for a topic, if any."""
         code = self.image.errors.get(name)
-        return None if code is None else broker_error(code, "find a topic", broker=self._told_by, topic=name)
+        return None if code is None else broker_error(code, "find a topic", broker=self._metadata_source, topic=name)
 
     async def _get_metadata(self) -> None:
         loop = asyncio.get_running_loop()
-        if loop.time() - self._asked_at > 2 * self._config.retry_backoff_max_ms / 1000:
+        if loop.time() - self._requested_at > 2 * self._config.retry_backoff_max_ms / 1000:
             self._backoff.reset()  # the last refreshes were long ago: their pauses say nothing about this one
-        if self._topics <= self._asked:
-            await asyncio.sleep(max(0, self._asked_at + self._backoff.next() - loop.time()))
-        self._asked_at = loop.time()
+        if self._topics <= self._requested_topics:
+            await asyncio.sleep(max(0, self._requested_at + self._backoff.next() - loop.time()))
+        self._requested_at = loop.time()
         connection = await self.any_connection()
-        self._asked = frozenset(self._topics)
-        wanted = [MetadataRequestTopic(name=name) for name in sorted(self._asked)]
+        self._requested_topics = frozenset(self._topics)
+        wanted = [MetadataRequestTopic(name=name) for name in sorted(self._requested_topics)]
         request = MetadataRequest(wanted, self._creates_topics)
-        answer = await connection.send(request, MetadataResponse)
-        if answer.error_code:
-            raise broker_error(answer.error_code, "ask for metadata", broker=connection.name)
+        response = await connection.send(request, MetadataResponse)
+        if response.error_code:
+            raise broker_error(response.error_code, "ask for metadata", broker=connection.name)
         before = self.image
-        self._told_by = connection.name
-        self._merge(answer)
+        self._metadata_source = connection.name
+        self._merge(response)
         if self.image != before:
             self._backoff.reset()
 
-    def _merge(self, answer: MetadataResponse) -> None:
-        self._set_image(self.image.merge(answer))
+    def _merge(self, response: MetadataResponse) -> None:
+        self._set_image(self.image.merge(response))
         if self._age_timer is not None:
             self._age_timer.cancel()
         loop = asyncio.get_running_loop()
-        self._age_timer = loop.call_later(self._config.metadata_max_age_ms / 1000, self.refresh_soon)
+        self._age_timer = loop.call_later(self._config.metadata_max_age_ms / 1000, self.request_refresh)
 
     def _set_image(self, image: ClusterImage) -> None:
         before, self.image = self.image, image
@@ -282,11 +282,11 @@ class Cluster:
         self._refresh_failure = error if isinstance(error, ClientError) else None
         if error is not None:
             _LOG.info("%s", error)  # whoever needs the metadata fails with it, or asks again
-        elif not self._topics <= self._asked and not self._is_closed:
-            self.refresh_soon()  # for topics that are wanted since the request was sent
-        self._changed()
+        elif not self._topics <= self._requested_topics and not self._is_closed:
+            self.request_refresh()  # for topics that are wanted since the request was sent
+        self._notify()
 
-    def _changed(self) -> None:
+    def _notify(self) -> None:
         if not self._is_closed:
             for function in self.on_change:
                 function()

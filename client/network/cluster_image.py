@@ -72,24 +72,24 @@ class ClusterImage(NamedTuple):
         """The name that goes with a topic id, or None."""
         return next((topic.name for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
-    def merge(self, answer: MetadataResponse) -> ClusterImage:
+    def merge(self, response: MetadataResponse) -> ClusterImage:
         """The image after an answer to Metadata."""
         topics = dict(self.topics)
         errors: dict[str, ErrorCode] = {}
-        for told in answer.topics:
-            name = told.name
+        for result in response.topics:
+            name = result.name
             if name is None:
                 continue
-            if told.error_code:
-                errors[name] = ErrorCode.of(told.error_code)
-                if told.error_code in _GONE:
+            if result.error_code:
+                errors[name] = ErrorCode.of(result.error_code)
+                if result.error_code in _GONE:
                     topics.pop(name, None)
             else:
-                topics[name] = _merge_topic(topics.get(name), name, told)
+                topics[name] = _merge_topic(topics.get(name), name, result)
         return ClusterImage(
-            answer.cluster_id,
-            answer.controller_id,
-            {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers},
+            response.cluster_id,
+            response.controller_id,
+            {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers},
             topics,
             errors,
         )
@@ -109,18 +109,20 @@ class ClusterImage(NamedTuple):
         return self._replace(brokers={**self.brokers, **news}) if news else self
 
 
-def _merge_topic(known: TopicMetadata | None, name: str, told: MetadataResponseTopic) -> TopicMetadata:
+def _merge_topic(known: TopicMetadata | None, name: str, result: MetadataResponseTopic) -> TopicMetadata:
     before: tuple[PartitionMetadata, ...] = ()
-    if known is not None and told.topic_id in (known.topic_id, ZERO_UUID):
+    if known is not None and result.topic_id in (known.topic_id, ZERO_UUID):
         before = known.partitions
     partitions = []
-    for index, partition in enumerate(sorted(told.partitions, key=lambda partition: partition.partition_index)):
+    for index, partition in enumerate(sorted(result.partitions, key=lambda partition: partition.partition_index)):
         merged = _partition(partition)
         if index < len(before) and merged.leader_epoch < before[index].leader_epoch:
             merged = before[index]
         partitions.append(merged)
-    return TopicMetadata(name, told.topic_id, tuple(partitions))
+    return TopicMetadata(name, result.topic_id, tuple(partitions))
 
 
-def _partition(told: MetadataResponsePartition) -> PartitionMetadata:
-    return PartitionMetadata(told.leader_id, told.leader_epoch, tuple(told.replica_nodes), tuple(told.isr_nodes))
+def _partition(result: MetadataResponsePartition) -> PartitionMetadata:
+    return PartitionMetadata(
+        result.leader_id, result.leader_epoch, tuple(result.replica_nodes), tuple(result.isr_nodes)
+    )

@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         assert key is not None, "a request has an API key"
         return self.versions.highest(key, at_most)
 
-    def send_unanswered(self, request: Message, *, version: int | None = None) -> None:
+    def send_without_response(self, request: Message, *, version: int | None = None) -> None:
         """Send a request that the broker does not answer: Produce with acks=0. Raises ConnectionLostError."""
         if not self.is_open:
             raise self._closed_by or self._lost("it is not connected")
@@ -184,13 +184,13 @@ class Connection(asyncio.BufferedProtocol):
         """Learn which versions the broker serves; before anything else is sent. Raises ClientError."""
         question = ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION)
         newest = by_key(API_VERSIONS_KEY).max_version
-        answer = await self.send(question, ApiVersionsResponse, version=newest, timeout=seconds)
-        known_to_both = version_to_retry(answer)
+        response = await self.send(question, ApiVersionsResponse, version=newest, timeout=seconds)
+        known_to_both = version_to_retry(response)
         if known_to_both is not None:
-            answer = await self.send(question, ApiVersionsResponse, version=known_to_both, timeout=seconds)
-        if answer.error_code:
-            raise broker_error(answer.error_code, "ask for API versions", broker=self.name)
-        self.versions = ApiVersions(self.name, answer.api_keys)
+            response = await self.send(question, ApiVersionsResponse, version=known_to_both, timeout=seconds)
+        if response.error_code:
+            raise broker_error(response.error_code, "ask for API versions", broker=self.name)
+        self.versions = ApiVersions(self.name, response.api_keys)
 
     # What the transport calls.
 
@@ -204,7 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader.received(nbytes)
         try:
             while self._closed_by is None and (frame := self._reader.next_frame()) is not None:
-                self._answered(frame)
+                self._handle_response(frame)
         except ProtocolError as error:
             self.close(self._not_kafka(error))
 
@@ -223,7 +223,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(exc, ProtocolError):  # out of get_buffer: a size that cannot be
             self._closed_by = self._closed_by or self._not_kafka(exc)
         elif self._closed_by is None:
-            self._closed_by = self._lost(_reason(exc) if exc else "the broker closed the connection")
+            self._closed_by = self._lost(_describe(exc) if exc else "the broker closed the connection")
         self._end()
 
     # Inside.
@@ -250,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
         assert self._transport is not None
         self._transport.write(frame)
 
-    def _answered(self, frame: memoryview) -> None:
+    def _handle_response(self, frame: memoryview) -> None:
         if len(frame) < _CORRELATION_ID.size:
             raise RemoteProtocolError(f"a frame of {pluralize(len(frame), 'byte')}")
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
@@ -259,18 +259,18 @@ class Connection(asyncio.BufferedProtocol):
             raise RemoteProtocolError(f"an answer to request {correlation_id}, which is not in flight")
         sent.timer.cancel()
         try:
-            answer: Message
+            response: Message
             if sent.api_key == API_VERSIONS_KEY:
-                answer = read_api_versions(sent.api_version, frame)
+                response = read_api_versions(sent.api_version, frame)
             else:
-                _, answer = decode_response(sent.api_key, sent.api_version, frame)
+                _, response = decode_response(sent.api_key, sent.api_version, frame)
         except ProtocolError:
             self._in_flight[correlation_id] = sent  # it fails with the connection
             raise
         if sent.api_key == _FETCH_KEY:
             self._reader.retain()
         if not sent.future.done():
-            sent.future.set_result(answer)
+            sent.future.set_result(response)
 
     def _timed_out(self, api_key: int, seconds: float) -> None:
         cause = f"no answer within {seconds * 1000:.0f} ms"
@@ -321,10 +321,12 @@ async def _connect(network: Network, address: Address, connection: Connection, s
         cause = f"no answer within {seconds * 1000:.0f} ms"
         raise BrokerUnreachableError("connect", cause, _reachable(address), broker=connection.name) from None
     except OSError as error:
-        raise BrokerUnreachableError("connect", _reason(error), _reachable(address), broker=connection.name) from error
+        raise BrokerUnreachableError(
+            "connect", _describe(error), _reachable(address), broker=connection.name
+        ) from error
 
 
-def _reason(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     if isinstance(error, socket.gaierror):

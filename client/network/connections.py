@@ -65,13 +65,13 @@ class Connections:
         attempt = self._attempts.get(key)
         if attempt is None:
             attempt = self._attempts[key] = asyncio.create_task(self._connect(node_id, address, purpose))
-            attempt.add_done_callback(lambda done: self._attempted(key, done))
+            attempt.add_done_callback(lambda done: self._attempt_ended(key, done))
         return await asyncio.shield(attempt)
 
     async def open_address(self, address: Address) -> Connection:
         """A connection to a bootstrap server, whose node id is not known. The caller adopts or closes it."""
         self._check_open()
-        return await self._dial(address, str(address))
+        return await self._open_address(address, str(address))
 
     def adopt(self, node_id: int, connection: Connection) -> None:
         """Take a connection made by `open_address` for that of a node, which has none yet.
@@ -115,7 +115,7 @@ class Connections:
         if backoff is not None:
             await asyncio.sleep(backoff.next())
         try:
-            connection = await self._dial(address, _name(node_id, str(address)))
+            connection = await self._open_address(address, _name(node_id, str(address)))
         except Exception as error:
             if isinstance(error, ClientError):
                 self._failures[node_id] = error
@@ -129,7 +129,7 @@ class Connections:
         self._keep(node_id, purpose, connection)
         return connection
 
-    async def _dial(self, address: Address, name: str) -> Connection:
+    async def _open_address(self, address: Address, name: str) -> Connection:
         config = self._config
         return await open_connection(
             self._network,
@@ -153,7 +153,7 @@ class Connections:
         connection.on_close = forget
         connection.on_resume = self.on_change
 
-    def _attempted(self, key: tuple[int, Purpose], attempt: asyncio.Task[Connection]) -> None:
+    def _attempt_ended(self, key: tuple[int, Purpose], attempt: asyncio.Task[Connection]) -> None:
         del self._attempts[key]
         if not attempt.cancelled():
             attempt.exception()  # whoever asked has it; nobody may be left

@@ -32,7 +32,7 @@ from odradek.client.config import ProducerConfig
 from odradek.client.errors import BrokerError, ClientError, DeliveryTimeoutError, PossiblyPersistedError
 from odradek.client.network.backoff import Backoff
 from odradek.client.producer.partition_queue import PartitionQueue, ProducerBatch
-from odradek.client.producer.record_accumulator import Accumulator
+from odradek.client.producer.record_accumulator import RecordAccumulator
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import read_batch_header
@@ -47,96 +47,96 @@ _SEQUENCE_LOST = frozenset(
 _NOT_WRITTEN = _SEQUENCE_LOST | {ErrorCode.NOT_ENOUGH_REPLICAS}
 
 
-class Verdict(Enum):
+class BatchResult(Enum):
     """What to do with a batch."""
 
-    SETTLED = "settled"
-    AGAIN = "again"
-    RENUMBERED = "renumbered"
+    COMPLETE = "settled"
+    RETRY = "again"
+    RENUMBER = "renumbered"
     UNCERTAIN = "uncertain"
     SPLIT = "split"
-    FAILED = "failed"
+    FAIL = "failed"
 
 
-def judge(
+def batch_result(
     code: ErrorCode, *, records_count: int, is_idempotent: bool, is_oldest: bool, may_be_written: bool
-) -> Verdict:
+) -> BatchResult:
     """The table above. `is_oldest`: no unfinished batch of the partition is before this one."""
     if code in _DONE:
-        return Verdict.SETTLED
+        return BatchResult.COMPLETE
     if is_idempotent and code in _SEQUENCE_LOST:
         waits_for_older = code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not is_oldest
         if waits_for_older:
-            return Verdict.AGAIN
-        return Verdict.UNCERTAIN if may_be_written else Verdict.RENUMBERED
+            return BatchResult.RETRY
+        return BatchResult.UNCERTAIN if may_be_written else BatchResult.RENUMBER
     if code is ErrorCode.MESSAGE_TOO_LARGE and records_count > 1:
-        return Verdict.SPLIT
-    return Verdict.AGAIN if code.retriable else Verdict.FAILED
+        return BatchResult.SPLIT
+    return BatchResult.RETRY if code.retriable else BatchResult.FAIL
 
 
 class Delivery:
-    """Carries the verdicts out. The batches given to it are in flight, but for `expired`, which takes any."""
+    """Carries the verdicts out. The batches given to it are in flight, but for `expire`, which takes any."""
 
-    def __init__(self, config: ProducerConfig, accumulator: Accumulator) -> None:
+    def __init__(self, config: ProducerConfig, accumulator: RecordAccumulator) -> None:
         self._config = config
         self._accumulator = accumulator
         self._loop = asyncio.get_running_loop()
 
-    def settle(self, batch: ProducerBatch, base_offset: int = -1, log_append_time: int = -1) -> None:
+    def complete(self, batch: ProducerBatch, base_offset: int = -1, log_append_time: int = -1) -> None:
         """The batch is in the log, or was sent with acks=0."""
         queue = batch.queue
         queue.in_flight.remove(batch)
         queue.backoff = None
         queue.failure = None
-        queue.is_acquainted = True
+        queue.is_known_to_leader = True
         for older in queue.closed:
             if older.position > batch.position:
                 break
             older.may_be_written = True  # the leader has passed it over: it must not be written behind this one
-        batch.settle(base_offset, log_append_time)
-        self._over(batch)
+        batch.complete(base_offset, log_append_time)
+        self._release(batch)
 
-    def refused(self, batch: ProducerBatch, code: ErrorCode, error: BrokerError, *, pause: bool = True) -> None:
+    def handle_error(self, batch: ProducerBatch, code: ErrorCode, error: BrokerError, *, pause: bool = True) -> None:
         """The broker answered with an error; without `pause` the next attempt may come at once."""
         queue = batch.queue
-        verdict = judge(
+        result = batch_result(
             code,
             records_count=batch.builder.records_count,
             is_idempotent=self._config.idempotent,
             is_oldest=queue.is_oldest(batch),
             may_be_written=batch.may_be_written,
         )
-        if verdict is Verdict.SETTLED:
-            self.settle(batch)
+        if result is BatchResult.COMPLETE:
+            self.complete(batch)
             return
         queue.in_flight.remove(batch)
         if batch.finished.done():  # it was given up while its request was under way
-            queue.needs_restart |= verdict is Verdict.RENUMBERED
-            self._over(batch)
-        elif verdict is Verdict.FAILED:
+            queue.needs_restart |= result is BatchResult.RENUMBER
+            self._release(batch)
+        elif result is BatchResult.FAIL:
             self._fail(batch, error)
-            self._over(batch)
-        elif verdict is Verdict.UNCERTAIN:
+            self._release(batch)
+        elif result is BatchResult.UNCERTAIN:
             self._fail(batch, _possibly_persisted(batch, code, error.detail, error.broker))
-            self._over(batch)
-        elif verdict is Verdict.SPLIT:
+            self._release(batch)
+        elif result is BatchResult.SPLIT:
             self._split(batch)
         else:
-            queue.needs_restart |= verdict is Verdict.RENUMBERED
+            queue.needs_restart |= result is BatchResult.RENUMBER
             batch.may_be_written |= code not in _NOT_WRITTEN
-            self._again(batch, error, pause=pause)
+            self._retry(batch, error, pause=pause)
 
-    def unanswered(self, batch: ProducerBatch, error: ClientError) -> None:
+    def handle_no_response(self, batch: ProducerBatch, error: ClientError) -> None:
         """Nobody knows whether the batch is in the log."""
         batch.queue.in_flight.remove(batch)
         if batch.finished.done():
-            self._over(batch)
+            self._release(batch)
         elif error.retriable:
             batch.may_be_written = True
-            self._again(batch, error, pause=True)
+            self._retry(batch, error, pause=True)
         else:
             self._fail(batch, error)
-            self._over(batch)
+            self._release(batch)
 
     def renumber(self, queue: PartitionQueue, producer_id: int) -> None:
         """Number what waits again (`PartitionQueue.restart_sequence`); batches that may be written fail."""
@@ -145,10 +145,10 @@ class Delivery:
             self._fail(
                 batch, _possibly_persisted(batch, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "an older one is missing")
             )
-            self._over(batch)
+            self._release(batch)
         queue.restart_sequence(producer_id)
 
-    def expired(self, batch: ProducerBatch) -> None:
+    def expire(self, batch: ProducerBatch) -> None:
         """The delivery timeout of an unfinished batch is over."""
         queue = batch.queue
         in_flight = batch in queue.in_flight
@@ -164,9 +164,9 @@ class Delivery:
         queue.remove(batch)
         self._fail(batch, error)
         if not in_flight:
-            self._over(batch)
+            self._release(batch)
 
-    def abandon(self, batch: ProducerBatch, error: ClientError) -> None:
+    def abort(self, batch: ProducerBatch, error: ClientError) -> None:
         """The producer is closed before the batch was acknowledged."""
         batch.queue.remove(batch)
         self._fail(batch, error)
@@ -176,49 +176,49 @@ class Delivery:
         _LOG.warning("%s not acknowledged: %s", records, error)
         batch.fail(error)
 
-    def _over(self, batch: ProducerBatch) -> None:
+    def _release(self, batch: ProducerBatch) -> None:
         """Finished, and carried by no request."""
         self._accumulator.finished(batch)
-        self._accumulator.release(batch)
-        self._accumulator.set_ready(batch.queue)
+        self._accumulator.release_memory(batch)
+        self._accumulator.update_ready(batch.queue)
 
-    def _again(self, batch: ProducerBatch, error: ClientError, *, pause: bool) -> None:
+    def _retry(self, batch: ProducerBatch, error: ClientError, *, pause: bool) -> None:
         queue = batch.queue
         batch.failure = queue.failure = error
         if _LOG.isEnabledFor(logging.INFO):
             records = pluralize(batch.builder.records_count, "record is", "records are")
             _LOG.info("%s sent again: %s", records, error)
-        if pause and not queue.is_pausing:  # batches that fail together pause once
+        if pause and not queue.is_backing_off:  # batches that fail together pause once
             if queue.backoff is None:
                 config = self._config
                 queue.backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
-            queue.is_pausing = True
-            self._loop.call_later(queue.backoff.next(), self._resume, queue)
-        queue.put_back(batch)
-        self._accumulator.set_ready(queue)
+            queue.is_backing_off = True
+            self._loop.call_later(queue.backoff.next(), self._end_backoff, queue)
+        queue.reenqueue(batch)
+        self._accumulator.update_ready(queue)
 
-    def _resume(self, queue: PartitionQueue) -> None:
-        queue.is_pausing = False
-        self._accumulator.set_ready(queue)
+    def _end_backoff(self, queue: PartitionQueue) -> None:
+        queue.is_backing_off = False
+        self._accumulator.update_ready(queue)
 
     def _split(self, batch: ProducerBatch) -> None:
         """Put two batches in the place of one. Their records, and with them the sequences, stay in order."""
         assert batch.records is not None
         half = len(batch.futures) // 2
-        first, second = parts = (self._accumulator.part(batch, 0), self._accumulator.part(batch, half))
+        first, second = parts = (self._accumulator.split_part(batch, 0), self._accumulator.split_part(batch, half))
         header = read_batch_header(batch.records)
         for index, record in enumerate(iter_records(batch.records, 0, header)):
-            part = first if index < half else second
-            part.builder.append(record.timestamp, record.key, record.value, record.headers)
-            part.timestamps.append(record.timestamp)
+            split_part = first if index < half else second
+            split_part.builder.append(record.timestamp, record.key, record.value, record.headers)
+            split_part.timestamps.append(record.timestamp)
         first.futures, second.futures = batch.futures[:half], batch.futures[half:]
         first.charge = batch.charge // 2
         second.charge = batch.charge - first.charge
         batch.charge = 0
-        for part in parts:
-            batch.queue.put_back(part)
+        for split_part in parts:
+            batch.queue.reenqueue(split_part)
         batch.split_into(parts)
-        self._over(batch)
+        self._release(batch)
 
 
 def _possibly_persisted(

@@ -52,7 +52,7 @@ class ProducerBatch:
         "filled",
         "finished",
         "futures",
-        "is_due",
+        "is_ready_to_send",
         "linger",
         "may_be_written",
         "parts",
@@ -76,7 +76,7 @@ class ProducerBatch:
         self.timestamps: list[int] = []
         self.filled = 0  # bytes of its batch so far, before compression
         self.charge = 0  # bytes of buffer_memory that it holds
-        self.is_due = False  # open, and not to wait for more records any longer
+        self.is_ready_to_send = False  # open, and not to wait for more records any longer
         self.linger: asyncio.TimerHandle | None = None
         self.expiry: asyncio.TimerHandle | None = None
         self.failure: ClientError | None = None  # of the last attempt
@@ -103,7 +103,7 @@ class ProducerBatch:
         builder.base_sequence = self.base_sequence
         self.records = builder.build()
 
-    def settle(self, base_offset: int, log_append_time: int) -> None:
+    def complete(self, base_offset: int, log_append_time: int) -> None:
         """Tell every sender where its record is; -1 and -1 for not known."""
         offsets = count(base_offset) if base_offset >= 0 else repeat(-1)
         timestamps = self.timestamps if log_append_time < 0 else repeat(log_append_time)
@@ -144,8 +144,8 @@ class PartitionQueue:
         "closed",
         "failure",
         "in_flight",
-        "is_acquainted",
-        "is_pausing",
+        "is_backing_off",
+        "is_known_to_leader",
         "needs_restart",
         "next_sequence",
         "open",
@@ -158,13 +158,13 @@ class PartitionQueue:
     def __init__(self, topic: str, partition: int, *, is_idempotent: bool) -> None:
         self.topic = topic
         self.partition = partition
-        self.is_acquainted = not is_idempotent  # the leader knows our producer id, if we have one
+        self.is_known_to_leader = not is_idempotent  # the leader knows our producer id, if we have one
         self.open: ProducerBatch | None = None
         self.closed: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.backoff: Backoff | None = None  # after a failure, until the next success
         self.failure: ClientError | None = None  # the last one, until the next success
-        self.is_pausing = False  # after a failure: nothing is sent
+        self.is_backing_off = False  # after a failure: nothing is sent
         self.producer_id = -1
         self.producer_epoch = -1
         self.next_sequence = 0
@@ -178,19 +178,19 @@ class PartitionQueue:
 
     def is_ready(self) -> bool:
         """Whether a batch waits for a request."""
-        return bool(self.closed) or (self.open is not None and self.open.is_due)
+        return bool(self.closed) or (self.open is not None and self.open.is_ready_to_send)
 
     def head(self) -> ProducerBatch | None:
         """The batch to send next, if one may be sent now.
 
         A batch that is sent again goes alone: whether those behind it fit depends on what becomes of it.
         """
-        if self.in_flight and (self.needs_restart or not self.is_acquainted):
+        if self.in_flight and (self.needs_restart or not self.is_known_to_leader):
             return None
         if self.closed:
             head = self.closed[0]
             return None if self.in_flight and head.was_sent else head
-        return self.open if self.open is not None and self.open.is_due else None
+        return self.open if self.open is not None and self.open.is_ready_to_send else None
 
     def take(self) -> ProducerBatch:
         """Move the head to those in flight."""
@@ -206,7 +206,7 @@ class PartitionQueue:
             self.closed.append(self.open)
             self.open = None
 
-    def put_back(self, batch: ProducerBatch) -> None:
+    def reenqueue(self, batch: ProducerBatch) -> None:
         """Let a batch that is not in flight any more wait again, in its old place."""
         at = 0
         for waiting in self.closed:
@@ -226,7 +226,7 @@ class PartitionQueue:
         elif batch in self.closed:
             self.closed.remove(batch)
 
-    def number(self, batch: ProducerBatch) -> None:
+    def assign_sequence(self, batch: ProducerBatch) -> None:
         """Give a batch that is sent for the first time its sequence."""
         batch.base_sequence = self.next_sequence
         self.next_sequence = (self.next_sequence + batch.builder.records_count) & MAX_SEQUENCE
@@ -241,7 +241,7 @@ class PartitionQueue:
             self.producer_epoch += 1
         else:
             self.producer_id, self.producer_epoch = producer_id, 0
-            self.is_acquainted = False
+            self.is_known_to_leader = False
         self.next_sequence = 0
         self.needs_restart = False
         for batch in self.closed:

@@ -169,7 +169,7 @@ class _Random:
         return random.choice(self._available)
 
 
-class _OfUser:
+class _UserFunction:
     """What the user's function says."""
 
     __slots__ = ("_available", "_function", "_partitions", "_topic")
@@ -208,4 +208,4 @@ def topic_partitioner(topic: str, chosen: Partitioner | PartitionerName, share: 
         case "random":
             return _Random()
         case _:
-            return _OfUser(topic, chosen)
+            return _UserFunction(topic, chosen)

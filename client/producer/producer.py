@@ -6,8 +6,8 @@ async with Producer("localhost:9092", compression_type="lz4") as producer:
     metadata = await sent          # RecordMetadata(topic, partition, offset, timestamp)
 ```
 `send` chooses the partition, puts the record into the batch of that partition and returns; it waits only where there is
-no metadata yet or no memory left, and a moment where it is far ahead of the leader (`Accumulator.keep_pace`). The way
-from there: `accumulator` (batches) → `sender` (requests) → `delivery` (what an answer means).
+no metadata yet or no memory left, and a moment where it is far ahead of the leader
+(`RecordAccumulator.throttle`). Then: `record_accumulator` (batches) → `sender` (requests) → `delivery` (results).
 
 Guarantees. With the defaults (acks="all", idempotence) a record whose future has a result is in the log once, and the
 records of one partition are in the order in which they were sent, whatever connections and leaders do meanwhile. Where
@@ -43,8 +43,8 @@ from odradek.client.network.cluster_image import NO_LEADER, TopicMetadata
 from odradek.client.network.connection import Network, TcpNetwork
 from odradek.client.producer.partition_queue import PartitionQueue
 from odradek.client.producer.partitioner import Partitioner, PartitionerName, topic_partitioner
-from odradek.client.producer.record_accumulator import MAX_RECORD_OVERHEAD, Accumulator, headers_size
-from odradek.client.producer.record_arguments import RecordArguments, wrong_type
+from odradek.client.producer.record_accumulator import MAX_RECORD_OVERHEAD, RecordAccumulator, headers_size
+from odradek.client.producer.record_arguments import RecordArguments, argument_type_error
 from odradek.client.producer.sender import Sender
 from odradek.client.record import RecordMetadata
 from odradek.protocol.errors import ErrorCode, LocalProtocolError
@@ -84,7 +84,7 @@ class _Topic:
             self._topic_id = metadata.topic_id
             del self.queues[len(metadata.partitions) :]
             for queue in self.queues:
-                queue.is_acquainted = not self._is_idempotent
+                queue.is_known_to_leader = not self._is_idempotent
         for partition in range(len(self.queues), len(metadata.partitions)):
             self.queues.append(PartitionQueue(metadata.name, partition, is_idempotent=self._is_idempotent))
         led = [index for index, partition in enumerate(metadata.partitions) if partition.leader != NO_LEADER]
@@ -143,7 +143,7 @@ class Producer(Generic[K, V]):
         self._max_record = max_request_size - BATCH_HEADER_SIZE - MAX_RECORD_OVERHEAD
         self._is_closed = True  # until start()
         self._cluster: Cluster
-        self._accumulator: Accumulator
+        self._accumulator: RecordAccumulator
         self._sender: Sender
 
     async def __aenter__(self) -> Self:
@@ -161,7 +161,7 @@ class Producer(Generic[K, V]):
             return
         self._topics = {}
         self._cluster = Cluster(self._config, self._network, creates_topics=True)
-        self._accumulator = Accumulator(self._config)
+        self._accumulator = RecordAccumulator(self._config)
         self._sender = Sender(self._config, self._cluster, self._accumulator)
         self._cluster.on_change.append(self._metadata_changed)
         try:
@@ -215,7 +215,7 @@ class Producer(Generic[K, V]):
             accumulator = self._accumulator
             future = None if accumulator.waiting else accumulator.append(queue, timestamp, k, v, headers, size)
             while future is None:
-                await self._wait_for_room(queue, size)
+                await self._wait_for_memory(queue, size)
                 self._check_open()
                 future = accumulator.append(queue, timestamp, k, v, headers, size)
         except LocalProtocolError as error:
@@ -223,8 +223,8 @@ class Producer(Generic[K, V]):
         except (TypeError, ValueError, AttributeError):
             self._check_types(RecordArguments(v, k, partition, headers, timestamp))
             raise  # as a user's partitioner raised it
-        if queue.open is not newest and (newest is not None or accumulator.has_grown()):
-            await accumulator.keep_pace(queue)  # once a batch; records that are sent in a row share one
+        if queue.open is not newest and (newest is not None or accumulator.should_yield()):
+            await accumulator.throttle(queue)  # once a batch; records that are sent in a row share one
         return future
 
     async def send_and_wait(
@@ -266,7 +266,7 @@ class Producer(Generic[K, V]):
     def _check_types(self, arguments: RecordArguments) -> None:
         """Raises the TypeError that names an argument of a wrong type, if there is one."""
         config = self._config
-        wrong = wrong_type(
+        wrong = argument_type_error(
             arguments,
             key_serializer=config.key_serializer is not None,
             value_serializer=config.value_serializer is not None,
@@ -285,14 +285,14 @@ class Producer(Generic[K, V]):
             topic.update(metadata)
         return topic
 
-    async def _wait_for_room(self, queue: PartitionQueue, size: int) -> None:
+    async def _wait_for_memory(self, queue: PartitionQueue, size: int) -> None:
         try:
-            await self._accumulator.wait_for_room(size)
+            await self._accumulator.wait_for_memory(size)
         except BufferFullError as error:
-            obstacle = self._cluster.obstacle(queue.topic, queue.partition)
-            if obstacle is None:
+            leader_failure = self._cluster.leader_failure(queue.topic, queue.partition)
+            if leader_failure is None:
                 raise
-            raise BufferFullError(error.tried, f"{error.cause}; the last attempt: {obstacle.summary}") from None
+            raise BufferFullError(error.tried, f"{error.cause}; the last attempt: {leader_failure.summary}") from None
 
     def _metadata_changed(self) -> None:
         known = self._cluster.image.topics
@@ -305,7 +305,7 @@ class Producer(Generic[K, V]):
             raise ClosedError("send a record", "the producer is not open", "Use it inside `async with`")
 
     def _no_such_partition(self, topic: str, partition: int) -> UnknownTopicError:
-        self._cluster.refresh_soon()  # for the next time: the topic may have grown
+        self._cluster.request_refresh()  # for the next time: the topic may have grown
         known = f"the topic has {pluralize(len(self._topics[topic].queues), 'partition')}"
         return UnknownTopicError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "send a record", known, topic=topic, partition=partition

@@ -13,13 +13,13 @@ from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, In
 _NO_TRANSACTION_TIMEOUT = 2**31 - 1
 
 
-async def new_producer_id(cluster: Cluster, config: ClientConfig, timeout_ms: int) -> int:
+async def init_producer_id(cluster: Cluster, config: ClientConfig, timeout_ms: int) -> int:
     """Ask until there is an answer or `timeout_ms` is over. Raises ClientError."""
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
     while True:
         try:
-            return await _ask(cluster)
+            return await _request(cluster)
         except ClientError as error:
             pause = backoff.next()
             if not error.retriable or asyncio.get_running_loop().time() + pause > deadline:
@@ -27,10 +27,10 @@ async def new_producer_id(cluster: Cluster, config: ClientConfig, timeout_ms: in
         await asyncio.sleep(pause)
 
 
-async def _ask(cluster: Cluster) -> int:
+async def _request(cluster: Cluster) -> int:
     connection = await cluster.any_connection()
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT)
-    answer = await connection.send(request, InitProducerIdResponse)
-    if answer.error_code:
-        raise broker_error(answer.error_code, "get a producer id", broker=connection.name)
-    return answer.producer_id
+    response = await connection.send(request, InitProducerIdResponse)
+    if response.error_code:
+        raise broker_error(response.error_code, "get a producer id", broker=connection.name)
+    return response.producer_id

@@ -28,7 +28,7 @@ RECORD_CHARGE = 256
 rounded up for what the record costs the sender who waits for it."""
 
 _PAUSE_SECONDS = 0.005
-"""How long `keep_pace` waits at most: for most brokers longer than it takes to answer, so that the memory in use stays
+"""How long `throttle` waits at most: for most brokers longer than it takes to answer, so that the memory in use stays
 small; too short to hold up for long who would rather fill `buffer_memory`."""
 
 MAX_RECORD_OVERHEAD = 36
@@ -37,7 +37,7 @@ MAX_RECORD_OVERHEAD = 36
 _HEADER_OVERHEAD = 10  # two varints a header
 
 
-class Accumulator:
+class RecordAccumulator:
     """The batches of one producer that are not finished yet.
 
     `ready` are the queues with something to send, longest waiting first; `on_ready` is called when one was added,
@@ -51,7 +51,7 @@ class Accumulator:
         self.on_expired: Callable[[ProducerBatch], None] = lambda _: None
         self.incomplete: dict[ProducerBatch, None] = {}
         self.charged = 0
-        self._charged_then = 0  # when a sender last gave way
+        self._charged_at_yield = 0  # when a sender last gave way
         self._config = config
         self._batch_limit = config.batch_size - MAX_RECORD_OVERHEAD
         self._buffer_memory = config.buffer_memory
@@ -60,7 +60,7 @@ class Accumulator:
         self._loop = asyncio.get_running_loop()
         self._new_future = self._loop.create_future
 
-    async def wait_for_room(self, size: int) -> None:
+    async def wait_for_memory(self, size: int) -> None:
         """Wait until a record of `size` bytes fits in, for `max_block_ms`. Raises BufferFullError.
 
         A record larger than the bound fits in alone.
@@ -68,7 +68,7 @@ class Accumulator:
         turn: asyncio.Future[None] = self._loop.create_future()
         self.waiting.append(turn)
         if len(self.waiting) == 1:
-            self.make_all_due()  # while somebody waits, new batches do not linger either
+            self.end_all_lingers()  # while somebody waits, new batches do not linger either
         try:
             async with asyncio.timeout(self._config.max_block_ms / 1000):
                 while not (self.waiting[0] is turn and self._fits(size)):
@@ -82,14 +82,14 @@ class Accumulator:
             ) from None
         finally:
             self.waiting.remove(turn)
-            self._next_turn()
+            self._wake_next_waiter()
 
-    def has_grown(self) -> bool:
+    def should_yield(self) -> bool:
         """Whether records of a batch's size were added since the sender last gave way, to whatever partitions."""
-        self._charged_then = min(self._charged_then, self.charged)
-        return self.charged >= self._charged_then + self._config.batch_size
+        self._charged_at_yield = min(self._charged_at_yield, self.charged)
+        return self.charged >= self._charged_at_yield + self._config.batch_size
 
-    async def keep_pace(self, queue: PartitionQueue) -> None:
+    async def throttle(self, queue: PartitionQueue) -> None:
         """Let the loop send and receive, and wait a moment for the leader of a queue that is far behind.
 
         Behind is a queue with more waiting batches than requests may be under way. Batches that are appended faster
@@ -100,7 +100,7 @@ class Accumulator:
         if len(queue.closed) > self._config.max_in_flight:
             oldest = queue.in_flight[0] if queue.in_flight else queue.closed[0]
             await asyncio.wait((oldest.finished,), timeout=_PAUSE_SECONDS)
-        self._charged_then = self.charged
+        self._charged_at_yield = self.charged
 
     def append(
         self,
@@ -114,7 +114,7 @@ class Accumulator:
         """Add a record and return the future of its place in the log.
 
         `size` is that of key, value and headers (`headers_size`). None if there is no room for it; only after
-        `wait_for_room` may it overtake those who wait. Raises LocalProtocolError for a record that the format cannot
+        `wait_for_memory` may it overtake those who wait. Raises LocalProtocolError for a record that the format cannot
         carry, TypeError for one that is not bytes.
         """
         charge = size + RECORD_CHARGE
@@ -127,7 +127,7 @@ class Accumulator:
             batch.filled = batch.builder.append(timestamp, key, value, headers)
         except Exception:
             if not batch.futures:
-                self._drop_empty(batch)
+                self._discard_empty(batch)
             raise
         future: asyncio.Future[RecordMetadata] = self._new_future()
         batch.futures.append(future)
@@ -136,13 +136,13 @@ class Accumulator:
         self.charged += charge
         return future
 
-    def make_all_due(self) -> None:
+    def end_all_lingers(self) -> None:
         """Let no open batch linger."""
         for batch in self.incomplete:
             if batch.queue.open is batch:
-                self._due(batch)
+                self._end_linger(batch)
 
-    def set_ready(self, queue: PartitionQueue) -> None:
+    def update_ready(self, queue: PartitionQueue) -> None:
         """Put a queue among the ready ones, or take it from there, as its batches say."""
         if queue.is_ready():
             self.ready[queue] = None
@@ -150,45 +150,45 @@ class Accumulator:
         else:
             self.ready.pop(queue, None)
 
-    def served(self, queue: PartitionQueue) -> None:
+    def requeue(self, queue: PartitionQueue) -> None:
         """A batch of a ready queue was taken: what is left of it waits behind the others."""
         del self.ready[queue]
         if queue.is_ready():
             self.ready[queue] = None
 
     def finished(self, batch: ProducerBatch) -> None:
-        """Forget a batch that was settled or failed; its charge comes back with `release`."""
+        """Forget a batch that was settled or failed; its charge comes back with `release_memory`."""
         self.incomplete.pop(batch, None)
 
-    def release(self, batch: ProducerBatch) -> None:
+    def release_memory(self, batch: ProducerBatch) -> None:
         """Give the memory of a batch back; it is finished and no request carries it."""
         self.charged -= batch.charge
         batch.charge = 0
-        self._next_turn()
+        self._wake_next_waiter()
 
     async def flush(self) -> None:
         """Wait until every record appended before is acknowledged or has failed."""
-        self.make_all_due()
+        self.end_all_lingers()
         for batch in list(self.incomplete):
             await _finished(batch)
 
     def _fits(self, size: int) -> bool:
         return not self.charged or self.charged + size + RECORD_CHARGE <= self._buffer_memory
 
-    def _next_turn(self) -> None:
+    def _wake_next_waiter(self) -> None:
         if self.waiting and not self.waiting[0].done():
             self.waiting[0].set_result(None)
 
-    def part(self, whole: ProducerBatch, index: int) -> ProducerBatch:
+    def split_part(self, whole: ProducerBatch, index: int) -> ProducerBatch:
         """An empty batch for the records of another from `index` on, with their sequences and their time left."""
         order, first = whole.position
-        part = self._new_batch(whole.queue, (order, first + index))
-        part.may_be_written = whole.may_be_written
+        split_part = self._new_batch(whole.queue, (order, first + index))
+        split_part.may_be_written = whole.may_be_written
         if whole.base_sequence >= 0:
-            part.base_sequence = (whole.base_sequence + index) & MAX_SEQUENCE
+            split_part.base_sequence = (whole.base_sequence + index) & MAX_SEQUENCE
         assert whole.expiry is not None
-        part.expiry = self._loop.call_at(whole.expiry.when(), self.on_expired, part)
-        return part
+        split_part.expiry = self._loop.call_at(whole.expiry.when(), self.on_expired, split_part)
+        return split_part
 
     def _new_batch(self, queue: PartitionQueue, position: tuple[int, int]) -> ProducerBatch:
         builder = BatchBuilder(self._config.codec, self._config.compression_level)
@@ -199,31 +199,31 @@ class Accumulator:
     def _open_batch(self, queue: PartitionQueue) -> ProducerBatch:
         if queue.open is not None:
             queue.close_open()
-            self.set_ready(queue)
+            self.update_ready(queue)
         batch = queue.open = self._new_batch(queue, queue.next_position())
         batch.expiry = self._loop.call_later(self._config.delivery_timeout_ms / 1000, self.on_expired, batch)
         if self._linger and not self.waiting:
-            batch.linger = self._loop.call_later(self._linger, self._due, batch)
+            batch.linger = self._loop.call_later(self._linger, self._end_linger, batch)
         else:
-            self._due(batch)
+            self._end_linger(batch)
         return batch
 
-    def _due(self, batch: ProducerBatch) -> None:
-        batch.is_due = True
-        self.set_ready(batch.queue)
+    def _end_linger(self, batch: ProducerBatch) -> None:
+        batch.is_ready_to_send = True
+        self.update_ready(batch.queue)
 
-    def _drop_empty(self, batch: ProducerBatch) -> None:
+    def _discard_empty(self, batch: ProducerBatch) -> None:
         """The first record of a batch was refused."""
         batch.queue.open = None
-        self.set_ready(batch.queue)
-        batch.settle(-1, -1)
+        self.update_ready(batch.queue)
+        batch.complete(-1, -1)
         self.finished(batch)
 
 
 async def _finished(batch: ProducerBatch) -> None:
     await asyncio.shield(batch.finished)
-    for part in batch.parts:
-        await _finished(part)
+    for split_part in batch.parts:
+        await _finished(split_part)
 
 
 def headers_size(headers: Sequence[Header]) -> int:

@@ -21,25 +21,27 @@ class RecordArguments(NamedTuple):
     timestamp: Any
 
 
-def wrong_type(arguments: RecordArguments, *, key_serializer: bool, value_serializer: bool) -> TypeError | None:
+def argument_type_error(
+    arguments: RecordArguments, *, key_serializer: bool, value_serializer: bool
+) -> TypeError | None:
     """The error for the first argument of a wrong type, None if there is none; a part may have a serializer or not."""
     value, key, partition, headers, timestamp = arguments
     if not _is_data(value):
-        return _not_data("value", value, is_serialized=value_serializer)
+        return _data_type_error("value", value, is_serialized=value_serializer)
     if not _is_data(key):
-        return _not_data("key", key, is_serialized=key_serializer)
+        return _data_type_error("key", key, is_serialized=key_serializer)
     if partition is not None and not isinstance(partition, int):
         return TypeError(f"partition must be an int or None, not {_type(partition)}")
     if timestamp is not None and not isinstance(timestamp, int):
         return TypeError(f"timestamp must be an int (ms since the epoch) or None, not {_type(timestamp)}")
-    return _wrong_headers(headers) if headers else None
+    return _headers_type_error(headers) if headers else None
 
 
 def _is_data(part: Any) -> bool:
     return part is None or isinstance(part, _DATA)
 
 
-def _not_data(name: str, part: Any, *, is_serialized: bool) -> TypeError:
+def _data_type_error(name: str, part: Any, *, is_serialized: bool) -> TypeError:
     if is_serialized:
         return TypeError(f"{name}_serializer must return bytes or None, not {_type(part)}")
     cure = "encode it" if isinstance(part, str) else "serialize it"
@@ -48,7 +50,7 @@ def _not_data(name: str, part: Any, *, is_serialized: bool) -> TypeError:
     )
 
 
-def _wrong_headers(headers: Any) -> TypeError | None:
+def _headers_type_error(headers: Any) -> TypeError | None:
     if not isinstance(headers, (list, tuple)):
         cure = ": pass list(headers.items())" if isinstance(headers, dict) else ""
         return TypeError(f"headers must be a list of pairs (str, bytes or None), not {_type(headers)}{cure}")

@@ -1,6 +1,6 @@
 """From ready batches to requests, and from answers to their batches: what a producer does without being asked.
 
-Event driven: `wake` is called when something may have become possible (a batch is ready, an answer or new metadata
+Event driven: `wakeup` is called when something may have become possible (a batch is ready, an answer or new metadata
 came, a connection opened or ended) and runs `_drain` once, at the next turn of the loop. A drain gives every broker
 that is connected and has fewer than `max_in_flight` requests open a request with the oldest batch of each partition
 that it leads, and goes on until there is nothing to give. There is no task a request and no timer but for retries.
@@ -21,8 +21,8 @@ from odradek.client.network.cluster_image import STALE_METADATA
 from odradek.client.network.connection import Connection
 from odradek.client.producer.delivery import Delivery
 from odradek.client.producer.partition_queue import MAX_EPOCH, PartitionQueue, ProducerBatch
-from odradek.client.producer.producer_id import new_producer_id
-from odradek.client.producer.record_accumulator import Accumulator
+from odradek.client.producer.producer_id import init_producer_id
+from odradek.client.producer.record_accumulator import RecordAccumulator
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
     PartitionProduceData,
@@ -38,14 +38,14 @@ _LOG = logging.getLogger(__name__)
 _PRODUCE_KEY = 0
 _LAST_VERSION_BY_NAME = 12  # from 13 on, topics go by their id (KIP-516)
 
-Carried = dict[tuple[str | bytes, int], ProducerBatch]
+SentBatches = dict[tuple[str | bytes, int], ProducerBatch]
 """The batches of a request, by what its answer calls their partitions: topic name or id, and index."""
 
 
 class Sender:
     """Sends the batches of one accumulator. `start` first, `close` last."""
 
-    def __init__(self, config: ProducerConfig, cluster: Cluster, accumulator: Accumulator) -> None:
+    def __init__(self, config: ProducerConfig, cluster: Cluster, accumulator: RecordAccumulator) -> None:
         self._config = config
         self._cluster = cluster
         self._accumulator = accumulator
@@ -53,12 +53,12 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         self._producer_id = -1
         self._renewal: asyncio.Task[None] | None = None
-        self._is_awake = False
+        self._is_scheduled = False
         self._is_closed = False
         self._required_acks = config.required_acks
-        accumulator.on_ready = self.wake
-        accumulator.on_expired = self._expired
-        cluster.on_change.append(self.wake)
+        accumulator.on_ready = self.wakeup
+        accumulator.on_expired = self._expire
+        cluster.on_change.append(self.wakeup)
 
     async def start(self) -> None:
         """Get what must be there before the first batch: the producer id. Raises ClientError."""
@@ -73,23 +73,23 @@ class Sender:
             await asyncio.gather(self._renewal, return_exceptions=True)
         error = ClosedError("send records", "the producer was closed before they were acknowledged")
         for batch in list(self._accumulator.incomplete):
-            self._delivery.abandon(batch, error)
+            self._delivery.abort(batch, error)
 
-    def wake(self) -> None:
+    def wakeup(self) -> None:
         """Look for something to send at the next turn of the loop."""
-        if not self._is_awake and not self._is_closed:
-            self._is_awake = True
+        if not self._is_scheduled and not self._is_closed:
+            self._is_scheduled = True
             self._loop.call_soon(self._drain)
 
-    def _expired(self, batch: ProducerBatch) -> None:
+    def _expire(self, batch: ProducerBatch) -> None:
         """The delivery timeout of a batch is over: what keeps its leader from being reached is its last failure."""
         queue = batch.queue
         if batch not in queue.in_flight:
-            batch.failure = self._cluster.obstacle(queue.topic, queue.partition) or batch.failure
-        self._delivery.expired(batch)
+            batch.failure = self._cluster.leader_failure(queue.topic, queue.partition) or batch.failure
+        self._delivery.expire(batch)
 
     def _drain(self) -> None:
-        self._is_awake = False
+        self._is_scheduled = False
         while not self._is_closed:
             requests = self._collect()
             if not requests:
@@ -103,11 +103,11 @@ class Sender:
         sizes: dict[Connection, int] = {}
         for queue in tuple(self._accumulator.ready):
             head = queue.head()
-            if head is None or queue.is_pausing:
+            if head is None or queue.is_backing_off:
                 continue
             if queue.needs_restart and not head.may_be_written and not self._restart(queue):
                 continue
-            connection = self._leader(queue)
+            connection = self._leader_connection(queue)
             if connection is None or connection.in_flight >= self._config.max_in_flight or connection.is_congested:
                 continue
             size = sizes.get(connection, 0) + head.size
@@ -115,18 +115,18 @@ class Sender:
                 continue
             sizes[connection] = size
             requests.setdefault(connection, []).append(queue.take())
-            self._accumulator.served(queue)
+            self._accumulator.requeue(queue)
         return requests
 
-    def _leader(self, queue: PartitionQueue) -> Connection | None:
+    def _leader_connection(self, queue: PartitionQueue) -> Connection | None:
         """The connection to the leader of a queue's partition; if there is none, do something about it."""
         node_id = self._cluster.leader(queue.topic, queue.partition)
         if node_id is None:
-            self._cluster.refresh_soon()
+            self._cluster.request_refresh()
             return None
         connection = self._cluster.established(node_id)
         if connection is None:
-            self._cluster.connect_soon(node_id)
+            self._cluster.connect_in_background(node_id)
         return connection
 
     def _restart(self, queue: PartitionQueue) -> bool:
@@ -140,31 +140,31 @@ class Sender:
         return True
 
     async def _renew_producer_id(self) -> None:
-        self._producer_id = await new_producer_id(self._cluster, self._config, self._config.max_block_ms)
+        self._producer_id = await init_producer_id(self._cluster, self._config, self._config.max_block_ms)
 
     def _renewed(self, task: asyncio.Task[None]) -> None:
         self._renewal = None
         if not task.cancelled():
             if (error := task.exception()) is not None:
                 _LOG.warning("%s", error)  # the next drain tries again
-            self.wake()
+            self.wakeup()
 
     def _send(self, connection: Connection, batches: list[ProducerBatch]) -> None:
         try:
             version = self._version(connection, batches)
-            request, carried = self._build(batches, by_id=version > _LAST_VERSION_BY_NAME)
+            request, sent = self._build(batches, by_id=version > _LAST_VERSION_BY_NAME)
             if not self._required_acks:
-                connection.send_unanswered(request, version=version)
+                connection.send_without_response(request, version=version)
                 for batch in batches:
-                    self._delivery.settle(batch)
+                    self._delivery.complete(batch)
                 return
-            answer = connection.send(request, ProduceResponse, version=version)
+            response = connection.send(request, ProduceResponse, version=version)
         except ClientError as error:
-            self._unanswered(batches, error)
+            self._handle_no_response(batches, error)
         except Exception as error:  # noqa: BLE001 - whatever a codec raises, those who wait are told
-            self._unanswered(batches, ClientError("encode records", f"{type(error).__name__}: {error}"))
+            self._handle_no_response(batches, ClientError("encode records", f"{type(error).__name__}: {error}"))
         else:
-            answer.add_done_callback(partial(self._answered, connection, carried))
+            response.add_done_callback(partial(self._handle_response, connection, sent))
 
     def _version(self, connection: Connection, batches: list[ProducerBatch]) -> int:
         version = connection.versions.highest(_PRODUCE_KEY)
@@ -175,9 +175,9 @@ class Sender:
             version = connection.versions.highest(_PRODUCE_KEY, at_most=_LAST_VERSION_BY_NAME)
         return version
 
-    def _build(self, batches: list[ProducerBatch], *, by_id: bool) -> tuple[ProduceRequest, Carried]:
+    def _build(self, batches: list[ProducerBatch], *, by_id: bool) -> tuple[ProduceRequest, SentBatches]:
         data: dict[str, TopicProduceData] = {}
-        carried: Carried = {}
+        sent: SentBatches = {}
         for batch in batches:
             queue = batch.queue
             self._encode(batch)
@@ -186,9 +186,9 @@ class Sender:
             if topic is None:
                 topic = data[queue.topic] = TopicProduceData(queue.topic, topic_id, [])
             topic.partition_data.append(PartitionProduceData(queue.partition, batch.records))
-            carried[topic_id if by_id else queue.topic, queue.partition] = batch
+            sent[topic_id if by_id else queue.topic, queue.partition] = batch
         config = self._config
-        return ProduceRequest(None, self._required_acks, config.request_timeout_ms, list(data.values())), carried
+        return ProduceRequest(None, self._required_acks, config.request_timeout_ms, list(data.values())), sent
 
     def _encode(self, batch: ProducerBatch) -> None:
         if batch.was_sent:
@@ -198,46 +198,48 @@ class Sender:
             if queue.producer_id < 0:
                 queue.producer_id, queue.producer_epoch = self._producer_id, 0
             if batch.base_sequence < 0:
-                queue.number(batch)
+                queue.assign_sequence(batch)
         batch.encode(queue.producer_id, queue.producer_epoch)
 
-    def _answered(self, connection: Connection, carried: Carried, future: asyncio.Future[ProduceResponse]) -> None:
+    def _handle_response(
+        self, connection: Connection, sent: SentBatches, future: asyncio.Future[ProduceResponse]
+    ) -> None:
         error = future.exception()
         if error is not None:
             assert isinstance(error, ClientError)
-            self._unanswered(list(carried.values()), error)
+            self._handle_no_response(list(sent.values()), error)
             return
-        answer = future.result()
-        for topic in answer.responses:
+        response = future.result()
+        for topic in response.responses:
             for row in topic.partition_responses:
-                batch = carried.pop((topic.name or topic.topic_id, row.index), None)
+                batch = sent.pop((topic.name or topic.topic_id, row.index), None)
                 if batch is None:
                     _LOG.warning("%s answered Produce for a partition that was not asked for", connection.name)
                 elif row.error_code:
-                    self._refused(connection, answer, batch, row)
+                    self._handle_error(connection, response, batch, row)
                 else:
-                    self._delivery.settle(batch, row.base_offset, row.log_append_time_ms)
-        if carried:
+                    self._delivery.complete(batch, row.base_offset, row.log_append_time_ms)
+        if sent:
             cause = "the answer does not name every partition"
-            self._unanswered(list(carried.values()), ClientError("send records", cause, broker=connection.name))
-        self.wake()
+            self._handle_no_response(list(sent.values()), ClientError("send records", cause, broker=connection.name))
+        self.wakeup()
 
-    def _unanswered(self, batches: list[ProducerBatch], error: ClientError) -> None:
+    def _handle_no_response(self, batches: list[ProducerBatch], error: ClientError) -> None:
         for batch in batches:
-            self._delivery.unanswered(batch, error)
+            self._delivery.handle_no_response(batch, error)
         if not self._is_closed:
-            self._cluster.refresh_soon()
-            self.wake()
+            self._cluster.request_refresh()
+            self.wakeup()
 
-    def _refused(
-        self, connection: Connection, answer: ProduceResponse, batch: ProducerBatch, row: PartitionProduceResponse
+    def _handle_error(
+        self, connection: Connection, response: ProduceResponse, batch: ProducerBatch, row: PartitionProduceResponse
     ) -> None:
         queue = batch.queue
         code = ErrorCode.of(row.error_code)
         error = broker_error(
             row.error_code,
             "send records",
-            _reason(row),
+            _detail(row),
             broker=connection.name,
             topic=queue.topic,
             partition=queue.partition,
@@ -245,15 +247,15 @@ class Sender:
         moved = False
         if code in STALE_METADATA and not self._is_closed:
             leader = row.current_leader
-            brokers = [(node.node_id, Address(node.host, node.port)) for node in answer.node_endpoints]
-            moved = self._cluster.learn_leader(
+            brokers = [(node.node_id, Address(node.host, node.port)) for node in response.node_endpoints]
+            moved = self._cluster.update_leader(
                 queue.topic, queue.partition, leader.leader_id, leader.leader_epoch, brokers
             )
-            self._cluster.refresh_soon()
-        self._delivery.refused(batch, code, error, pause=not moved)
+            self._cluster.request_refresh()
+        self._delivery.handle_error(batch, code, error, pause=not moved)
 
 
-def _reason(row: PartitionProduceResponse) -> str:
+def _detail(row: PartitionProduceResponse) -> str:
     """What the broker says of its refusal; of the reasons for single records (KIP-467) the first, if it is news."""
     reason = row.error_message or ""
     of_record = row.record_errors[0].batch_index_error_message if row.record_errors else None

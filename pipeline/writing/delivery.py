@@ -27,7 +27,7 @@ from odradek.client.errors import ClientError, DeliveryTimeoutError, RecordTooLa
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster as ClientCluster
 from odradek.client.network.connection import TcpNetwork
-from odradek.client.producer.producer_id import new_producer_id
+from odradek.client.producer.producer_id import init_producer_id
 from odradek.client.record import TopicPartition
 from odradek.pipeline.event_loop import EventLoop
 from odradek.pipeline.reading.options import WriteOptions
@@ -102,7 +102,7 @@ class Delivery:
     async def _open(self) -> None:
         self._cluster = ClientCluster(self._config, TcpNetwork(), creates_topics=True)
         await self._cluster.start()
-        self._producer_id = await new_producer_id(self._cluster, self._config, self._options.max_block_ms)
+        self._producer_id = await init_producer_id(self._cluster, self._config, self._options.max_block_ms)
 
     async def _close(self) -> None:
         for task, _ in self._under_way:

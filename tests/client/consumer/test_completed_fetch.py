@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.consumer.completed_fetch import Fetched
+from odradek.client.consumer.completed_fetch import CompletedFetch
 from odradek.client.record import ConsumerRecord, TopicPartition
 from odradek.protocol.messages.fetch import AbortedTransaction
 
@@ -35,7 +35,7 @@ def fetched(topic: str, *, read_committed: bool = False, start: int = 0) -> list
         entries = b"".join(path.read_bytes() for path in sorted(directory.glob("*.txnindex")))
         aborted = [AbortedTransaction(producer, first) for _, producer, first, *_ in ABORTED.iter_unpack(entries)]
     partition = TopicPartition(topic, 0)
-    found = Fetched(partition, memoryview(data), start, check_crcs=True, aborted=aborted)
+    found = CompletedFetch(partition, memoryview(data), start, check_crcs=True, aborted=aborted)
     return [as_expected(record) for record in found.records]
 
 

@@ -131,7 +131,7 @@ def test_topics_by_id_and_by_name_do_not_share_a_session() -> None:
     session, request = FetchSession(), FetchRequest()
     wanted = {FetchKey("t", b"i" * 16, 0): FetchPartition(0)}
     session.fill(request, wanted, by_id=True)
-    session.answered(FetchResponse(session_id=7))
+    session.handle_response(FetchResponse(session_id=7))
     session.fill(request, wanted, by_id=False)
     assert (request.session_id, request.session_epoch, len(request.topics)) == (7, 0, 1)
 
@@ -142,8 +142,8 @@ def test_topics_by_id_and_by_name_do_not_share_a_session() -> None:
 def test_an_error_of_the_session_ends_it(code: ErrorCode, session_id: int) -> None:
     session, request = FetchSession(), FetchRequest()
     session.fill(request, {}, by_id=True)
-    session.answered(FetchResponse(session_id=7))
-    session.answered(FetchResponse(error_code=code))
+    session.handle_response(FetchResponse(session_id=7))
+    session.handle_response(FetchResponse(error_code=code))
     session.fill(request, {}, by_id=True)
     assert (request.session_id, request.session_epoch) == (session_id, 0)
 

@@ -138,10 +138,10 @@ async def test_who_needs_metadata_does_not_join_a_request_that_has_just_ended() 
         cluster = consumer._cluster
         ended = cluster._refresh = asyncio.create_task(asyncio.sleep(0))
         await ended  # and nobody was told yet
-        asked = cluster.refresh_soon()
+        asked = cluster.request_refresh()
         assert asked is not ended
         cluster._refresh_ended(ended)
-        assert cluster.refresh_soon() is asked
+        assert cluster.request_refresh() is asked
 
 
 @pytest.mark.parametrize("kind", [Producer, Consumer])

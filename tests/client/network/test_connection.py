@@ -182,7 +182,7 @@ async def test_after_close_nothing_is_sent() -> None:
         with pytest.raises(ClosedError):
             await answer
     with pytest.raises(ClosedError):
-        connection.send_unanswered(MetadataRequest([]))
+        connection.send_without_response(MetadataRequest([]))
 
 
 # Peers that are not what we think.
