@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         ApiRange,
         BrokerDescription,
         ClusterDescription,
-        CommittedOffset,
         ConfigEntry,
         ConfigSource,
         ConfigSynonym,
@@ -84,7 +83,13 @@ if TYPE_CHECKING:
     from odradek.client.group.rebalance_listener import RebalanceListener
     from odradek.client.producer.partitioner import Partitioner
     from odradek.client.producer.producer import Producer
-    from odradek.client.record import ConsumerRecord, OffsetAndTimestamp, RecordMetadata, TopicPartition
+    from odradek.client.record import (
+        CommittedOffset,
+        ConsumerRecord,
+        OffsetAndTimestamp,
+        RecordMetadata,
+        TopicPartition,
+    )
 
 __all__ = [
     "Admin",
@@ -154,7 +159,7 @@ _MODULES = {
     "ApiRange": "odradek.client.admin.results",
     "BrokerDescription": "odradek.client.admin.results",
     "ClusterDescription": "odradek.client.admin.results",
-    "CommittedOffset": "odradek.client.admin.results",
+    "CommittedOffset": "odradek.client.record",
     "ConfigChange": "odradek.client.admin.arguments",
     "ConfigEntry": "odradek.client.admin.results",
     "ConfigOperation": "odradek.client.admin.arguments",

@@ -67,3 +67,11 @@ class OffsetAndTimestamp(NamedTuple):
     offset: int
     timestamp: int
     leader_epoch: int
+
+
+class CommittedOffset(msgspec.Struct, frozen=True):
+    """An offset that a group committed: of the next record to read. `leader_epoch` is -1 where it is not known."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""

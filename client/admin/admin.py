@@ -30,7 +30,6 @@ from odradek.client.admin.calls import Calls
 from odradek.client.admin.results import (
     ApiRange,
     ClusterDescription,
-    CommittedOffset,
     ConfigEntry,
     CreatedTopic,
     FeatureDescription,
@@ -46,7 +45,7 @@ from odradek.client.config import AdminConfig, ClientSettings, IsolationLevel, c
 from odradek.client.errors import ClosedError
 from odradek.client.network.cluster import Cluster
 from odradek.client.network.connection import Network, TcpNetwork
-from odradek.client.record import AnyPartition, OffsetAndTimestamp, Partition, TopicPartition
+from odradek.client.record import AnyPartition, CommittedOffset, OffsetAndTimestamp, Partition, TopicPartition
 
 
 class Admin:

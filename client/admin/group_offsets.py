@@ -12,10 +12,10 @@ from odradek.client.admin.arguments import OffsetSpec
 from odradek.client.admin.calls import Calls, Outcomes
 from odradek.client.admin.groups import coordinators, describe_groups, group_error
 from odradek.client.admin.offsets import list_offsets
-from odradek.client.admin.results import CommittedOffset, PartitionLag, Results
+from odradek.client.admin.results import PartitionLag, Results
 from odradek.client.errors import BrokerError, ClientError, broker_error
 from odradek.client.network.connection import Connection
-from odradek.client.record import TopicPartition
+from odradek.client.record import CommittedOffset, TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,

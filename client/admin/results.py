@@ -241,14 +241,6 @@ class GroupDescription(msgspec.Struct, frozen=True):
     epoch: int = -1
 
 
-class CommittedOffset(msgspec.Struct, frozen=True):
-    """An offset that a group committed: of the next record to read. `leader_epoch` is -1 where it is not known."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-
-
 class PartitionLag(msgspec.Struct, frozen=True):
     """How far a group is behind: `end` less what is committed; None where nothing is."""
 

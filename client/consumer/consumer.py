@@ -1,4 +1,4 @@
-"""The consumer, of assigned partitions or in a group: records out, in the order of each partition.
+"""`Consumer`: reads assigned partitions, or those that its group assigns; the records of a partition are in order.
 
 ```python
 async with Consumer("localhost:9092", auto_offset_reset="earliest") as consumer:
@@ -6,9 +6,10 @@ async with Consumer("localhost:9092", auto_offset_reset="earliest") as consumer:
     async for record in consumer:
         print(record.offset, record.value)
 ```
-Between `assign` and the first poll (or the first step of `async for`) nothing is fetched, so that a seek comes first;
-from then on the `fetcher` works ahead in the background, within bounds, and `turns` hands out what it brought.
-The position of a partition moves with each record that is handed out, and past those that are not for users.
+The first poll, or the first step of `async for`, starts the `fetcher`, so a seek after `assign` takes effect before any
+fetch. From then on the fetcher works ahead in the background, within bounds, and the `fetch_collector` returns the
+fetched records. The position of a partition moves with each record that is returned, and past records that are not for
+users.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from odradek.client.admin.results import CommittedOffset
 from odradek.client.config import (
     ClientSettings,
     ConsumerConfig,
@@ -29,20 +29,26 @@ from odradek.client.config import (
     parse_names,
 )
 from odradek.client.consumer.fetch_collector import FetchCollector
+from odradek.client.consumer.fetch_positions import FetchPositions
 from odradek.client.consumer.fetcher import Fetcher
 from odradek.client.consumer.missing_topics import MissingTopics
 from odradek.client.consumer.offset_lookup import OffsetLookup
-from odradek.client.consumer.subscription_state import PartitionState, SubscriptionState
+from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import ClosedError, ConfigurationError
 from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.network.cluster import Cluster
 from odradek.client.network.connection import Network, TcpNetwork
-from odradek.client.record import AnyPartition, ConsumerRecord, OffsetAndTimestamp, Partition, TopicPartition
+from odradek.client.record import (
+    AnyPartition,
+    CommittedOffset,
+    ConsumerRecord,
+    OffsetAndTimestamp,
+    Partition,
+    TopicPartition,
+)
 from odradek.protocol.messages.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
-    from odradek.client.group.classic_group import ClassicGroup
-    from odradek.client.group.consumer_group import ConsumerGroup
     from odradek.client.group.group import Group
 
 
@@ -106,9 +112,10 @@ class Consumer:
         self._timeout_ms = default_api_timeout_ms
         self._subscription = SubscriptionState()
         self._is_closed = True  # until start()
-        self._is_leaving = False  # closed but for the group, whose listener may still commit
+        self._is_leaving = False  # closed except for the group, whose listener may still commit
         self._cluster: Cluster
         self._lookup: OffsetLookup
+        self._positions: FetchPositions
         self._fetcher: Fetcher
         self._collector: FetchCollector
         self._group: Group | None = None
@@ -123,7 +130,7 @@ class Consumer:
         await self._close(commits=kind is None)
 
     async def start(self) -> None:
-        """Find the cluster; again, it does nothing. Raises ClientError."""
+        """Connect to the cluster. Does nothing if the consumer is started already. Raises ClientError."""
         if not self._is_closed:
             return
         self._subscription = SubscriptionState()
@@ -134,24 +141,26 @@ class Consumer:
             await self._cluster.close()
             raise
         self._lookup = OffsetLookup(self._config, self._cluster)
-        self._fetcher = Fetcher(self._config, self._cluster, self._subscription, self._lookup)
+        self._positions = FetchPositions(self._config, self._lookup, self._subscription)
+        self._fetcher = Fetcher(self._config, self._cluster, self._subscription, self._positions)
         self._collector = FetchCollector(self._subscription, self._fetcher, self._poll_group)
         if self._config.group_id is not None:
-            kind = _kind_of_group(self._config.group_protocol)
-            self._group = kind(
+            from odradek.client.group.group import Group  # takes 2 MB, which a consumer without a group saves
+
+            self._group = Group(
                 self._config, self._cluster, self._subscription, self._assignment_changed, self._collector.interrupt
             )
-            self._fetcher.positions.committed_offsets = self._group.offsets.committed
+            self._positions.committed_offsets = self._group.offsets.committed
         self._cluster.on_change.append(MissingTopics(self._cluster, self._subscribed, self._assigned).check)
         self._is_closed = False
 
     async def close(self) -> None:
-        """Stop fetching, commit what was handed out (`enable_auto_commit`), leave the group and disconnect.
+        """Stop fetching, commit what was returned (`enable_auto_commit`), leave the group and disconnect.
 
-        The listener's `on_revoked` is called before the group is left; it may commit.
+        The listener's `on_revoked` is called before the consumer leaves the group; it may commit.
 
-        `async for` ends, a waiting poll raises ClosedError. An exception that leaves `async with` commits nothing:
-        the records of the last poll may not have been dealt with.
+        `async for` ends, and a waiting poll raises ClosedError. If an exception ends `async with`, nothing is
+        committed: the records of the last poll may not have been processed.
         """
         await self._close(commits=True)
 
@@ -168,12 +177,12 @@ class Consumer:
             self._is_leaving = False
             await self._cluster.close()
 
-    # What is read.
+    # Assignment and subscription.
 
     def assign(self, partitions: Iterable[Partition]) -> None:
         """Read these partitions and no others; those that were assigned before keep their positions.
 
-        With a `group_id` the others begin at what the group committed, if there is something.
+        With a `group_id` a new partition begins at the offset that the group committed, if there is one.
         """
         self._check_open()
         if self._group is not None and self._group.is_subscribed:
@@ -185,10 +194,11 @@ class Consumer:
     async def subscribe(
         self, topics: str | Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
     ) -> None:
-        """Read what the group gives to this member, of these topics or of those whose whole names match a pattern.
+        """Read the partitions that the group assigns to this member, of these topics.
 
-        The group is joined at the next poll; `listener` is told when partitions come and go. Consumers of one group
-        share the partitions, each group gets all of them. Raises ConfigurationError without `group_id`.
+        A pattern stands for all topics whose whole names match it. The next poll joins the group; `listener` is called
+        when partitions are assigned and revoked. The consumers of a group share the partitions; each group gets all
+        records. Raises ConfigurationError without `group_id`.
         """
         group = self._require_group("subscribe")
         pattern = topics if isinstance(topics, re.Pattern) else None
@@ -200,37 +210,8 @@ class Consumer:
         self._cluster.want(names)
 
     async def unsubscribe(self) -> None:
-        """Give everything up and leave the group at once."""
+        """Revoke all partitions and leave the group at once."""
         await self._require_group("unsubscribe").subscribe((), None, None)
-
-    async def commit(self, offsets: Mapping[AnyPartition, int | CommittedOffset] | None = None) -> None:
-        """Commit these offsets (of the next record to read), or how far every assigned partition was handed out.
-
-        Raises MembershipError if the group went on without this member, other BrokerErrors, TransportErrors and
-        TimeLimitError after `default_api_timeout_ms`.
-        """
-        group = self._require_group("commit", may_leave=True)
-        wanted = group.positions(self._subscription.states)
-        if offsets is not None:
-            wanted = {
-                TopicPartition(*partition): CommittedOffset(at) if isinstance(at, int) else at
-                for partition, at in offsets.items()
-            }
-        await group.offsets.commit(wanted, self._timeout_ms)
-
-    async def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, CommittedOffset | None]:
-        """What the group committed for these partitions, None for nothing. Raises ClientError."""
-        wanted = [TopicPartition(*partition) for partition in partitions]
-        return await self._require_group("read committed offsets", may_leave=True).offsets.committed(
-            wanted, self._timeout_ms
-        )
-
-    def lag(self, partition: Partition) -> int | None:
-        """How many offsets an assigned partition is behind its end, as of the last fetch; None before."""
-        state = self._subscription.state(TopicPartition(*partition))
-        if state.position is None or state.high_watermark < 0:
-            return None
-        return max(0, state.high_watermark - state.position)
 
     def assignment(self) -> list[TopicPartition]:
         """The assigned partitions, sorted."""
@@ -243,41 +224,64 @@ class Consumer:
         return [TopicPartition(topic, index) for index in range(len(metadata.partitions))]
 
     def pause(self, *partitions: Partition) -> None:
-        """Hand nothing out from these partitions, or from all, and fetch nothing more, until `resume`."""
+        """Neither return nor fetch records of these partitions, or of all, until `resume`."""
         self._set_paused(partitions, is_paused=True)
 
     def resume(self, *partitions: Partition) -> None:
         """Undo `pause`."""
         self._set_paused(partitions, is_paused=False)
 
-    # Where it is read.
+    # Committed offsets.
+
+    async def commit(self, offsets: Mapping[AnyPartition, int | CommittedOffset] | None = None) -> None:
+        """Commit these offsets (of the next record to read), or the positions of all assigned partitions.
+
+        Raises MembershipError if the group has removed this member, and after `default_api_timeout_ms` other
+        BrokerErrors, TransportErrors and TimeLimitError.
+        """
+        group = self._require_group("commit", may_leave=True)
+        wanted = self._subscription.consumed_offsets(self._subscription.states)
+        if offsets is not None:
+            wanted = {
+                TopicPartition(*partition): CommittedOffset(at) if isinstance(at, int) else at
+                for partition, at in offsets.items()
+            }
+        await group.offsets.commit(wanted, self._timeout_ms)
+
+    async def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, CommittedOffset | None]:
+        """The offsets that the group committed for these partitions; None where there is none. Raises ClientError."""
+        group = self._require_group("read committed offsets", may_leave=True)
+        return await group.offsets.committed([TopicPartition(*partition) for partition in partitions], self._timeout_ms)
+
+    # Positions and offsets.
 
     async def position(self, partition: Partition) -> int:
         """The offset of the next record of a partition; looked up if there is none yet. Raises ClientError."""
         self._check_open()
-        state = self._subscription.state(TopicPartition(*partition))
-        while state.position is None:
-            await self._fetcher.positions.initialize([state])
-        return state.position
+        return await self._positions.position(self._subscription.state(TopicPartition(*partition)))
+
+    def lag(self, partition: Partition) -> int | None:
+        """The number of offsets from the position to the end of a partition, as of the last fetch; None before."""
+        return self._subscription.state(TopicPartition(*partition)).lag()
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Go on at `offset` of an assigned partition. If it is out of range, `auto_offset_reset` says what then."""
+        """Continue at `offset` of an assigned partition. If it is out of range, `auto_offset_reset` applies."""
         self._check_open()
         if offset < 0:
             raise ConfigurationError("seek", f"offset {offset} is negative", "Use seek_to_beginning or seek_to_end")
-        self._seek(self._subscription.state(TopicPartition(*partition)), offset)
+        self._subscription.seek(self._subscription.state(TopicPartition(*partition)), offset)
         self._fetcher.wakeup()
 
     async def seek_to_beginning(self, *partitions: Partition) -> None:
-        """Go on at the first record of these partitions, or of all. Raises ClientError."""
+        """Continue at the first record of these partitions, or of all. Raises ClientError."""
         await self._seek_to(EARLIEST, partitions)
 
     async def seek_to_end(self, *partitions: Partition) -> None:
-        """Go on after the last record of these partitions, or of all. Raises ClientError."""
+        """Continue after the last record of these partitions, or of all. Raises ClientError."""
         await self._seek_to(LATEST, partitions)
 
     async def seek_to_timestamp(self, timestamp: int, *partitions: Partition) -> None:
-        """Go on at the first record with this timestamp (ms) or a later one; at the end where there is none."""
+        """Continue at the first record with this timestamp (ms) or a later one, or at the end if there is none."""
         await self._seek_to(timestamp, partitions)
 
     async def beginning_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
@@ -285,7 +289,7 @@ class Consumer:
         return await self._offsets(partitions, EARLIEST)
 
     async def end_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
-        """The offset after the last record that may be read of each partition, assigned or not. Raises ClientError."""
+        """The offset after the last record of each partition that may be read, assigned or not. Raises ClientError."""
         return await self._offsets(partitions, LATEST)
 
     async def offsets_for_times(
@@ -297,20 +301,20 @@ class Consumer:
         found = await self._lookup.find(wanted, self._timeout_ms)
         return {partition: None if at.offset < 0 else at for partition, at in found.items()}
 
-    # Reading.
+    # Records.
 
     async def poll(self, timeout_ms: float | None = None, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Up to `max_records` (by default `max_poll_records`) records, as soon as there is one; [] after `timeout_ms`.
+        """Return up to `max_records` (by default `max_poll_records`) records as soon as there are any.
 
-        Without `timeout_ms` it waits for as long as it takes. Records of one partition are in order. Raises
-        OffsetOutOfRangeError and NoOffsetError where `auto_offset_reset` is "none", CorruptRecordsError, BrokerError;
-        the next poll tries again.
+        After `timeout_ms` it returns []; without it, it waits as long as necessary. Raises CorruptRecordsError,
+        BrokerError, and with `auto_offset_reset="none"` OffsetOutOfRangeError and NoOffsetError; the next poll tries
+        again.
         """
         self._check_open()
         self._fetcher.start()
         limit = max_records or self._config.max_poll_records
         if self._group is None and (records := self._collector.buffered(limit)):
-            return records  # nothing to look after, so no timer either, which costs as much as 20 records
+            return records  # without a group no timer is needed, which costs as much as 20 records
         return await self._collector.take(limit, timeout_ms)
 
     def __aiter__(self) -> Self:
@@ -331,15 +335,15 @@ class Consumer:
             raise
 
     async def _poll_group(self) -> None:
-        """What is to be done between records. Raises ClosedError, and what the group has to tell."""
+        """Join, rebalance and commit, between two records. Raises ClosedError, and the errors of the group."""
         self._check_open()
         if self._group is not None and self._group.is_subscribed:
             await self._group.poll()
             self._check_open()
 
     def _assignment_changed(self) -> None:
-        """Partitions have come or gone."""
         self._subscription.current = None
+        self._cluster.track(self._subscription.topics())
         self._fetcher.wakeup()
 
     def _subscribed(self) -> Collection[str]:
@@ -349,39 +353,26 @@ class Consumer:
         return self._subscription.states.keys()
 
     def _require_group(self, tried: str, *, may_leave: bool = False) -> Group:
-        """The group of an open consumer, with `may_leave` also of one whose listener is told of the end."""
-        if not (may_leave and self._is_leaving):
-            self._check_open()
+        self._check_open(may_leave=may_leave)
         if self._group is None:
             raise ConfigurationError(tried, "there is no group_id", "Give the consumer one")
         return self._group
 
-    def _check_open(self) -> None:
-        if self._is_closed:
+    def _check_open(self, *, may_leave: bool = False) -> None:
+        """Raise ClosedError; with `may_leave` not while the listener runs at close."""
+        if self._is_closed and not (may_leave and self._is_leaving):
             raise ClosedError("consume", "the consumer is not open", "Use it inside `async with`")
-
-    def _chosen_states(self, partitions: Iterable[Partition]) -> list[PartitionState]:
-        chosen = [self._subscription.state(TopicPartition(*partition)) for partition in partitions]
-        return chosen or list(self._subscription.states.values())
 
     def _set_paused(self, partitions: Iterable[Partition], *, is_paused: bool) -> None:
         self._check_open()
-        for state in self._chosen_states(partitions):
+        for state in self._subscription.chosen(partitions):
             state.is_paused = is_paused
         self._fetcher.wakeup()
         self._collector.interrupt()
 
-    def _seek(self, state: PartitionState, offset: int) -> None:
-        state.seek(offset)
-        if self._subscription.current is state:
-            self._subscription.current = None
-
     async def _seek_to(self, time: int, partitions: Iterable[Partition]) -> None:
         self._check_open()
-        states = self._chosen_states(partitions)
-        found = await self._lookup.find_or_end({state.partition: time for state in states}, self._timeout_ms)
-        for state in states:
-            self._seek(state, found[state.partition].offset)
+        await self._positions.seek_to_time(self._subscription.chosen(partitions), time)
         self._fetcher.wakeup()
 
     async def _offsets(self, partitions: Iterable[Partition], time: int) -> dict[TopicPartition, int]:
@@ -389,14 +380,3 @@ class Consumer:
         wanted = {TopicPartition(*partition): time for partition in partitions}
         found = await self._lookup.find(wanted, self._timeout_ms)
         return {partition: at.offset for partition, at in found.items()}
-
-
-def _kind_of_group(protocol: GroupProtocol) -> type[ClassicGroup | ConsumerGroup]:
-    """Imported here: a consumer without a group does without the 2 MB that these modules take."""
-    if protocol == "consumer":
-        from odradek.client.group.consumer_group import ConsumerGroup
-
-        return ConsumerGroup
-    from odradek.client.group.classic_group import ClassicGroup
-
-    return ClassicGroup

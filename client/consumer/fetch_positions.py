@@ -1,8 +1,7 @@
-"""Finding positions for partitions that have none: what the group committed, or where `auto_offset_reset` says.
+"""The fetch positions of partitions: the committed offset, or as `auto_offset_reset` says; seeks by time.
 
-It goes topic by topic; a topic that cannot be found holds up no other. What cannot be found within
-`default_api_timeout_ms` is an error of the partition, for the user to see at the next poll; the lookup begins again
-after that.
+Missing positions are looked up topic by topic; a topic that cannot be found delays no other. If the lookup takes longer
+than `default_api_timeout_ms`, the next poll raises its error, and then it begins again.
 """
 
 from __future__ import annotations
@@ -11,39 +10,35 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-from odradek.client.admin.results import CommittedOffset
 from odradek.client.config import ConsumerConfig
 from odradek.client.consumer.auto_offset_reset import reset_time
 from odradek.client.consumer.offset_lookup import OffsetLookup
 from odradek.client.consumer.subscription_state import PartitionState, SubscriptionState
 from odradek.client.errors import ClientError
-from odradek.client.record import TopicPartition
+from odradek.client.record import CommittedOffset, TopicPartition
 
 _LOG = logging.getLogger(__name__)
-
 
 ReadCommitted = Callable[[Collection[TopicPartition], int], Awaitable[Mapping[TopicPartition, CommittedOffset | None]]]
 
 
 class FetchPositions:
-    """Looks missing positions up in the background; `on_change` is called after positions or errors have come."""
+    """Sets the positions of one consumer's partitions.
 
-    def __init__(
-        self,
-        config: ConsumerConfig,
-        lookup: OffsetLookup,
-        subscription: SubscriptionState,
-        on_change: Callable[[], None],
-    ) -> None:
-        self._config = config
+    `on_change` is called after a background lookup has set positions or errors.
+    """
+
+    def __init__(self, config: ConsumerConfig, lookup: OffsetLookup, subscription: SubscriptionState) -> None:
+        self.on_change: Callable[[], None] = lambda: None
+        self.committed_offsets: ReadCommitted | None = None  # of the consumer's group, if it has one
+        self._policy = config.auto_offset_reset
+        self._timeout_ms = config.default_api_timeout_ms
         self._lookup = lookup
         self._subscription = subscription
-        self._on_change = on_change
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self.committed_offsets: ReadCommitted | None = None  # of the consumer's group, where it has one
 
     def initialize_missing(self) -> None:
-        """Begin to look for every position that is missing and not being looked for."""
+        """Start a background lookup for each missing position that has none yet."""
         topics: dict[str, list[PartitionState]] = {}
         for state in self._subscription.partitions_without_position():
             topics.setdefault(state.partition.topic, []).append(state)
@@ -52,38 +47,46 @@ class FetchPositions:
                 self._tasks[topic] = asyncio.create_task(self._initialize_topic(topic, states))
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Cancel the lookups."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def initialize(self, states: Sequence[PartitionState]) -> None:
-        """Give partitions of one topic the position that the policy says, those that were not sought meanwhile.
+    async def position(self, state: PartitionState) -> int:
+        """The position of a partition; looked up if there is none yet. Raises ClientError."""
+        while state.position is None:
+            await self.initialize([state])
+        return state.position
 
-        Raises NoOffsetError if the policy is "none", and what `OffsetLookup.find` raises.
+    async def seek_to_time(self, states: Sequence[PartitionState], time: int) -> None:
+        """Seek partitions to the first offset at a time (ms, LATEST, EARLIEST), or to their end. Raises ClientError."""
+        found = await self._lookup.find_or_end({state.partition: time for state in states}, self._timeout_ms)
+        for state in states:
+            self._subscription.seek(state, found[state.partition].offset)
+
+    async def initialize(self, states: Sequence[PartitionState]) -> None:
+        """Set the position of partitions of one topic, except those that were sought meanwhile.
+
+        Raises NoOffsetError if the policy is "none", and the errors of `OffsetLookup.find`.
         """
         states = await self._use_committed_offsets(states)
         if not states:
             return
-        policy = self._config.auto_offset_reset
-        time = reset_time(policy, *states[0].partition)
+        time = reset_time(self._policy, *states[0].partition)
         seek_counts = [state.seek_count for state in states]
-        found = await self._lookup.find_or_end(
-            {state.partition: time for state in states}, self._config.default_api_timeout_ms
-        )
+        found = await self._lookup.find_or_end({state.partition: time for state in states}, self._timeout_ms)
         for state, seek_count in zip(states, seek_counts, strict=True):
             if state.seek_count == seek_count:
                 offset = found[state.partition].offset
-                _LOG.info("%s is read from its %s offset on, %d", state.partition, policy, offset)
+                _LOG.info("%s is read from offset %d (auto_offset_reset=%s)", state.partition, offset, self._policy)
                 state.seek(offset)
 
     async def _use_committed_offsets(self, states: Sequence[PartitionState]) -> Sequence[PartitionState]:
-        """Give partitions that never had a position what the group committed; return those that have none yet."""
+        """Set partitions that never had a position to the committed offset; return those without a position."""
         new = [state for state in states if state.seek_count == 0]
         if self.committed_offsets is not None and new:
-            partitions = [state.partition for state in new]
-            found = await self.committed_offsets(partitions, self._config.default_api_timeout_ms)
+            found = await self.committed_offsets([state.partition for state in new], self._timeout_ms)
             for state in new:
                 at = found[state.partition]
                 if at is not None and state.seek_count == 0:
@@ -100,4 +103,4 @@ class FetchPositions:
                     state.error = error
         finally:
             del self._tasks[topic]
-        self._on_change()
+        self.on_change()

@@ -32,7 +32,6 @@ from odradek.client.consumer.completed_fetch import CompletedFetch
 from odradek.client.consumer.fetch_positions import FetchPositions
 from odradek.client.consumer.fetch_request import InFlightFetch, RequestedPartition
 from odradek.client.consumer.fetch_session import FetchSession
-from odradek.client.consumer.offset_lookup import OffsetLookup
 from odradek.client.consumer.position_validation import PositionValidator
 from odradek.client.consumer.subscription_state import PartitionState, SubscriptionState
 from odradek.client.errors import BrokerError, ClientError, ClosedError, CorruptRecordsError, broker_error
@@ -59,13 +58,14 @@ class Fetcher:
     """
 
     def __init__(
-        self, config: ConsumerConfig, cluster: Cluster, subscription: SubscriptionState, lookup: OffsetLookup
+        self, config: ConsumerConfig, cluster: Cluster, subscription: SubscriptionState, positions: FetchPositions
     ) -> None:
         self.arrived = asyncio.Event()
         self._config = config
         self._cluster = cluster
         self._subscription = subscription
-        self.positions = FetchPositions(config, lookup, subscription, self.wakeup)
+        self._positions = positions
+        positions.on_change = self.wakeup
         self._validator = PositionValidator(config, cluster)
         self._loop = asyncio.get_running_loop()
         self._brokers: dict[int, asyncio.Task[None]] = {}
@@ -83,7 +83,7 @@ class Fetcher:
     async def close(self) -> None:
         """Stop fetching; nothing is left running."""
         self._is_running = False
-        await self.positions.close()
+        await self._positions.close()
         for task in self._brokers.values():
             task.cancel()
         await asyncio.gather(*self._brokers.values(), return_exceptions=True)
@@ -93,7 +93,7 @@ class Fetcher:
         """Look again at what is to be done: assignment, positions, metadata or errors have changed."""
         if not self._is_running:
             return
-        self.positions.initialize_missing()
+        self._positions.initialize_missing()
         for partition, state in self._subscription.states.items():
             if state.error is not None:
                 self.arrived.set()

@@ -22,7 +22,7 @@ from itertools import islice
 from odradek.client.consumer.completed_fetch import CompletedFetch
 from odradek.client.errors import ClientError, ConfigurationError
 from odradek.client.network.backoff import Backoff
-from odradek.client.record import ConsumerRecord, TopicPartition
+from odradek.client.record import CommittedOffset, ConsumerRecord, Partition, TopicPartition
 
 MAX_BUFFERED = 2
 """Answers that a partition may hold: one that is being read and one that comes meanwhile."""
@@ -141,6 +141,12 @@ class PartitionState:
             self.position_epoch = records[-1].leader_epoch
         return records
 
+    def lag(self) -> int | None:
+        """The number of offsets from the position to the high watermark; None before the first response."""
+        if self.position is None or self.high_watermark < 0:
+            return None
+        return max(0, self.high_watermark - self.position)
+
     def _finish_fetch(self, fetched: CompletedFetch) -> None:
         """Everything of a fetch was handed out, or is for nobody."""
         self.position = fetched.next_offset
@@ -175,6 +181,25 @@ class SubscriptionState:
                 partition=partition[1],
             )
         return state
+
+    def consumed_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets to commit: the position of each of these partitions that has one."""
+        return {
+            partition: CommittedOffset(state.position, state.position_epoch)
+            for partition in partitions
+            if (state := self.states.get(partition)) is not None and state.position is not None
+        }
+
+    def chosen(self, partitions: Iterable[Partition]) -> list[PartitionState]:
+        """The states of these partitions, or of all if there are none. Raises ConfigurationError."""
+        chosen = [self.state(TopicPartition(*partition)) for partition in partitions]
+        return chosen or list(self.states.values())
+
+    def seek(self, state: PartitionState, offset: int) -> None:
+        """Set the position of a partition, and return no record of it that was fetched before."""
+        state.seek(offset)
+        if self.current is state:
+            self.current = None
 
     def topics(self) -> set[str]:
         return {partition.topic for partition in self.states}

@@ -1,13 +1,21 @@
-"""Consumer groups, as a member sees them.
+"""Consumer groups, from the side of a member.
+
+```
+Consumer ─► Group ─► Rebalancer (one of the two protocols) ─► Member ─► Coordinator ─► broker
+              └────────┴─► OwnedPartitions ─► AutoCommit ─► CommittedOffsets ──┘
+```
 
 | module | what |
 |---|---|
-| `group` | the life of a subscribed consumer: joining, giving up and taking over partitions, committing |
-| `classic_group`, `classic_member` | by the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup |
-| `consumer_group`, `consumer_member` | by the newer one: ConsumerGroupHeartbeat (KIP-848) |
-| `assignors`, `sticky`, `subscriber` | who gets which partitions; pure functions that the leader of a group computes |
-| `consumer_protocol`, `sticky_data` | what members tell each other through the broker, as bytes |
-| `coordinator` | the broker that coordinates a group |
-| `committed_offsets` | committing offsets and reading them back |
-| `rebalance_listener` | what the user is told of rebalances |
+| `group` | `Group`: joining, heartbeats and leaving, with either protocol |
+| `rebalancer` | the interface between `group` and the two protocols |
+| `classic_rebalancer`, `classic_member` | the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup |
+| `consumer_rebalancer`, `consumer_member` | the newer protocol: ConsumerGroupHeartbeat (KIP-848) |
+| `owned_partitions` | taking partitions over and revoking them |
+| `rebalance_listener` | the user's callbacks for that |
+| `auto_commit` | automatic commits |
+| `committed_offsets` | requests to commit offsets and to read them back |
+| `assignors` | the assignors of classic groups: pure functions |
+| `consumer_protocol` | the bytes that members of a classic group exchange |
+| `coordinator` | requests to the broker that coordinates a group |
 """

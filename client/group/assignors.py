@@ -1,18 +1,31 @@
-"""Who gets which partitions in a classic group: computed by the leader, from what all members subscribe to.
+"""Assignors of classic groups: the leader computes the assignment from the subscriptions of all members.
 
 | name | rule | rebalancing |
 |---|---|---|
-| `range` | of each topic: partitions in order, members in order, blocks of M = ceil(partitions / members) | eager |
-| `roundrobin` | all partitions in order, dealt out one by one to those who subscribe to their topic | eager |
-| `sticky` | even, with as few changes as possible (`odradek.client.group.sticky`) | eager |
-| `cooperative-sticky` | the same; partitions move in two steps, and nobody stops (KIP-429) | cooperative |
+| `range` | for each topic: partitions in order, members in order, blocks of M = ceil(partitions / members) | eager |
+| `roundrobin` | all partitions in order, one by one to the members that subscribe to their topic | eager |
+| `sticky` | even, with as few changes as possible | eager |
+| `cooperative-sticky` | the same; a partition moves in two steps, others are read meanwhile (KIP-429) | cooperative |
 
-Eager: every member gives all up before it joins again. Members are ordered by instance id if they have one, before
-those who have none, and by member id. Source: Kafka `RangeAssignor`, `RoundRobinAssignor`.
+Eager: every member revokes all its partitions before it joins again. Members are ordered by instance id if they have
+one, before those without, and by member id. Source: Kafka `RangeAssignor`, `RoundRobinAssignor`.
 
-Differs from Kafka: there `range` gives the first (partitions mod members) members one more than the others. Here every
-member has M, and what is missing is missing at the end: of 10 partitions three members have 4, 4 and 2, and of 4
-partitions 2, 2 and none. So partition p is member p // M's, whatever the rest.
+Differs from Kafka: there `range` gives the first (partitions mod members) members one partition more than the others.
+Here every member gets M, and the last members get fewer: of 10 partitions three members get 4, 4 and 2, and of 4
+partitions 2, 2 and none. So partition p always belongs to member p // M.
+
+The sticky algorithm:
+
+1. Every member keeps the partitions that it owns, if they exist and it still subscribes to their topic. If two members
+   claim the same partition, the one of the newer generation keeps it; with equal generations neither does.
+2. The remaining partitions are assigned, those with the fewest subscribers first, to the subscriber with the fewest
+   partitions.
+3. While a member has at least two partitions more than another that could take one of them, one partition moves.
+
+Each move of step 3 makes the loads more even, so it ends; no partition moves between members whose loads differ by at
+most one. The cooperative assignor leaves out a partition that another member still owns: its owner revokes it and
+joins again, and that rebalance assigns it (KIP-429). Source: Kafka `StickyAssignor`, `CooperativeStickyAssignor`; the
+rule is the same, but where several even assignments exist Kafka may choose another.
 """
 
 from __future__ import annotations
@@ -21,9 +34,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import cycle
 from typing import NamedTuple
 
-from odradek.client.group.sticky import assign_cooperative, assign_sticky
-from odradek.client.group.subscriber import Assignment, Subscriber
 from odradek.client.record import TopicPartition
+
+Assignment = dict[str, list[TopicPartition]]
+"""The partitions of each member, by member id."""
+
+
+class Subscriber(NamedTuple):
+    """A member as the leader sees it: its topics, the partitions that it owns or owned last, since which generation.
+
+    `generation` is -1 where it is not known.
+    """
+
+    member_id: str
+    topics: frozenset[str]
+    owned: tuple[TopicPartition, ...] = ()
+    generation: int = -1
+    instance_id: str | None = None
+
+
+Owners = dict[TopicPartition, str]
 
 
 class Assignor(NamedTuple):
@@ -60,6 +90,75 @@ def _ordered(subscribers: Sequence[Subscriber]) -> list[Subscriber]:
 
 def _topics(subscribers: Collection[Subscriber]) -> set[str]:
     return {topic for one in subscribers for topic in one.topics}
+
+
+def assign_sticky(subscribers: Sequence[Subscriber], partitions: Mapping[str, int]) -> Assignment:
+    takers = {
+        topic: sorted(one.member_id for one in subscribers if topic in one.topics)
+        for topic in sorted({topic for one in subscribers for topic in one.topics} & partitions.keys())
+    }
+    owners = {
+        partition: member
+        for partition, member in claims(subscribers).items()
+        if member in takers.get(partition.topic, ()) and partition.partition < partitions[partition.topic]
+    }
+    loads = {one.member_id: 0 for one in subscribers}
+    for member in owners.values():
+        loads[member] += 1
+    everything = [TopicPartition(topic, index) for topic in takers for index in range(partitions[topic])]
+    for partition in sorted(everything, key=lambda one: len(takers[one.topic])):
+        if partition not in owners and takers[partition.topic]:
+            _give(partition, min(takers[partition.topic], key=loads.__getitem__), owners, loads)
+    while _even_out(everything, takers, owners, loads):
+        pass
+    assignment: Assignment = {one.member_id: [] for one in subscribers}
+    for partition in everything:
+        if partition in owners:
+            assignment[owners[partition]].append(partition)
+    return assignment
+
+
+def assign_cooperative(subscribers: Sequence[Subscriber], partitions: Mapping[str, int]) -> Assignment:
+    owners = claims(subscribers)
+    return {
+        member: [partition for partition in given if owners.get(partition, member) == member]
+        for member, given in assign_sticky(subscribers, partitions).items()
+    }
+
+
+def claims(subscribers: Sequence[Subscriber]) -> Owners:
+    """Who owns what, where that is beyond doubt."""
+    found: dict[TopicPartition, tuple[int, str | None]] = {}
+    for one in subscribers:
+        for partition in one.owned:
+            generation, _ = found.get(partition, (-2, None))
+            if one.generation > generation:
+                found[partition] = (one.generation, one.member_id)
+            elif one.generation == generation:
+                found[partition] = (generation, None)
+    return {partition: member for partition, (_, member) in found.items() if member is not None}
+
+
+def _give(partition: TopicPartition, member: str, owners: Owners, loads: dict[str, int]) -> None:
+    owners[partition] = member
+    loads[member] += 1
+
+
+def _even_out(
+    everything: Sequence[TopicPartition], takers: Mapping[str, Sequence[str]], owners: Owners, loads: dict[str, int]
+) -> bool:
+    """Move each partition whose owner has too many to the member with the fewest; False if none had to move."""
+    has_moved = False
+    for partition in everything:
+        if partition not in owners:
+            continue
+        owner = owners[partition]
+        least = min(takers[partition.topic], key=loads.__getitem__)
+        if loads[owner] > loads[least] + 1:
+            loads[owner] -= 1
+            _give(partition, least, owners, loads)
+            has_moved = True
+    return has_moved
 
 
 ASSIGNORS = {

@@ -27,17 +27,22 @@ import asyncio
 import logging
 import struct
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from enum import Enum
 from typing import NamedTuple
 
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_error
-from odradek.client.group.assignors import ASSIGNORS, Assignor
+from odradek.client.group.assignors import ASSIGNORS, Assignor, Subscriber
 from odradek.client.group.committed_offsets import NO_GENERATION
-from odradek.client.group.consumer_protocol import assigned, by_topic, decode_consumer_protocol, owned
+from odradek.client.group.consumer_protocol import (
+    assigned,
+    by_topic,
+    decode_consumer_protocol,
+    decode_sticky_data,
+    encode_sticky_data,
+    owned,
+)
 from odradek.client.group.coordinator import NOT_THE_COORDINATOR, Coordinator
-from odradek.client.group.sticky_data import decode_sticky_data, encode_sticky_data
-from odradek.client.group.subscriber import Subscriber
+from odradek.client.group.rebalancer import ErrorAction
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connections import Purpose
 from odradek.client.record import TopicPartition
@@ -66,15 +71,6 @@ _JOIN_GRACE = 5.0  # seconds beyond the rebalance timeout after which an answer 
 _GROUP = Purpose.GROUP
 
 CountPartitions = Callable[[Collection[str]], Awaitable[Mapping[str, int]]]
-
-
-class ErrorAction(Enum):
-    """What an error of the coordinator means for a member."""
-
-    RETRY = "repeat the request"
-    REJOIN = "join again"
-    NEW_MEMBER = "join again, as another"
-    FATAL = "raise it"
 
 
 def error_action(code: ErrorCode) -> ErrorAction:

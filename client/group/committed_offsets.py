@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
 
-from odradek.client.admin.results import CommittedOffset
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, TimeLimitError, broker_error
 from odradek.client.group.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.network.backoff import Backoff
-from odradek.client.record import TopicPartition
+from odradek.client.record import CommittedOffset, TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -49,6 +48,11 @@ class CommittedOffsets:
         self._config = config
         self._coordinator = coordinator
         self._committer = committer
+
+    @property
+    def is_member(self) -> bool:
+        """Whether commits are sent as a member of the group."""
+        return self._committer().generation != NO_GENERATION
 
     async def commit(self, offsets: Offsets, timeout_ms: int) -> None:
         """Commit all these, and repeat what may pass until `timeout_ms` is over. Raises ClientError."""

@@ -44,13 +44,16 @@ _JOIN, _LEAVE, _LEAVE_FOR_A_WHILE = 0, -1, -2
 
 
 class ConsumerMember:
-    """A member; one call at a time. `generation` is its epoch, NO_GENERATION outside; `interval` is in seconds."""
+    """A member; one call at a time.
+
+    `generation` is its epoch, or NO_GENERATION outside of the group; `heartbeat_interval` is in seconds.
+    """
 
     def __init__(self, config: ConsumerConfig, coordinator: Coordinator) -> None:
         self.member_id = uuid_to_text(uuid.uuid4().bytes)
         self.generation = NO_GENERATION
         self.target: dict[bytes, list[int]] = {}
-        self.interval = config.heartbeat_interval_ms / 1000
+        self.heartbeat_interval = config.heartbeat_interval_ms / 1000
         self._config = config
         self._coordinator = coordinator
         self._sends_everything = True  # in the next heartbeat
@@ -131,7 +134,7 @@ class ConsumerMember:
             raise self._error(response, broker)
         self._sends_everything, self._reported = False, owns
         self.generation = response.member_epoch
-        self.interval = response.heartbeat_interval_ms / 1000
+        self.heartbeat_interval = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:
             self.target = {topic.topic_id: topic.partitions for topic in response.assignment.topic_partitions}
 

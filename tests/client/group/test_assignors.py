@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.client.group.assignors import ASSIGNORS
-from odradek.client.group.sticky import assign_cooperative, assign_sticky, claims
-from odradek.client.group.sticky_data import decode_sticky_data, encode_sticky_data
-from odradek.client.group.subscriber import Assignment, Subscriber
+from odradek.client.group.assignors import ASSIGNORS, Assignment, Subscriber, assign_cooperative, assign_sticky, claims
+from odradek.client.group.consumer_protocol import decode_sticky_data, encode_sticky_data
 from odradek.client.record import TopicPartition
 
 

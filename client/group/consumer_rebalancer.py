@@ -1,0 +1,124 @@
+"""Rebalances by the newer protocol: the coordinator assigns, and members reconcile step by step (KIP-848).
+
+```
+        heartbeat: another target                     rejoin()
+owned ----------------------------> owned and target ---------> 1. commit and revoke what is not in the target
+                                                                2. take over the new ones
+                                                                3. report to the coordinator what is owned now
+```
+No member waits for the others: the target of a member contains a partition of another only after that one has reported
+that it revoked it. The broker evaluates patterns, in its syntax (RE2), against whole names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import ClientError, broker_error
+from odradek.client.group.committed_offsets import NO_GENERATION
+from odradek.client.group.consumer_member import ConsumerMember
+from odradek.client.group.coordinator import Coordinator
+from odradek.client.group.owned_partitions import OwnedPartitions
+from odradek.client.group.rebalancer import ErrorAction
+from odradek.client.network.cluster import Cluster
+from odradek.client.record import TopicPartition
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+_METADATA_KEY = 3
+_FIRST_METADATA_BY_ID = 12
+
+
+class ConsumerRebalancer:
+    """See the module's docstring, and `Rebalancer`.
+
+    `on_join_needed` requests a call of `rejoin`; `on_error` handles the error of a heartbeat that `rejoin` sent.
+    """
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        cluster: Cluster,
+        coordinator: Coordinator,
+        owned: OwnedPartitions,
+        on_join_needed: Callable[[], None],
+        on_error: Callable[[ClientError], None],
+    ) -> None:
+        self.member = ConsumerMember(config, coordinator)
+        self._cluster = cluster
+        self._owned = owned
+        self._on_join_needed = on_join_needed
+        self._on_error = on_error
+        self._topics: frozenset[str] = frozenset()
+        self._regex: str | None = None
+        self._ids: dict[str, bytes] = {}  # of the topics in the target
+
+    @property
+    def heartbeat_interval(self) -> float:
+        return self.member.heartbeat_interval
+
+    def subscribe(self, topics: frozenset[str], pattern: re.Pattern[str] | None) -> None:
+        self._topics, self._regex = topics, None if pattern is None else pattern.pattern
+        self.member.send_everything_next()
+
+    async def rejoin(self, *, was_lost: bool) -> bool:
+        if was_lost:
+            await self._owned.lose(self._owned.partitions())
+        if self.member.generation == NO_GENERATION:
+            await self.member.join(self._topics, self._regex)
+        target = await self._target()
+        if sorted(target) != self._owned.partitions():
+            await self._owned.take_over(target)
+        try:
+            self._compare_with_target(await self._report_owned(), self._ids.values())
+        except ClientError as error:
+            self._on_error(error)  # the next heartbeat reports it again
+        return False
+
+    async def heartbeat(self) -> None:
+        self._compare_with_target(await self._report_owned(), self.member.target.keys())
+
+    def handle_error(self, error: ClientError) -> ErrorAction:
+        if self.member.handle_error(error):
+            return ErrorAction.NEW_MEMBER
+        return ErrorAction.RETRY if error.retriable else ErrorAction.FATAL
+
+    def _compare_with_target(self, owned: Mapping[bytes, list[int]], topic_ids: Collection[bytes]) -> None:
+        """Request a call of `rejoin` if the target of these topics is not what is owned."""
+        target = self.member.target
+        due = {topic_id: sorted(target[topic_id]) for topic_id in topic_ids if target.get(topic_id)}
+        if due != owned:
+            self._on_join_needed()
+
+    async def _report_owned(self) -> dict[bytes, list[int]]:
+        owned: dict[bytes, list[int]] = {}
+        for topic, partition in self._owned.partitions():
+            if topic in self._ids:
+                owned.setdefault(self._ids[topic], []).append(partition)
+        await self.member.heartbeat(self._topics, self._regex, owned)
+        return owned
+
+    async def _target(self) -> list[TopicPartition]:
+        """The target assignment, by topic name."""
+        target = self.member.target
+        names = {topic_id: name for name, topic_id in self._ids.items()}
+        if not target.keys() <= names.keys():
+            names = await self._names(list(target))
+        self._ids = {names[topic_id]: topic_id for topic_id in target if topic_id in names}
+        return [
+            TopicPartition(names[topic_id], index)
+            for topic_id, partitions in target.items()
+            if topic_id in names
+            for index in partitions
+        ]
+
+    async def _names(self, topic_ids: list[bytes]) -> dict[bytes, str]:
+        """Look up the names of topics; deleted topics are left out."""
+        connection = await self._cluster.any_connection()
+        version = connection.versions.highest(_METADATA_KEY, at_least=_FIRST_METADATA_BY_ID)
+        request = MetadataRequest([MetadataRequestTopic(topic_id, None) for topic_id in topic_ids], False)
+        response = await connection.send(request, MetadataResponse, version=version)
+        if response.error_code:
+            raise broker_error(response.error_code, "ask for metadata", broker=connection.name)
+        return {topic.topic_id: topic.name for topic in response.topics if topic.name and not topic.error_code}

@@ -1,0 +1,84 @@
+"""The partitions that a group member owns: taken over, revoked or lost, with commits and listener calls.
+
+| change | in this order |
+|---|---|
+| taken over | read the committed offsets, assign, `on_assigned` |
+| revoked | commit automatically, `on_revoked`, unassign |
+| lost | `on_lost`, unassign: another member owns them already, so a commit would be refused |
+
+A new partition without a committed offset gets its position as `auto_offset_reset` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from odradek.client.config import ConsumerConfig
+from odradek.client.consumer.subscription_state import SubscriptionState
+from odradek.client.group.auto_commit import AutoCommit
+from odradek.client.group.committed_offsets import CommittedOffsets
+from odradek.client.group.rebalance_listener import RebalanceListener
+from odradek.client.record import CommittedOffset, TopicPartition
+
+
+class OwnedPartitions:
+    """The assignment of one member. `on_assignment` is called after each change of it."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        subscription: SubscriptionState,
+        offsets: CommittedOffsets,
+        auto_commit: AutoCommit,
+        on_assignment: Callable[[], None],
+    ) -> None:
+        self.listener = RebalanceListener()
+        self._timeout_ms = config.default_api_timeout_ms
+        self._subscription = subscription
+        self._offsets = offsets
+        self._auto_commit = auto_commit
+        self._on_assignment = on_assignment
+
+    def partitions(self) -> list[TopicPartition]:
+        """The owned partitions, sorted."""
+        return sorted(self._subscription.states)
+
+    async def take_over(self, assigned: Sequence[TopicPartition]) -> bool:
+        """Own exactly the assigned partitions. Returns whether some were revoked for that."""
+        owned = self.partitions()
+        revoked = [partition for partition in owned if partition not in set(assigned)]
+        await self.revoke(revoked)
+        new = [partition for partition in assigned if partition not in set(owned)]
+        offsets = await self._offsets.committed(new, self._timeout_ms)
+        self._assign([*self.partitions(), *new], offsets)
+        await self.listener.on_assigned(new)
+        return bool(revoked)
+
+    async def revoke(self, partitions: Sequence[TopicPartition]) -> None:
+        """Give these partitions up, after a commit."""
+        if partitions:
+            await self.commit(partitions)
+            await self.listener.on_revoked(partitions)
+            self._unassign(partitions)
+
+    async def lose(self, partitions: Sequence[TopicPartition]) -> None:
+        """Stop reading partitions that other members own already."""
+        if partitions:
+            await self.listener.on_lost(partitions)
+            self._unassign(partitions)
+
+    async def commit(self, partitions: Collection[TopicPartition]) -> None:
+        """Commit the consumed offsets of these partitions, if commits are automatic."""
+        await self._auto_commit.commit_revoked(self._subscription.consumed_offsets(partitions))
+
+    def _unassign(self, partitions: Collection[TopicPartition]) -> None:
+        self._assign([partition for partition in self.partitions() if partition not in partitions])
+
+    def _assign(
+        self, partitions: Sequence[TopicPartition], offsets: Mapping[TopicPartition, CommittedOffset | None] = {}
+    ) -> None:
+        self._subscription.assign(partitions)
+        for partition, at in offsets.items():
+            if at is not None:
+                self._subscription.states[partition].seek(at.offset, at.leader_epoch)
+        self._on_assignment()

@@ -1,0 +1,64 @@
+"""The interface between `group` and the two protocols: a member, and how it comes to own partitions."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Protocol
+
+from odradek.client.errors import ClientError
+
+
+class ErrorAction(Enum):
+    """The reaction of a member to an error of the coordinator."""
+
+    RETRY = "repeat the request"
+    REJOIN = "join again with the same id"
+    NEW_MEMBER = "join again as a new member"
+    FATAL = "raise the error"
+
+
+class Member(Protocol):
+    """The identity of a member at the coordinator."""
+
+    member_id: str
+    generation: int  # or member epoch; NO_GENERATION outside of the group
+
+    async def leave(self, reason: str) -> None:
+        """Leave the group at once, as far as the protocol allows it. Raises ClientError."""
+        ...
+
+    def forget(self) -> None:
+        """Reset the membership without a request: the coordinator has ended it."""
+        ...
+
+
+class Rebalancer(Protocol):
+    """One protocol's way to join, to keep the membership and to change what the member owns."""
+
+    @property
+    def member(self) -> Member: ...
+
+    @property
+    def heartbeat_interval(self) -> float:
+        """Seconds between heartbeats."""
+        ...
+
+    def subscribe(self, topics: frozenset[str], pattern: re.Pattern[str] | None) -> None:
+        """Set the topics, or the pattern, of the next join."""
+        ...
+
+    async def rejoin(self, *, was_lost: bool) -> bool:
+        """Join or reconcile, and own the assigned partitions afterwards. Returns whether another call must follow.
+
+        With `was_lost` the owned partitions belong to other members already.
+        """
+        ...
+
+    async def heartbeat(self) -> None:
+        """Send a heartbeat, and request a join if there is a reason for one. Raises ClientError."""
+        ...
+
+    def handle_error(self, error: ClientError) -> ErrorAction:
+        """Handle an error of a heartbeat, and return what the group must do."""
+        ...
