@@ -1,8 +1,8 @@
-"""The settings of all clients, checked once; names, units and meaning are those of Kafka's clients.
+"""The settings of all clients and their validation; names, units and meaning are those of Kafka's clients.
 
-What each setting means and may be stands here. The defaults of those that every client has stand in `ClientConfig`, and
-`ClientSettings` is how they are passed on; those of one client alone stand in its signature. Names that end in `_ms`
-are milliseconds. All classes are immutable and raise ConfigurationError when built from nonsense.
+This module specifies the meaning and the bounds of each setting. `ClientConfig` has the defaults of the common
+settings, which `ClientSettings` passes on; the defaults of a single client's settings are in its signature. Names that
+end in `_ms` are milliseconds. All classes are immutable; constructors raise ConfigurationError for invalid values.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ GroupProtocol = Literal["classic", "consumer"]
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 COMPRESSION_LEVELS: dict[str, range] = {"gzip": range(1, 10), "lz4": range(1, 18), "zstd": range(-131072, 23)}
-"""The levels of the codecs that have any; those of Kafka's compression.gzip.level and its like."""
+"""The levels of the codecs that have any, as in Kafka's compression.gzip.level, .lz4.level and .zstd.level."""
 
 DEFAULT_PORT = 9092
 ASSIGNOR_NAMES = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 MAX_IN_FLIGHT_OF_IDEMPOTENCE = 5
-"""A leader remembers the last five batches of a producer, so that many may be sent again without being doubled."""
+"""A leader remembers the last five batches of a producer, so only these can be retried without duplicates."""
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker's listener."""
 
     host: str
     port: int
@@ -42,7 +42,7 @@ class Address(NamedTuple):
 
 
 def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
-    """Parse `host:port,host:port` or a sequence of `host:port`; the port may be left out, IPv6 goes in brackets."""
+    """Parse `host:port,host:port` or a sequence of `host:port`; the port is optional, IPv6 is in brackets."""
     texts = servers.split(",") if isinstance(servers, str) else servers
     addresses = tuple(_parse_address(text.strip()) for text in texts if text.strip())
     if not addresses:
@@ -73,7 +73,7 @@ def _wrong(name: str, value: Any, cure: str) -> ConfigurationError:
 
 
 class ClientSettings(TypedDict, total=False):
-    """The keywords that every client takes; `ClientConfig` says what they mean, and what they are when left out."""
+    """The keywords of every client; `ClientConfig` specifies their meaning and defaults."""
 
     client_id: str
     request_timeout_ms: int
@@ -87,31 +87,31 @@ class ClientSettings(TypedDict, total=False):
 
 
 def check_keywords(client: type, given: Iterable[str]) -> None:
-    """Check that keywords are among those that every client takes. Raises ConfigurationError, with a suggestion."""
+    """Check that keywords are common settings. Raises ConfigurationError, with a suggestion."""
     for name in given:
         if name not in ClientSettings.__annotations__:
-            from odradek.client.setting_names import unknown_setting  # for mistakes alone
+            from odradek.client.setting_names import unknown_setting  # loaded for errors only
 
             raise unknown_setting(name, client)
 
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What every client needs to find its brokers and to talk to them."""
+    """The common settings of all clients."""
 
-    bootstrap_servers: tuple[Address, ...]  # asked for the rest of the cluster; one that answers is enough
-    client_id: str = "odradek"  # what the broker's logs and quotas call this client
-    request_timeout_ms: int = 30000  # an answer that takes longer closes the connection
+    bootstrap_servers: tuple[Address, ...]  # they return the other brokers; one that responds is enough
+    client_id: str = "odradek"  # the name of this client in the broker's logs and quotas
+    request_timeout_ms: int = 30000  # if a response takes longer, the connection is closed
     connect_timeout_ms: int = 10000  # for name resolution, TCP and the exchange of API versions together
-    metadata_max_age_ms: int = 300000  # metadata are asked for again after this time, also when nothing went wrong
-    retry_backoff_ms: int = 100  # first pause before a request is repeated; doubled from one to the next
+    metadata_max_age_ms: int = 300000  # metadata are refreshed after this time, also without an error
+    retry_backoff_ms: int = 100  # first backoff before a retry; the next ones are doubled
     retry_backoff_max_ms: int = 1000
     reconnect_backoff_ms: int = 50  # the same for connections to one broker
     reconnect_backoff_max_ms: int = 1000
-    security_protocol: str = "PLAINTEXT"  # TLS and SASL are not there yet
+    security_protocol: str = "PLAINTEXT"  # TLS and SASL are not supported yet
 
     def __post_init__(self) -> None:
         if self.security_protocol != "PLAINTEXT":
-            from odradek.client.setting_names import refused_security_protocol  # for mistakes alone
+            from odradek.client.setting_names import refused_security_protocol  # loaded for errors only
 
             raise refused_security_protocol(self.security_protocol)
         _at_least(self, 1, ("request_timeout_ms", "connect_timeout_ms", "metadata_max_age_ms"))
@@ -124,18 +124,18 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
     """A producer's settings."""
 
     acks: Acks  # 0: none; 1: the leader's; "all" or -1: that of all in-sync replicas
-    enable_idempotence: bool | None  # None: on, unless acks or max_in_flight forbid it
-    max_in_flight: int  # requests sent to one broker and not answered yet
+    enable_idempotence: bool | None  # None: on, unless acks or max_in_flight exclude it
+    max_in_flight: int  # requests to one broker without a response
     linger_ms: float  # how long a batch waits for more records
     batch_size: int  # bytes of records, before compression, at which a batch is sent at once
     max_request_size: int  # bytes of one request, and so of one record
-    buffer_memory: int  # bytes of records not acknowledged yet; send() waits above it
+    buffer_memory: int  # bytes of unacknowledged records; above it, send() waits
     max_block_ms: int  # how long send() may wait for metadata or memory
     delivery_timeout_ms: int  # from send() to the acknowledgement, retries included
     compression_type: CompressionType
     compression_level: int | None  # the codec's own scale; None is Kafka's default
     partitioner: Partitioner | PartitionerName  # for records that name no partition
-    key_serializer: Callable[[Any], bytes | None] | None  # makes bytes of every key, also of None; None: they are bytes
+    key_serializer: Callable[[Any], bytes | None] | None  # converts every key to bytes, also None; None: keys are bytes
     value_serializer: Callable[[Any], bytes | None] | None  # the same for values
 
     def __post_init__(self) -> None:
@@ -169,7 +169,7 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
 
     @property
     def required_acks(self) -> int:
-        """`acks` as the protocol writes it."""
+        """`acks` as in the protocol."""
         return -1 if self.acks == "all" else self.acks
 
     @property
@@ -190,23 +190,21 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
     isolation_level: IsolationLevel
     check_crcs: bool  # verify the checksum of every batch
     fetch_min_bytes: int  # a broker with less than this waits for more
-    fetch_max_wait_ms: int  # but no longer than this
-    fetch_max_bytes: int  # of one response of one broker; its first batch may be larger
+    fetch_max_wait_ms: int  # the longest such wait
+    fetch_max_bytes: int  # of one response; its first batch may be larger
     max_partition_fetch_bytes: int  # of one partition in one response; likewise
     max_poll_records: int  # that poll() returns at once
-    default_api_timeout_ms: int  # for calls about offsets that have no timeout of their own
+    default_api_timeout_ms: int  # for calls about offsets without a timeout argument
     group_id: str | None  # needed to subscribe and to commit
-    group_instance_id: str | None  # a name of its own makes the consumer a static member, which restarts unnoticed
-    group_protocol: GroupProtocol  # "consumer": the newer one, where the coordinator assigns (KIP-848)
-    group_remote_assignor: str | None  # of the newer protocol, "uniform" or "range"; None: the coordinator chooses
-    partition_assignment_strategy: Sequence[
-        str
-    ]  # assignors of the group, by preference (`odradek.client.group.assignors`)
-    enable_auto_commit: bool  # commit what was handed out and is done, at intervals and when partitions go
+    group_instance_id: str | None  # makes a static member, which may restart without a rebalance
+    group_protocol: GroupProtocol  # "consumer": the newer one, in which the coordinator assigns (KIP-848)
+    group_remote_assignor: str | None  # with the newer protocol "uniform" or "range"; None: the coordinator's
+    partition_assignment_strategy: Sequence[str]  # assignors by preference (`odradek.client.group.assignors`)
+    enable_auto_commit: bool  # at intervals and when partitions are revoked
     auto_commit_interval_ms: int
-    session_timeout_ms: int  # a member that is not heard of for so long is out
+    session_timeout_ms: int  # without a heartbeat for so long a member is removed
     heartbeat_interval_ms: int
-    max_poll_interval_ms: int  # a member that asks for no records for so long leaves
+    max_poll_interval_ms: int  # without a poll for so long a member leaves
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -223,7 +221,7 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
             raise _wrong(
                 "partition_assignment_strategy",
                 self.partition_assignment_strategy,
-                f"choose of {', '.join(sorted(ASSIGNOR_NAMES))}",
+                f"choose from {', '.join(sorted(ASSIGNOR_NAMES))}",
             )
         if not is_policy(str(self.auto_offset_reset)):
             raise _wrong(
@@ -246,7 +244,7 @@ class ConsumerConfig(ClientConfig, frozen=True, kw_only=True):
 class AdminConfig(ClientConfig, frozen=True, kw_only=True):
     """The settings of an Admin."""
 
-    default_api_timeout_ms: int  # for calls that are given no timeout of their own
+    default_api_timeout_ms: int  # for calls without `timeout_ms`
 
     def __post_init__(self) -> None:
         super().__post_init__()

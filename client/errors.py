@@ -1,34 +1,34 @@
-"""Everything that the client raises, in one tree.
+"""The exceptions of the client, in one tree.
 
 ```
-ClientError                            .retriable: whether the same call may succeed later, with nothing changed
-├── ConfigurationError                 no   a setting or argument that cannot be (also a ValueError)
+ClientError                            .retriable: whether the same call may succeed later without a change
+├── ConfigurationError                 no   an invalid setting or argument (also a ValueError)
 ├── ClosedError                        no   used after close()
-├── TransportError                     yes  no answer came: the broker may or may not have done the work
-│   ├── BrokerUnreachableError         yes  no connection: refused, unknown name, no answer in time
+├── TransportError                     yes  no response: the broker may or may not have executed the request
+│   ├── BrokerUnreachableError         yes  no connection: refused, unknown host, timeout
 │   │   └── BootstrapError             yes  none of the bootstrap servers could be reached
 │   ├── ConnectionLostError            yes  the connection ended with the request in flight
-│   ├── RequestTimeoutError            yes  connected, and no answer within request_timeout_ms
-│   └── NotKafkaError                  no   what answers there speaks another protocol
+│   ├── RequestTimeoutError            yes  connected, and no response within request_timeout_ms
+│   └── NotKafkaError                  no   the peer uses another protocol
 ├── UnsupportedVersionError            no   client and broker have no version of an API in common
 ├── BrokerError                        .code, and .retriable as the code says (odradek.protocol.errors.ErrorCode)
 │   ├── UnknownTopicError                   UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID: no such topic or partition
 │   ├── TopicExistsError                    TOPIC_ALREADY_EXISTS
 │   ├── AuthorizationError                  *_AUTHORIZATION_FAILED
 │   ├── RecordTooLargeError                 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE; also before sending
-│   ├── PossiblyPersistedError         no   sent again, and the leader cannot tell: it may be in the log or not
-│   ├── MembershipError                     ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_*: the group went on
+│   ├── PossiblyPersistedError         no   retried with an unknown result: it may be in the log or not
+│   ├── MembershipError                     ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_*: no longer a member
 │   └── OffsetOutOfRangeError               OFFSET_OUT_OF_RANGE
-├── TimeLimitError                     yes  the client gave up waiting (also a TimeoutError)
-│   ├── BufferFullError                yes  send() found no room within max_block_ms
+├── TimeLimitError                     yes  the client stopped waiting (also a TimeoutError)
+│   ├── BufferFullError                yes  send() got no memory within max_block_ms
 │   └── DeliveryTimeoutError           yes  no acknowledgement within delivery_timeout_ms: it may be in the log or not
 ├── NoOffsetError                      no   a partition has no position, and auto_offset_reset is "none"
-├── LogTruncationError                 no   records that were read are gone, and auto_offset_reset is "none"
-└── CorruptRecordsError                no   fetched bytes are not sound: checksum, format or compression
+├── LogTruncationError                 no   records that were read are lost, and auto_offset_reset is "none"
+└── CorruptRecordsError                no   fetched bytes are corrupt: checksum, format or compression
 ```
 
-A message reads: what was tried, at which broker or on which partition; what went wrong; what to do about it. The parts
-are attributes too: `broker`, `topic`, `partition`, where they are known.
+A message has three parts: the operation, with the broker or partition; the cause; a cure. `broker`, `topic` and
+`partition` are attributes, too, if they are known.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ClientError(Exception):
 
     @property
     def summary(self) -> str:
-        """The message without its cure, to be part of another one."""
+        """The message without its cure, for use in another message."""
         place = place_of(self.topic, self.partition)
         where = "".join((f" on {place}" if place else "", f" at {self.broker}" if self.broker else ""))
         return f"{self.tried}{where}: {self.cause}"
@@ -74,25 +74,25 @@ class ClientError(Exception):
 
 
 class ConfigurationError(ClientError, ValueError):
-    """A setting or an argument that cannot be; nothing was sent."""
+    """A setting or an argument is invalid; nothing was sent."""
 
 
 class ClosedError(ClientError):
-    """The producer, consumer or connection was closed before."""
+    """The producer, consumer, admin or connection is closed."""
 
 
 class TransportError(ClientError):
-    """No answer came. What was asked for may have happened or not."""
+    """No response arrived. The broker may have executed the request or not."""
 
     retriable = True
 
 
 class BrokerUnreachableError(TransportError):
-    """No connection could be made."""
+    """The connection could not be opened."""
 
 
 class BootstrapError(BrokerUnreachableError):
-    """None of the bootstrap servers, or brokers learnt from them, could be reached."""
+    """None of the bootstrap servers, or of the brokers in the metadata, could be reached."""
 
 
 class ConnectionLostError(TransportError):
@@ -100,11 +100,11 @@ class ConnectionLostError(TransportError):
 
 
 class RequestTimeoutError(TransportError):
-    """The broker was connected and did not answer in time."""
+    """The broker was connected and did not respond in time."""
 
 
 class NotKafkaError(TransportError):
-    """The peer answered with bytes that are not Kafka's."""
+    """The peer's bytes are not of Kafka's protocol."""
 
     retriable = False
 
@@ -114,13 +114,13 @@ class UnsupportedVersionError(ClientError):
 
 
 class TimeLimitError(ClientError, TimeoutError):
-    """The client gave up waiting; what it waited for may still come."""
+    """The client stopped waiting; the request may still be executed."""
 
     retriable = True
 
 
 class BufferFullError(TimeLimitError):
-    """`buffer_memory` was full for `max_block_ms`: the brokers take records more slowly than they are sent."""
+    """`buffer_memory` was full for `max_block_ms`: records are sent faster than the brokers acknowledge them."""
 
 
 class DeliveryTimeoutError(TimeLimitError):
@@ -132,13 +132,13 @@ class NoOffsetError(ClientError):
 
 
 class LogTruncationError(ClientError):
-    """Records that were read are not in the leader's log; `offset` is where it differs from them, -1 if not known."""
+    """Records that were read are not in the leader's log; `offset` is the first that differs, -1 if unknown."""
 
     offset = -1
 
 
 class CorruptRecordsError(ClientError):
-    """Fetched bytes are not sound; `offset` is where the batch begins that cannot be read."""
+    """Fetched bytes are corrupt; `offset` is that of the batch that cannot be read."""
 
     def __init__(self, offset: int, cause: str, cure: str, *, topic: str, partition: int) -> None:
         super().__init__(f"read the batch at offset {offset}", cause, cure, topic=topic, partition=partition)
@@ -146,7 +146,7 @@ class CorruptRecordsError(ClientError):
 
 
 class BrokerError(ClientError):
-    """The broker refused, with an error code of the protocol."""
+    """The broker returned an error code of the protocol."""
 
     def __init__(
         self,
@@ -174,30 +174,30 @@ class BrokerError(ClientError):
 
 
 class UnknownTopicError(BrokerError):
-    """There is no such topic or partition."""
+    """The topic or partition does not exist."""
 
 
 class TopicExistsError(BrokerError):
-    """There is a topic of that name already."""
+    """A topic of that name exists already."""
 
 
 class AuthorizationError(BrokerError):
-    """The principal of this connection may not do that."""
+    """The principal of this connection is not authorized."""
 
 
 class RecordTooLargeError(BrokerError):
-    """A record, or the smallest batch that holds it, is larger than client, topic or broker allow."""
+    """A record, or a batch with it alone, is larger than the client, topic or broker allows."""
 
 
 class PossiblyPersistedError(BrokerError):
-    """Records were sent again after an attempt without an answer, and their sequence does not fit the leader's log.
+    """Records were retried after an attempt without a response, and the leader refuses their sequence.
 
-    They may be in the log or not. Sending them once more may double them, and puts them behind later ones.
+    They may be in the log or not. Sending them again may duplicate them, and writes them after later records.
     """
 
 
 class MembershipError(BrokerError):
-    """The group does not count on this member any more, or not as it was; its partitions may be another's."""
+    """The group has removed this member, or has a newer generation; its partitions may belong to others."""
 
 
 class OffsetOutOfRangeError(BrokerError):
@@ -214,7 +214,7 @@ def broker_error(
     topic: str | None = None,
     partition: int | None = None,
 ) -> BrokerError:
-    """The exception for an error code, in the class that stands for it; without a `cure` it has the usual one."""
+    """Create the exception for an error code, of the class for that code; without `cure` it has the usual one."""
     known = ErrorCode.of(code)
     if known is ErrorCode.UNKNOWN_SERVER_ERROR and code != known:
         detail = f"error code {code}, unknown to this client{': ' + detail if detail else ''}"
@@ -223,7 +223,7 @@ def broker_error(
 
 
 def place_of(topic: str | None, partition: int | None) -> str:
-    """A topic or partition as people write it: `orders-3`."""
+    """A topic or partition in a message: `orders-3`."""
     if topic is None:
         return ""
     return topic if partition is None else f"{topic}-{partition}"
@@ -248,7 +248,7 @@ _CLASSES: dict[ErrorCode, type[BrokerError]] = {
 
 _CURES: dict[ErrorCode, str] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "Check the names of topic and partition, or create the topic",
-    ErrorCode.UNKNOWN_TOPIC_ID: "The topic was deleted, or deleted and created again",
+    ErrorCode.UNKNOWN_TOPIC_ID: "The topic was deleted; a new one of the same name has another id",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "Topic names have 1 to 249 of the characters a-z A-Z 0-9 . _ -",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Ask for an ACL on the topic",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Ask for an ACL on the cluster",
@@ -257,7 +257,7 @@ _CURES: dict[ErrorCode, str] = {
     ),
     ErrorCode.RECORD_LIST_TOO_LARGE: "Lower batch_size, or raise the topic's segment.bytes",
     ErrorCode.OFFSET_OUT_OF_RANGE: "Choose an offset between the beginning and the end of the partition",
-    ErrorCode.ILLEGAL_GENERATION: "The group was rebalanced; poll again, and go on with what is assigned then",
+    ErrorCode.ILLEGAL_GENERATION: "The group was rebalanced: poll again to get the new assignment",
     ErrorCode.UNKNOWN_MEMBER_ID: "Poll more often, or raise session_timeout_ms and max_poll_interval_ms",
     ErrorCode.FENCED_INSTANCE_ID: "Another consumer has the same group_instance_id: give each its own",
     ErrorCode.NON_EMPTY_GROUP: "Stop the members of the group first",
@@ -266,10 +266,10 @@ _CURES: dict[ErrorCode, str] = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Ask for an ACL on the group",
     ErrorCode.NOT_ENOUGH_REPLICAS: "Wait until replicas are back in sync, or lower min.insync.replicas of the topic",
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "Wait until replicas are back in sync",
-    ErrorCode.LEADER_NOT_AVAILABLE: "The partition has no leader: is a broker down?",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "There are fewer brokers than replicas asked for",
-    ErrorCode.INVALID_RECORD: "A record breaks a rule of the topic: a compacted topic wants a key in every record",
-    ErrorCode.INVALID_TIMESTAMP: "The topic bounds how far timestamps may be from the broker's clock",
+    ErrorCode.LEADER_NOT_AVAILABLE: "The partition has no leader: check whether a broker is down",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "Request no more replicas than there are brokers",
+    ErrorCode.INVALID_RECORD: "A record breaks a rule of the topic: in a compacted topic every record needs a key",
+    ErrorCode.INVALID_TIMESTAMP: "The topic limits the difference between timestamps and the broker's clock",
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "Choose another compression_type",
-    ErrorCode.KAFKA_STORAGE_ERROR: "The broker's log shows what is wrong with its disk",
+    ErrorCode.KAFKA_STORAGE_ERROR: "Look for disk errors in the broker's log",
 }

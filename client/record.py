@@ -1,4 +1,4 @@
-"""The values that go in and out: where a record lies, what became of one that was sent, one that was read."""
+"""The values of producers and consumers: partitions, records, and the metadata of sent records."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ AnyPartition = TypeVar("AnyPartition", bound=tuple[str, int])
 
 
 class RecordMetadata(NamedTuple):
-    """Where a sent record was written.
+    """The partition, offset and timestamp of a sent record.
 
-    `offset` is -1 where the broker did not say: with acks=0, or when a repeated batch turned out to be in the log since
-    long. `timestamp` (ms) is the record's, or the broker's where the topic has log append time.
+    `offset` is -1 if the broker did not return it: with acks=0, and when a retried batch was in the log already.
+    `timestamp` (ms) is the record's, or the broker's if the topic has log append time.
     """
 
     topic: str
@@ -41,13 +41,13 @@ class RecordMetadata(NamedTuple):
 
 
 class ConsumerRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record as it was read; `value` is None in tombstones.
+    """A record that was read; `value` is None in tombstones.
 
-    A struct, because one is made of every record: 0.1 µs, where a named tuple takes 0.25 and wakes the garbage
-    collector, which looked at every tuple again and took a seventh of a consumer's time.
+    It is a struct because one is made for every record, in 0.1 µs. A named tuple takes 0.25 µs and is tracked by the
+    garbage collector, which took a seventh of a consumer's time.
 
-    `timestamp` (ms) is the sender's, or the broker's where `timestamp_type` is LOG_APPEND_TIME; in records of the
-    oldest format it is -1 and the type None. `leader_epoch` is that of the leader who wrote the record, -1 if unknown.
+    `timestamp` (ms) is the sender's, or the broker's if `timestamp_type` is LOG_APPEND_TIME; in records of the oldest
+    format it is -1 and the type None. `leader_epoch` is that of the leader that wrote the record, -1 if unknown.
     """
 
     topic: str
@@ -70,7 +70,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class CommittedOffset(msgspec.Struct, frozen=True):
-    """An offset that a group committed: of the next record to read. `leader_epoch` is -1 where it is not known."""
+    """A committed offset: that of the next record to read. `leader_epoch` is -1 if unknown."""
 
     offset: int
     leader_epoch: int = -1

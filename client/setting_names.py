@@ -1,8 +1,8 @@
-"""The names of settings: ours, those of aiokafka and librdkafka for the same, and what to answer to any other name.
+"""The names of settings: ours, their names in aiokafka and librdkafka, and the errors for unknown names.
 
-A misspelt name, or one of another client, is answered with ours; names about TLS, SASL and transactions with the
-sentence that these are not there yet. The table is for that alone, so that only a client with a wrong name loads it.
-docs/client.md shows it, with the defaults.
+The error for a misspelt name, or for one of another client, suggests ours; names about TLS, SASL and transactions say
+that these are not supported yet. Only a client with an unknown name imports this module. docs/client.md shows the
+table, with the defaults.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ OTHER_NAMES: dict[str, tuple[str | None, str | None]] = {
     "heartbeat_interval_ms": ("heartbeat_interval_ms", "heartbeat.interval.ms"),
     "max_poll_interval_ms": ("max_poll_interval_ms", "max.poll.interval.ms"),
 }
-"""By our name: aiokafka's and librdkafka's for the same, None where there is none. Units and defaults may differ."""
+"""Our name to the names in aiokafka and librdkafka, None if there is none. Units and defaults may differ."""
 
 _MORE_NAMES = {
     "queue_buffering_max_ms": "linger_ms",
@@ -70,24 +70,24 @@ _MORE_NAMES = {
     "metadata_broker_list": "bootstrap_servers",
     "socket_connection_setup_timeout_ms": "connect_timeout_ms",
 }
-"""Second names that librdkafka or Kafka's own client have, with underscores."""
+"""Alternative names in librdkafka or Kafka's own client, with underscores, to ours."""
 
 _PLAINTEXT = "Use a PLAINTEXT listener of the brokers"
-_WITHOUT = "Leave it out; records are sent without"
+_WITHOUT = "Remove it; records are sent without transactions"
 _NOT_THERE = {
-    "ssl": ("TLS is not there yet", _PLAINTEXT),
-    "sasl": ("SASL is not there yet", _PLAINTEXT),
-    "transaction": ("transactions are not there yet", _WITHOUT),
-    "transactional": ("transactions are not there yet", _WITHOUT),
+    "ssl": ("TLS is not supported yet", _PLAINTEXT),
+    "sasl": ("SASL is not supported yet", _PLAINTEXT),
+    "transaction": ("transactions are not supported yet", _WITHOUT),
+    "transactional": ("transactions are not supported yet", _WITHOUT),
 }
-"""What is missing, and what to do without it, by the first word of the settings about it."""
+"""Missing features and their cure, by the first word of their settings."""
 
 _NOT_SETTINGS = frozenset({"network", "client"})
 _NO_PROPERTIES = frozenset({"bootstrap_servers", "key_serializer", "value_serializer"})
 
 
 def setting_types(client: type) -> dict[str, str]:
-    """The settings of a client by name, each with the name of its type; those of all clients come first."""
+    """The settings of a client by name, with the name of their type; the common settings come first."""
     from typing import get_type_hints
 
     from odradek.client.config import ClientSettings
@@ -98,12 +98,12 @@ def setting_types(client: type) -> dict[str, str]:
 
 
 def property_types(client: type) -> dict[str, str]:
-    """As `setting_types`, of what may be given as a property: that is text, and not a function."""
+    """As `setting_types`, but only the settings that a property can have: text, not functions."""
     return {name: kind for name, kind in setting_types(client).items() if name not in _NO_PROPERTIES}
 
 
 def unknown_setting(name: str, client: type) -> ConfigurationError:
-    """The error for a keyword that a client does not take."""
+    """The error for a keyword that a client does not have."""
     cause = f"{client.__name__} has no setting {name}"
     return _refusal(name, cause, _suggestion(name, list(setting_types(client))), "docs/client.md lists all")
 
@@ -122,7 +122,7 @@ def refused_security_protocol(protocol: object) -> ConfigurationError:
     missing = {"SSL": "TLS is", "SASL_PLAINTEXT": "SASL is", "SASL_SSL": "TLS and SASL are"}.get(str(protocol).upper())
     cause = f"security_protocol is {protocol!r}"
     return ConfigurationError(
-        "configure the client", f"{cause}, and {missing} not there yet" if missing else cause, _PLAINTEXT
+        "configure the client", f"{cause}, and {missing} not supported yet" if missing else cause, _PLAINTEXT
     )
 
 
@@ -136,7 +136,7 @@ def _refusal(name: str, cause: str, suggestion: str | None, cure: str) -> Config
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str | None:
-    """Our name for another client's setting, or the one that is spelt alike."""
+    """Our name for another client's setting, or the one with the most similar spelling."""
     snake = _snake(name)
     ours = {
         _snake(other): setting for setting, others in OTHER_NAMES.items() for other in others if other is not None

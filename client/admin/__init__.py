@@ -1,10 +1,10 @@
-"""Administration: topics, configs, offsets, the cluster and its groups, over the calls of `Admin`.
+"""The admin client: `Admin` and its calls about topics, configs, offsets, the cluster and groups.
 
 | module | what |
 |---|---|
-| `admin` | `Admin`: every call, with what it takes, returns and raises |
-| `arguments` | what calls take: `NewTopic`, `NewPartitions`, `ConfigResource`, `ConfigChange`, `OffsetSpec` |
-| `results` | what calls return: `Results`, and a class for each thing that is described |
-| `calls` | to whom requests go, how often and for how long; one error an item |
+| `admin` | `Admin`: all calls, with their arguments, results and errors |
+| `arguments` | values for calls: `NewTopic`, `NewPartitions`, `ConfigResource`, `ConfigChange`, `OffsetSpec` |
+| `results` | the values that calls return: `Results`, and a class for each kind of description |
+| `calls` | the brokers for each request, retries and time limits; one error for each item |
 | `topics`, `configs`, `offsets`, `cluster`, `log_dirs`, `groups`, `group_offsets` | the calls themselves |
 """

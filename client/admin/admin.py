@@ -1,4 +1,4 @@
-"""`Admin`: administration of a cluster.
+"""`Admin`: administers a cluster.
 
 ```python
 async with Admin("localhost:9092") as admin:
@@ -9,13 +9,13 @@ async with Admin("localhost:9092") as admin:
     offsets = await admin.list_offsets({end: OffsetSpec.LATEST, ("orders", 1): 1700000000000})
     print(offsets.value(end).offset)               # raises the error of that item, if it has one
 ```
-Errors. A call about many things returns `Results`: a dict from each thing to its value or to its own `ClientError`,
-which is whatever kept it from having a value, an unreachable broker and the end of the time included. Such a call
-raises only what is the caller's mistake (ConfigurationError, ClosedError). A call with one answer raises ClientError. A
-broker without the API that is needed is an UnsupportedVersionError, which names both.
+Errors. A call about many items returns `Results`: a dict from each item to its value or to its own `ClientError`; an
+unreachable broker and a timeout are such errors, too. The call itself raises only the caller's mistakes
+(ConfigurationError, ClosedError). A call with a single result raises ClientError. If a broker lacks an API, the error
+is an UnsupportedVersionError, which names both.
 
-Retriable errors are retried, after new metadata, for `timeout_ms` or else `default_api_timeout_ms`; an item has the
-last of them if that did not help. A request whose answer was lost is repeated (`odradek.client.admin.calls`).
+Retriable errors are retried, after new metadata, for `timeout_ms` or else `default_api_timeout_ms`; then the item gets
+the last of them. A request without a response is repeated (`odradek.client.admin.calls`).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Admin:
         await self.close()
 
     async def start(self) -> None:
-        """Find the cluster; again, it does nothing. Raises ClientError."""
+        """Connect to the cluster. Does nothing if it is started already. Raises ClientError."""
         if self._started is not None:
             return
         found = Cluster(self._config, self._network)
@@ -93,7 +93,7 @@ class Admin:
         self._started = Calls(self._config, found)
 
     async def close(self) -> None:
-        """Disconnect; calls that are under way raise ClosedError."""
+        """Disconnect; unfinished calls raise ClosedError."""
         calls, self._started = self._started, None
         if calls is not None:
             await calls.cluster.close()
@@ -103,9 +103,9 @@ class Admin:
     async def create_topics(
         self, new: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Results[str, CreatedTopic]:
-        """Create topics, or with `validate_only` check that they could be created. By name.
+        """Create topics, or with `validate_only` check whether they could be created. By name.
 
-        It returns when they have leaders, as far as the broker knows that was asked.
+        Returns when a broker reports leaders for them.
 
         Errors of an item: TopicExistsError, AuthorizationError, BrokerError (INVALID_TOPIC_EXCEPTION, INVALID_CONFIG,
         INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION). Raises
@@ -118,7 +118,7 @@ class Admin:
         return await topics.delete_topics(self._calls, names, by_id=False, timeout_ms=timeout_ms)
 
     async def delete_topics_by_id(self, ids: Iterable[str], *, timeout_ms: int | None = None) -> Results[str, None]:
-        """As `delete_topics`, by topic id: one that was created again under the same name is safe."""
+        """As `delete_topics`, by topic id, so that a new topic of the same name is not deleted."""
         return await topics.delete_topics(self._calls, ids, by_id=True, timeout_ms=timeout_ms)
 
     async def describe_topics(
@@ -136,13 +136,13 @@ class Admin:
     async def list_topics(
         self, *, include_internal: bool = False, timeout_ms: int | None = None
     ) -> dict[str, TopicListing]:
-        """All topics, by name and sorted; those that brokers keep for themselves only if asked for."""
+        """All topics, sorted by name; the internal topics of brokers only with `include_internal`."""
         return await topics.list_topics(self._calls, include_internal=include_internal, timeout_ms=timeout_ms)
 
     async def create_partitions(
         self, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Results[str, None]:
-        """Add partitions to topics until each has as many as `totals` says. By name; none is ever taken away.
+        """Add partitions to topics until each has as many as `totals` says. By name; partitions are never removed.
 
         Errors of an item: UnknownTopicError, BrokerError (INVALID_PARTITIONS if it has as many or more).
         """
@@ -153,7 +153,7 @@ class Admin:
     ) -> Results[TopicPartition, int]:
         """Delete the records of each partition before an offset; -1: all up to the high watermark.
 
-        A value is the new beginning of the partition. Errors of an item: OffsetOutOfRangeError, UnknownTopicError,
+        A value is the new log start offset. Errors of an item: OffsetOutOfRangeError, UnknownTopicError,
         BrokerError (POLICY_VIOLATION for a topic that is only compacted).
         """
         wanted = {TopicPartition(*partition): offset for partition, offset in before.items()}
@@ -170,7 +170,7 @@ class Admin:
         include_documentation: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-        """The configs of topics, brokers and groups, defaults included; all, or those in `names`.
+        """The configs of topics, brokers and groups with their defaults; all, or those in `names`.
 
         Errors of an item: UnknownTopicError, AuthorizationError, BrokerError.
         """
@@ -190,7 +190,7 @@ class Admin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[ConfigResource, None]:
-        """Change single configs, and leave the others as they are; of one resource all changes or none.
+        """Change single configs; the other configs keep their values. A resource gets all of its changes or none.
 
         Errors of an item: UnknownTopicError, AuthorizationError, BrokerError (INVALID_CONFIG).
         """
@@ -207,8 +207,8 @@ class Admin:
     ) -> Results[TopicPartition, OffsetAndTimestamp]:
         """The offset at a place of each partition: an `OffsetSpec`, or a time in ms for the first record then or later.
 
-        The offset is -1 where no record is that late, or where MAX_TIMESTAMP finds none. For those who read committed
-        records LATEST is the last stable offset. Errors of an item: UnknownTopicError, AuthorizationError, BrokerError.
+        The offset is -1 if no record is that late, and with MAX_TIMESTAMP in an empty partition. With `read_committed`
+        LATEST is the last stable offset. Errors of an item: UnknownTopicError, AuthorizationError, BrokerError.
         """
         wanted = {TopicPartition(*partition): target for partition, target in targets.items()}
         read_committed = isolation_level == "read_committed"
@@ -219,17 +219,17 @@ class Admin:
     async def describe_cluster(
         self, *, include_fenced: bool = False, timeout_ms: int | None = None
     ) -> ClusterDescription:
-        """The cluster's id, controller and brokers; those that are registered but not in service only if asked for."""
+        """The cluster's id, controller and brokers; fenced brokers only with `include_fenced`."""
         return await cluster.describe_cluster(self._calls, include_fenced=include_fenced, timeout_ms=timeout_ms)
 
     async def describe_features(
         self, node_id: int | None = None, *, timeout_ms: int | None = None
     ) -> FeatureDescription:
-        """The features of the cluster, and those that a broker (None: any) supports."""
+        """The features of the cluster, and the features that a broker (None: any) supports."""
         return await cluster.describe_features(self._calls, node_id=node_id, timeout_ms=timeout_ms)
 
     async def api_versions(self, *, timeout_ms: int | None = None) -> Results[int, tuple[ApiRange, ...]]:
-        """The APIs that each broker serves beside those that this client speaks, by node id, sorted by key."""
+        """The APIs that each broker serves, beside those of this client; by node id, sorted by key."""
         return await cluster.api_versions(self._calls, timeout_ms=timeout_ms)
 
     async def describe_log_dirs(
@@ -243,7 +243,7 @@ class Admin:
     async def list_groups(
         self, *, states: Collection[str] = (), types: Collection[str] = (), timeout_ms: int | None = None
     ) -> dict[str, GroupListing]:
-        """All groups, by id and sorted; only those in one of these states and of these types, if there are any."""
+        """All groups, sorted by id; with `states` or `types` only the groups that are in one of them."""
         return await groups.list_groups(self._calls, states=states, types=types, timeout_ms=timeout_ms)
 
     async def describe_groups(
@@ -269,10 +269,10 @@ class Admin:
         require_stable: bool = False,
         timeout_ms: int | None = None,
     ) -> Results[str, Results[TopicPartition, CommittedOffset | None]]:
-        """What groups committed for these partitions, or (None) for all that they committed any for.
+        """The committed offsets of groups for these partitions, or (None) for all partitions with a committed offset.
 
-        Of each group each partition has an outcome of its own, None where nothing is committed. With `require_stable` a
-        partition with an offset in an open transaction is waited for.
+        Each partition of a group has an outcome of its own; it is None without a committed offset. With
+        `require_stable` the call waits for partitions with an offset in an open transaction.
         """
         partitions = {
             group: None if chosen is None else [TopicPartition(*partition) for partition in chosen]
@@ -289,7 +289,7 @@ class Admin:
         *,
         timeout_ms: int | None = None,
     ) -> Results[TopicPartition, None]:
-        """Commit offsets for a group that has no members; one that is not there yet is made.
+        """Commit offsets for a group without members; the group is created if it does not exist.
 
         Errors of an item: AuthorizationError, BrokerError (UNKNOWN_MEMBER_ID: the group has members).
         """
@@ -302,7 +302,7 @@ class Admin:
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[Partition], *, timeout_ms: int | None = None
     ) -> Results[TopicPartition, None]:
-        """Forget what a group committed for partitions whose topics none of its members reads.
+        """Delete the committed offsets of partitions whose topics no member of the group subscribes to.
 
         Errors of an item: BrokerError (GROUP_SUBSCRIBED_TO_TOPIC, GROUP_ID_NOT_FOUND), AuthorizationError.
         """
@@ -310,7 +310,7 @@ class Admin:
         return await group_offsets.delete_group_offsets(self._calls, group_id, wanted, timeout_ms=timeout_ms)
 
     async def group_lag(self, group_id: str, *, timeout_ms: int | None = None) -> Results[TopicPartition, PartitionLag]:
-        """How far a group is behind, where it owns a partition or has committed an offset of it. Raises ClientError."""
+        """The lag of a group on each partition that it owns or has committed an offset for. Raises ClientError."""
         return await group_offsets.group_lag(self._calls, group_id, timeout_ms=timeout_ms)
 
     @property

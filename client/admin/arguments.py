@@ -1,7 +1,4 @@
-"""What the calls of an Admin take: topics to create, partitions to add, configs to change, offsets to look up.
-
-`results` is what they give back.
-"""
+"""Arguments of admin calls: topics to create, partitions to add, configs to change, offsets to look up."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from odradek.protocol.messages import list_offsets
 class NewTopic(msgspec.Struct, frozen=True):
     """A topic to create; -1 is the broker's default.
 
-    `assignments` gives the replicas of each partition by hand, the preferred leader first; the counts are then -1.
+    `assignments` has the replicas of each partition, the preferred leader first; the counts must then be -1.
     """
 
     name: str
@@ -27,14 +24,14 @@ class NewTopic(msgspec.Struct, frozen=True):
 
 
 class NewPartitions(msgspec.Struct, frozen=True):
-    """How many partitions a topic shall have, all counted; `assignments` are the replicas of each new one, in order."""
+    """The total number of partitions that a topic should have; `assignments` has the replicas of each new one."""
 
     total: int
     assignments: Sequence[Sequence[int]] | None = None
 
 
 class ResourceType(IntEnum):
-    """What has configs."""
+    """The types of resources with configs."""
 
     TOPIC = 2
     BROKER = 4
@@ -44,7 +41,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigResource(msgspec.Struct, frozen=True):
-    """Something that has configs. Brokers are named by their node id in digits; "" stands for all brokers."""
+    """A resource with configs. The name of a broker is its node id in digits, or "" for all brokers."""
 
     type: ResourceType
     name: str
@@ -55,7 +52,7 @@ class ConfigResource(msgspec.Struct, frozen=True):
 
     @classmethod
     def broker(cls, node_id: int | None = None) -> ConfigResource:
-        """One broker, or what all brokers share."""
+        """One broker, or the configs of all brokers."""
         return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
 
     @classmethod
@@ -68,7 +65,7 @@ class ConfigResource(msgspec.Struct, frozen=True):
 
 
 class ConfigOperation(IntEnum):
-    """What to do with a config."""
+    """The kind of a change."""
 
     SET = 0
     DELETE = 1  # back to its default
@@ -85,8 +82,8 @@ class ConfigChange(msgspec.Struct, frozen=True):
 
 
 class OffsetSpec(IntEnum):
-    """Which offset of a partition is asked for, where it is not the first at or after a time."""
+    """Special values in place of a time, where offsets are looked up by time."""
 
     EARLIEST = list_offsets.EARLIEST  # the first record: the log start offset
-    LATEST = list_offsets.LATEST  # behind the last record that may be read
+    LATEST = list_offsets.LATEST  # after the last record that may be read
     MAX_TIMESTAMP = list_offsets.MAX_TIMESTAMP  # the record with the highest timestamp (KIP-734)

@@ -1,16 +1,17 @@
-"""How the calls of an Admin are carried out: to whom requests go, how often, for how long; an error for each item.
+"""The execution of admin calls: the brokers that requests go to, retries and time limits; an error for each item.
 
 ```
-items --> attempt --> outcomes --> those with a retriable error --> pause, new metadata --+
-             ^                                                                            |
-             +------------------- until none is left, or the time is over ----------------+
+items --> attempt --> outcomes --> those with a retriable error --> backoff, new metadata --+
+             ^                                                                              |
+             +------------------- until none is left, or the time is over ------------------+
 ```
-An attempt asks whoever is responsible for the items that are left: any broker (which passes on to the controller what
-is the controller's), the leaders of partitions, the brokers that the items are about. What an attempt raises holds for
-all its items. An unknown topic is final, though its error is called retriable: who administers knows what he created.
+An attempt sends requests for the remaining items to the brokers responsible for them: to any broker (which forwards the
+controller's requests to it), to the leaders of partitions, or to the brokers in the items. An error that an attempt
+raises is the error of all its items. An unknown topic is not retried, although its error is retriable: the caller of an
+admin call is supposed to know which topics exist.
 
-A request whose answer was lost is repeated like any other, as Kafka's client does. What it asked for may have been done
-the first time: TOPIC_ALREADY_EXISTS or an unknown topic may be one's own doing.
+A request without a response is repeated, as in Kafka's client. The first one may have been executed, so
+TOPIC_ALREADY_EXISTS or an unknown topic can be a result of this call itself.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ Attempt = Callable[[Sequence[K]], Awaitable[Outcomes[K, V]]]
 Ask = Callable[[Connection, Sequence[K]], Awaitable[Outcomes[K, V]]]
 
 _METADATA_KEY = 3
-_CALLER_ERRORS = (ClosedError, ConfigurationError)  # of the caller: the call raises them
-_MAY_STILL_HAPPEN = "What was asked for may still happen"
+_CALLER_ERRORS = (ClosedError, ConfigurationError)  # raised by the call instead of becoming the error of an item
+_MAY_STILL_HAPPEN = "The request may still be executed"
 
 
 class Calls:
-    """The calls of one Admin; any number may be under way."""
+    """The calls of one Admin; any number may run at the same time."""
 
     def __init__(self, config: AdminConfig, cluster: Cluster) -> None:
         self.config = config
@@ -60,7 +61,7 @@ class Calls:
     async def for_each(
         self, tried: str, items: Iterable[K], attempt: Attempt[K, V], timeout_ms: int | None
     ) -> Results[K, V]:
-        """Attempt until every item has a value or an error that lasts. `tried` says in errors what was attempted."""
+        """Repeat `attempt` until every item has a value or a final error. `tried` names the operation in errors."""
         config = self.config
         results: Results[K, V] = Results()
         left = list(dict.fromkeys(items))
@@ -78,14 +79,14 @@ class Calls:
         except TimeoutError:
             for item in left:
                 results.setdefault(
-                    item, TimeLimitError(tried, f"no answer within {milliseconds} ms", _MAY_STILL_HAPPEN)
+                    item, TimeLimitError(tried, f"no response within {milliseconds} ms", _MAY_STILL_HAPPEN)
                 )
         return Results({item: results[item] for item in order})
 
     async def once(
         self, tried: str, ask: Callable[[Connection], Awaitable[V]], timeout_ms: int | None, node_id: int | None = None
     ) -> V:
-        """Ask a broker, or any, for the one answer of a call. Raises ClientError."""
+        """Get the single result of a call from one broker, or from any. Raises ClientError."""
 
         async def attempt(items: Sequence[str]) -> dict[str, V | ClientError]:
             target = None if node_id is None else await self.existing_broker(tried, node_id)
@@ -97,16 +98,16 @@ class Calls:
         return (await self.for_each(tried, [tried], attempt, timeout_ms)).value(tried)
 
     async def controller(self) -> Connection:
-        """A connection to the controller, or where none is known to any broker, which passes requests on."""
+        """A connection to the controller, or to any broker, which forwards requests, if none is known."""
         image = self.cluster.image
         if image.controller_id in image.brokers:
             return await self.cluster.connection(image.controller_id)
         return await self.cluster.any_connection()
 
     async def existing_broker(self, tried: str, node_id: int) -> int | ClientError:
-        """The broker that the caller named, for `at_brokers`; or that the cluster has none of that id.
+        """The node id that the caller gave, for `at_brokers`, or the error that the cluster has no such broker.
 
-        Whoever names a broker may be wrong: that is told at once, by new metadata, and not when the time is over.
+        New metadata are requested for that, so that a wrong id is an error at once and not a timeout.
         """
         if node_id not in self.cluster.image.brokers:
             await self.cluster.refresh()
@@ -120,7 +121,7 @@ class Calls:
     async def at_brokers(
         self, targets: Mapping[K, int | ClientError | None], ask: Ask[K, V]
     ) -> dict[K, V | ClientError]:
-        """Ask the broker of each item (None: any), all at once; what is no broker is the item's error."""
+        """Send the items to their brokers (None: any), all at once. An error as target is the item's outcome."""
         outcomes: dict[K, V | ClientError] = {}
         by_broker: dict[int | None, list[K]] = {}
         for item, target in targets.items():
@@ -137,17 +138,17 @@ class Calls:
     async def metadata(
         self, connection: Connection, topics: list[MetadataRequestTopic] | None, *, at_least: int = 0
     ) -> MetadataResponse:
-        """What a broker says of these topics (None: of all), in a version from `at_least` on. Creates none."""
+        """Request the metadata of topics (None: all) in a version from `at_least` on, without creating them."""
         version = connection.versions.highest(_METADATA_KEY, at_least=at_least)
         response = await connection.send(MetadataRequest(topics, False), MetadataResponse, version=version)
         if response.error_code:
-            raise broker_error(response.error_code, "ask for metadata", broker=connection.name)
+            raise broker_error(response.error_code, "request metadata", broker=connection.name)
         return response
 
     async def leaders(
         self, tried: str, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int | ClientError | None]:
-        """The leader of each partition now, for `at_brokers`; or why there is none."""
+        """The current leader of each partition, for `at_brokers`, or the error that it has none."""
         connection = await self.cluster.any_connection()
         topics = sorted({partition.topic for partition in partitions})
         response = await self.metadata(connection, [MetadataRequestTopic(name=topic) for topic in topics])
@@ -164,14 +165,14 @@ class Calls:
             return dict.fromkeys(items, error)
 
     async def _outcomes(self, tried: str, items: list[K], attempt: Attempt[K, V]) -> dict[K, V | ClientError]:
-        """What an attempt makes of the items, each of them."""
+        """Run an attempt; every item gets an outcome."""
         try:
             outcomes = await attempt(items)
         except _CALLER_ERRORS:
             raise
         except ClientError as error:
             return dict.fromkeys(items, error)
-        unnamed = ClientError(tried, "the broker's answer does not name it")
+        unnamed = ClientError(tried, "the broker's response does not contain it")
         return {item: outcomes.get(item, unnamed) for item in items}
 
     async def _refresh(self) -> None:
@@ -180,7 +181,7 @@ class Calls:
         except ClosedError:
             raise
         except ClientError:
-            pass  # the next attempt meets the same trouble, and tells
+            pass  # the next attempt returns the error
 
 
 def _leader(image: ClusterImage, tried: str, partition: TopicPartition, broker: str) -> int | ClientError:

@@ -1,4 +1,4 @@
-"""The cluster: its id, controller and brokers, its features, and which APIs each broker serves."""
+"""The cluster: its id, controller and brokers, its features, and the APIs that each broker serves."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ async def api_versions(calls: Calls, *, timeout_ms: int | None) -> Results[int, 
     async def attempt(brokers: Sequence[int]) -> Outcomes[int, tuple[ApiRange, ...]]:
         return await calls.at_brokers({broker: broker for broker in brokers}, ask)
 
-    return await calls.for_each("ask for API versions", sorted(calls.cluster.image.brokers), attempt, timeout_ms)
+    return await calls.for_each("request API versions", sorted(calls.cluster.image.brokers), attempt, timeout_ms)
 
 
 async def _api_versions(connection: Connection) -> ApiVersionsResponse:
     response = await connection.send(ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION), ApiVersionsResponse)
     if response.error_code:
-        raise broker_error(response.error_code, "ask for API versions", broker=connection.name)
+        raise broker_error(response.error_code, "request API versions", broker=connection.name)
     return response
 
 
 def _ranges(response: ApiVersionsResponse) -> tuple[ApiRange, ...]:
-    """The APIs that either side knows."""
+    """The APIs of either side."""
     theirs = {served.api_key: (served.min_version, served.max_version) for served in response.api_keys}
     ranges = []
     for key in sorted(theirs.keys() | NAMES.keys()):

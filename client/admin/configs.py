@@ -1,6 +1,6 @@
 """Configs of topics, brokers and groups: describe them, change single ones (KIP-226, KIP-339, KIP-569).
 
-A broker's own configs are told and changed by that broker alone; those of all brokers, of topics and of groups by any.
+Requests about a broker's own configs go to that broker; those about all brokers, topics and groups to any broker.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ async def alter_configs(
 async def _targets(
     calls: Calls, tried: str, resources: Sequence[ConfigResource]
 ) -> dict[ConfigResource, int | ClientError | None]:
-    """Whom to ask of each resource, for `at_brokers`. Raises ConfigurationError."""
+    """The broker to send each resource to, for `at_brokers`. Raises ConfigurationError."""
     targets: dict[ConfigResource, int | ClientError | None] = {}
     for resource in resources:
         node_id = _broker_of(resource)
@@ -103,7 +103,7 @@ async def _targets(
 
 
 def _broker_of(resource: ConfigResource) -> int | None:
-    """The broker to ask; None for any."""
+    """The broker to send a resource to; None for any."""
     if resource.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not resource.name:
         return None
     if not resource.name.isdecimal():

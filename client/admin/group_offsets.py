@@ -1,7 +1,7 @@
-"""The offsets that groups committed: read, set and delete them, and how far a group is behind (KIP-496, KIP-709).
+"""The committed offsets of groups: read, set and delete them, and the lag of a group (KIP-496, KIP-709).
 
-They are the coordinator's to tell and change. Setting and deleting takes a group without members, or for deletion one
-whose members do not read the topic.
+The requests go to the coordinator. Offsets can be set only in a group without members, and deleted only for topics that
+no member subscribes to.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from odradek.protocol.messages.offset_fetch import (
 Committed = Results[TopicPartition, CommittedOffset | None]
 
 _OFFSET_COMMIT_KEY, _OFFSET_FETCH_KEY = 8, 9
-_LAST_BY_NAME = 9  # of both: later versions want topic ids
+_LAST_BY_NAME = 9  # of both: later versions name topics by id
 _FIRST_OF_MANY_GROUPS = 8
-_OUTSIDE = -1  # the generation of those who commit and are no member
-_HAS_MEMBERS = "The group has members, and only they commit: stop them first"
+_OUTSIDE = -1  # the generation in a commit from outside of the group
+_HAS_MEMBERS = "The group has members, and only they can commit: stop them first"
 
 
 async def list_group_offsets(

@@ -1,8 +1,8 @@
 """Groups: list, describe and delete them (KIP-222, KIP-229, KIP-518, KIP-848).
 
-What is a group's goes to its coordinator, which any broker names (FindCoordinator); listing asks every broker for the
-groups that it coordinates. A group is described as one of the newer protocol first, and where the broker does not have
-it as such, as a classic one.
+Requests about a group go to its coordinator, which any broker can find (FindCoordinator). A list of groups is collected
+from all brokers, each of which returns the groups that it coordinates. A group is described as one of the newer
+protocol first, and if the broker has no such group, as a classic one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def describe_groups(
         try:
             outcomes.update(await _describe_newer(connection, requested, tried))
         except UnsupportedVersionError:
-            pass  # a broker without the newer protocol has none of its groups
+            pass  # a broker without the newer protocol has no such groups
         others = [group for group in requested if group not in outcomes or _is_unknown(outcomes[group])]
         if others:
             outcomes.update(await _describe_classic(connection, others, tried))
@@ -102,7 +102,7 @@ async def delete_groups(calls: Calls, groups: Iterable[str], *, timeout_ms: int 
 
 
 async def coordinators(calls: Calls, tried: str, groups: Sequence[str]) -> dict[str, int | ClientError | None]:
-    """The coordinator of each group, for `Calls.at_brokers`; or why there is none."""
+    """The coordinator of each group, for `Calls.at_brokers`, or the error that there is none."""
     connection = await calls.cluster.any_connection()
     return {
         result.key: group_error(result.error_code, tried, result.key, connection, result.error_message)
@@ -186,7 +186,7 @@ def _classic_member(result: classic.DescribedGroupMember, protocol_type: str) ->
             topics = tuple(decode_consumer_protocol(ConsumerProtocolSubscription, result.member_metadata).topics)
             assignment = tuple(assigned(decode_consumer_protocol(ConsumerProtocolAssignment, result.member_assignment)))
         except RemoteProtocolError:
-            pass  # members may tell each other what they like; it is theirs to read
+            pass  # an own format of the members
     return MemberDescription(
         result.member_id, result.group_instance_id, result.client_id, result.client_host, assignment, topics
     )
@@ -205,5 +205,5 @@ def _is_unknown(outcome: GroupDescription | ClientError) -> bool:
 
 
 def group_error(code: int, tried: str, group: str, connection: Connection, detail: str | None = None) -> BrokerError:
-    """The error of a group; `tried` ends where its name follows."""
+    """The error of a group; its name is appended to `tried`."""
     return broker_error(code, f"{tried} {group}", detail, broker=connection.name)

@@ -1,4 +1,4 @@
-"""What lies in the log directories of brokers (DescribeLogDirs, KIP-113, KIP-827)."""
+"""The log directories of brokers and their contents (DescribeLogDirs, KIP-113, KIP-827)."""
 
 from __future__ import annotations
 

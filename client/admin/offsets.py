@@ -1,4 +1,4 @@
-"""Offsets of partitions by place or time, asked of their leaders, as many at once as are wanted (ListOffsets)."""
+"""Offsets of partitions by time, and their beginnings and ends (ListOffsets); any number in one call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from odradek.protocol.messages.list_offsets import (
 
 _LIST_OFFSETS_KEY = 2
 _FIRST_WITH_MAX_TIMESTAMP = 7
-_CONSUMER = -1  # the replica id of those who are none
+_CONSUMER = -1  # the replica id of a client
 _ANY_LEADER_EPOCH = -1
 
 

@@ -1,4 +1,4 @@
-"""What the calls of an Admin return: immutable values, and for calls about many things `Results`, an outcome of each.
+"""Results of admin calls: immutable values, and `Results` with the outcome of each item for calls about many.
 
 Topic ids are in Kafka's text form (22 characters of base64url), times in ms, brokers are node ids.
 """
@@ -19,10 +19,10 @@ V = TypeVar("V")
 
 
 class Results(dict[K, V | ClientError]):
-    """The outcome of each item of a call: its value, or the error that kept it from having one.
+    """The outcome of each item of a call: its value or its error.
 
-    It is a dict, in the order of the call: `isinstance(results[item], ClientError)` tells which it is. One item's error
-    says nothing of the others.
+    It is a dict in the order of the call: `isinstance(results[item], ClientError)` distinguishes the two. The items are
+    independent of each other.
     """
 
     def value(self, item: K) -> V:
@@ -48,15 +48,15 @@ class Results(dict[K, V | ClientError]):
 
 
 class _Known(IntEnum):
-    """Codes of the protocol; one from a newer broker is UNKNOWN."""
+    """Codes of the protocol; a code of a newer broker is UNKNOWN."""
 
     @classmethod
-    def _missing_(cls, value: object) -> _Known:  # noqa: ARG003 - whatever it is
+    def _missing_(cls, value: object) -> _Known:  # noqa: ARG003 - all others are UNKNOWN
         return cls["UNKNOWN"]
 
 
 class ConfigSource(_Known):
-    """Where the value of a config comes from; the first of these that has one is in force."""
+    """The level that the value of a config comes from; the first of these that has a value is in force."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -70,7 +70,7 @@ class ConfigSource(_Known):
 
 
 class ConfigType(_Known):
-    """How the value of a config reads."""
+    """The type of a config's value."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -85,7 +85,7 @@ class ConfigType(_Known):
 
 
 class ConfigSynonym(msgspec.Struct, frozen=True):
-    """A level at which a config is set, under the name that it has there. `value` is None when sensitive."""
+    """A level at which a config is set, with its name there. `value` is None if it is sensitive."""
 
     name: str
     value: str | None
@@ -93,9 +93,9 @@ class ConfigSynonym(msgspec.Struct, frozen=True):
 
 
 class ConfigEntry(msgspec.Struct, frozen=True):
-    """A config as it stands; `value` is None when sensitive.
+    """A config and its value, which is None if it is sensitive.
 
-    `documentation` is None and `synonyms` is empty unless asked for; the first synonym is the one in force.
+    `documentation` is None and `synonyms` is empty unless requested; the first synonym is in force.
     """
 
     name: str
@@ -113,17 +113,17 @@ class ConfigEntry(msgspec.Struct, frozen=True):
 
 
 class CreatedTopic(msgspec.Struct, frozen=True):
-    """A topic that was created, or would be. The counts are -1 and `configs` None where the broker does not tell."""
+    """A topic that was created, or would be. If the broker reports none, counts are -1 and `configs` is None."""
 
     name: str
-    topic_id: str  # of zeros when it was only validated
+    topic_id: str  # zeros if the topic was only validated
     partitions: int
     replication_factor: int
     configs: Mapping[str, ConfigEntry] | None
 
 
 class TopicListing(msgspec.Struct, frozen=True):
-    """A topic as `list_topics` tells it."""
+    """A topic in the result of `list_topics`."""
 
     name: str
     topic_id: str
@@ -132,11 +132,11 @@ class TopicListing(msgspec.Struct, frozen=True):
 
 
 class PartitionDescription(msgspec.Struct, frozen=True):
-    """A partition. `leader` is None while it has none; the first of `replicas` is the preferred leader."""
+    """A partition. `leader` is None if it has none; the first of `replicas` is the preferred leader."""
 
     partition: int
     leader: int | None
-    leader_epoch: int  # -1 where the broker does not tell
+    leader_epoch: int  # -1 if the broker does not report it
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...]
@@ -152,7 +152,7 @@ class TopicDescription(msgspec.Struct, frozen=True):
 
 
 class BrokerDescription(msgspec.Struct, frozen=True):
-    """A broker, and where it advertises to listen. A fenced one is registered and not in service."""
+    """A broker and its advertised address. A fenced broker is registered but not in service."""
 
     node_id: int
     host: str
@@ -162,7 +162,7 @@ class BrokerDescription(msgspec.Struct, frozen=True):
 
 
 class ClusterDescription(msgspec.Struct, frozen=True):
-    """The cluster. `controller` takes administration: from KRaft brokers any that is alive; None if there is none."""
+    """The cluster. `controller` is None if there is none; KRaft brokers name any broker that is alive."""
 
     cluster_id: str
     controller: int | None
@@ -172,8 +172,8 @@ class ClusterDescription(msgspec.Struct, frozen=True):
 class FeatureDescription(msgspec.Struct, frozen=True):
     """The features of a cluster: name to (lowest, highest) level, both inclusive.
 
-    `finalized` is what all brokers agreed to run at, in the epoch `epoch` (-1 unknown), `supported` what the broker
-    that answered could run at.
+    `finalized` has the levels of the whole cluster as of `epoch` (-1 if unknown), `supported` those that the broker
+    supports.
     """
 
     finalized: Mapping[str, tuple[int, int]]
@@ -182,10 +182,10 @@ class FeatureDescription(msgspec.Struct, frozen=True):
 
 
 class ApiRange(msgspec.Struct, frozen=True):
-    """The versions of an API, both inclusive, that a broker serves and that this client speaks.
+    """The versions of an API, both inclusive, of a broker (`theirs`) and of this client (`ours`).
 
-    `name` is None for an API that the client has never heard of; `ours` is then None too, as `theirs` for one that the
-    broker does not serve. `chosen` is the version that they use with each other, None if they have none in common.
+    `name` and `ours` are None for an API that is unknown to the client, `theirs` for one that the broker does not
+    serve. `chosen` is the version that the two use, None if they have none in common.
     """
 
     api_key: int
@@ -202,7 +202,7 @@ class ApiRange(msgspec.Struct, frozen=True):
 
 
 class GroupListing(msgspec.Struct, frozen=True):
-    """A group as `list_groups` tells it. `state` and `type` are empty where the broker does not tell."""
+    """A group in the result of `list_groups`. `state` and `type` are empty if the broker does not report them."""
 
     group_id: str
     protocol_type: str  # "consumer" for consumers; empty for a group that only keeps offsets
@@ -214,7 +214,7 @@ class GroupListing(msgspec.Struct, frozen=True):
 class MemberDescription(msgspec.Struct, frozen=True):
     """A member of a group.
 
-    `target` is what it shall own, where it does not own it yet; None in classic groups. `epoch` is -1 there.
+    `target` is the assignment that it is to reach. In classic groups it is None, and `epoch` is -1.
     """
 
     member_id: str
@@ -229,7 +229,7 @@ class MemberDescription(msgspec.Struct, frozen=True):
 
 
 class GroupDescription(msgspec.Struct, frozen=True):
-    """A group and its members. `epoch` is -1 in classic groups; `assignor` is empty until one was chosen."""
+    """A group and its members. `epoch` is -1 in classic groups; `assignor` is empty until it is chosen."""
 
     group_id: str
     type: str  # classic or consumer
@@ -242,7 +242,7 @@ class GroupDescription(msgspec.Struct, frozen=True):
 
 
 class PartitionLag(msgspec.Struct, frozen=True):
-    """How far a group is behind: `end` less what is committed; None where nothing is."""
+    """The lag of a group: `end` minus `committed`; None without a committed offset."""
 
     committed: int | None
     end: int
@@ -253,7 +253,7 @@ class PartitionLag(msgspec.Struct, frozen=True):
 
 
 class ReplicaDescription(msgspec.Struct, frozen=True):
-    """A replica in a log directory: bytes of its segments, and records behind the high watermark."""
+    """A replica in a log directory: bytes of its segments, and offsets behind the high watermark."""
 
     size: int
     offset_lag: int
@@ -261,7 +261,7 @@ class ReplicaDescription(msgspec.Struct, frozen=True):
 
 
 class LogDirDescription(msgspec.Struct, frozen=True):
-    """A log directory of a broker; `error` says why it is offline. Bytes are -1 where the broker does not tell."""
+    """A log directory of a broker; `error` says why it is offline. Bytes are -1 if the broker reports none."""
 
     path: str
     total_bytes: int

@@ -79,7 +79,7 @@ async def create_topics(
 
 
 async def _wait_for_leaders(calls: Calls, names: Iterable[str], timeout_ms: int | None) -> None:
-    """Wait until a broker knows topics that were created; one that takes too long is created all the same."""
+    """Wait until a broker reports leaders for new topics; a timeout is no error, since the topics exist."""
     tried = "wait for leaders"
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, None]:

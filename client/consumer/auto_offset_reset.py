@@ -1,13 +1,13 @@
-"""`auto_offset_reset`: where to go on without a position, or when it is out of range.
+"""The policies of `auto_offset_reset`: the position of a partition that has none, or one that is out of range.
 
 | policy | position |
 |---|---|
 | `"latest"` | the end |
 | `"earliest"` | the beginning |
-| `"none"` | none: the user is told |
-| `"by_duration:PT1H30M"` | the first record that is not older; the end where there is none (KIP-1106) |
+| `"none"` | none: an error |
+| `"by_duration:PT1H30M"` | the first record that is not older, or the end if there is none (KIP-1106) |
 
-A duration is one of ISO 8601 without years, months and weeks, as in Kafka: `P1DT2H3M4.5S` and parts of it.
+A duration is in ISO 8601, without years, months and weeks as in Kafka: `P1DT2H3M4.5S` and parts of it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1000)
 
 
 def is_policy(text: str) -> bool:
-    """Whether it is one of the table."""
+    """Whether the text is a policy of the table."""
     return text in ("latest", "earliest", "none") or _duration_ms(text) is not None
 
 
 def reset_time(policy: str, topic: str, partition: int) -> int:
-    """The place or time (ms) to look up. Raises NoOffsetError if the policy is "none"; the partition is for that."""
+    """The time (ms, EARLIEST or LATEST) to look up. Raises NoOffsetError for that partition if the policy is "none"."""
     if policy == "latest":
         return LATEST
     if policy == "earliest":
@@ -41,7 +41,7 @@ def reset_time(policy: str, topic: str, partition: int) -> int:
         raise NoOffsetError(
             "read",
             'there is no position, and auto_offset_reset is "none"',
-            "Seek, or choose earliest or latest",
+            "Call seek(), or set auto_offset_reset to earliest or latest",
             topic=topic,
             partition=partition,
         )

@@ -1,12 +1,11 @@
-"""The records that one answer to Fetch brought for one partition: read, filtered and decoded as they are asked for.
+"""The records of one partition in one Fetch response: filtered and decoded while they are iterated.
 
-What is skipped: records before the position (a fetch begins with the whole batch that holds it), a batch cut off at the
-end, control batches, and, when only committed records are read, those of aborted transactions (KIP-98). For the last
-the answer lists the aborted transactions as (producer id, first offset); a producer is in an aborted transaction from
-that offset to its next ABORT marker. The broker answers no further than the last stable offset, so that no transaction
-in here is open.
+These are skipped: records before the position (the data begin with the whole batch that contains it), an incomplete
+batch at the end, control batches, and with `read_committed` the records of aborted transactions (KIP-98). The response
+lists aborted transactions as (producer id, first offset); a producer is in an aborted transaction from that offset to
+its next ABORT marker. The data end at the last stable offset, so no transaction in them is open.
 
-Decompression and decoding go batch by batch, when the first record of a batch is asked for.
+Each batch is decompressed and decoded when the iteration reaches it.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from odradek.protocol.records.message_set import MAGIC_POSITION, iter_messages, 
 from odradek.protocol.records.record_iterator import Record, RecordColumns, iter_columns, iter_records
 from odradek.protocol.records.record_runs import Shapes
 
-_OFFSET_AND_LENGTH = struct.Struct(">qi")  # in front of a batch or message of every format
+_OFFSET_AND_LENGTH = struct.Struct(">qi")  # the start of a batch or message of every format
 _SPECIAL = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
 class CompletedFetch:
-    """The records of `data` from offset `start` on.
+    """The records of `data` from offset `start` on; `records` iterates over them.
 
-    `next_offset` is where the next fetch goes on, `last_epoch` the leader epoch of the record before it (-1: the format
-    has none), `records` yields the records. Raises CorruptRecordsError at
-    construction, when nothing in it can be read, or while iterating, after the records that could be read.
+    `next_offset` is the offset of the next fetch, `last_epoch` the leader epoch of the record before it (-1 in formats
+    without epochs). If a batch is corrupt, the constructor raises CorruptRecordsError for the first batch, and the
+    iteration for a later one, after the records before it.
     """
 
     __slots__ = (
@@ -69,14 +68,14 @@ class CompletedFetch:
         check_crcs: bool,
         aborted: Sequence[AbortedTransaction] | None = None,
     ) -> None:
-        """`aborted` is None when uncommitted records are read too."""
+        """`aborted` is None with `read_uncommitted`."""
         self.partition = partition
         self.next_offset = start
         self.last_epoch = -1
         self._data = data
         self._check_crcs = check_crcs
         self._aborted = None if aborted is None else deque(sorted(aborted, key=lambda one: one.first_offset))
-        self._in_aborted: set[int] = set()  # the producers whose records are skipped at this point
+        self._in_aborted: set[int] = set()  # producers whose records are skipped at this point
         self._shapes: Shapes = {}
         self._batches: list[tuple[int, BatchHeader | None]] = []  # None: a message of magic 0 or 1
         self._find_batches()
@@ -84,11 +83,11 @@ class CompletedFetch:
 
     @property
     def size(self) -> int:
-        """Bytes as fetched."""
+        """The number of fetched bytes."""
         return len(self._data)
 
     def _find_batches(self) -> None:
-        """Note the complete batches. What cannot be one ends them; it raises when the next fetch begins with it."""
+        """Find the complete batches, up to the first corrupt one; the next fetch begins with that one and raises."""
         data = self._data
         position, end = 0, len(data)
         while end - position > MAGIC_POSITION:
@@ -111,7 +110,7 @@ class CompletedFetch:
             position += LOG_OVERHEAD + length
 
     def _read(self, start: int) -> Iterator[Iterator[ConsumerRecord]]:
-        """Yield the records in portions, which make each record when it is taken."""
+        """Yield iterators that make each record when it is taken."""
         place = [repeat(field) for field in self.partition]
         for position, header in self._batches:
             try:
@@ -127,7 +126,7 @@ class CompletedFetch:
                 ) from error
 
     def _common_fields(self, position: int, header: BatchHeader | None) -> tuple[TimestampType | None, int]:
-        """What a batch says of all its records alike: the last fields of a ConsumerRecord."""
+        """The last fields of a ConsumerRecord, which are the same for all records of a batch."""
         if header is not None:
             return header.timestamp_type, header.partition_leader_epoch
         message = read_message_header(self._data, position)
@@ -146,7 +145,7 @@ class CompletedFetch:
         return iter_columns(data, position, header, shapes=self._shapes)
 
     def _is_skipped(self, position: int, header: BatchHeader) -> bool:
-        """Whether no record of a control or transactional batch is for the consumer."""
+        """Whether a control or transactional batch is skipped as a whole."""
         aborted, in_aborted = self._aborted, self._in_aborted
         if aborted is not None:
             while aborted and aborted[0].first_offset <= header.last_offset:
@@ -160,7 +159,7 @@ class CompletedFetch:
 
     def _corrupt_error(self, offset: int, cause: str) -> CorruptRecordsError:
         topic, partition = self.partition
-        cure = "Seek past it, or have the broker check its log"
+        cure = "Seek past it, and check the log with `odradek verify` at the broker"
         return CorruptRecordsError(offset, cause, cure, topic=topic, partition=partition)
 
 

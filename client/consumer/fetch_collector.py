@@ -1,13 +1,13 @@
-"""Hands out what the fetcher has brought: the partitions take turns, and what a group needs is done in between.
+"""Returns the fetched records to the user, partition by partition; between them the group is polled.
 
 ```
-look: tend the group --> records there? --yes--> hand out from `SubscriptionState.current` until its fetch is used up
-  ^                          | no
-  +---- the fetcher brings something, or has an error, or was interrupted ----+ wait
+poll the group --> records there? --yes--> return records of `SubscriptionState.current` until its fetch is used up
+  ^                    | no
+  +---- wait until the fetcher has records or an error, or `interrupt` is called
 ```
-A partition has its turn for as long as one fetch lasts; then the fetcher is told that there is room, and the one that
-waited longest is next. What cannot be read raises when nothing that can be comes before it. Between two looks no record
-is in the user's hands, which is when partitions may come and go.
+One partition's fetch is returned as a whole; then the fetcher may refill its buffer, and the partition that has waited
+longest is next. An error is raised when no record precedes it. The user holds no record while the group is polled, so
+partitions may be assigned and revoked then.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FetchCollector:
         self._poll_group = poll_group
 
     async def take(self, limit: int, timeout_ms: float | None) -> list[ConsumerRecord]:
-        """Up to `limit` records, as soon as there is one; [] after `timeout_ms`. Raises what `Consumer.poll` does."""
+        """Return up to `limit` records as soon as there are any; [] after `timeout_ms`. Raises as `Consumer.poll`."""
         arrived = self._fetcher.arrived
         deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
         while True:
@@ -48,7 +48,7 @@ class FetchCollector:
                 return []
 
     def buffered(self, limit: int) -> list[ConsumerRecord]:
-        """What is there, up to `limit` records, without a look. Raises ClientError for what cannot be read."""
+        """Return up to `limit` buffered records, without a poll of the group. Raises CorruptRecordsError."""
         subscription = self._subscription
         records: list[ConsumerRecord] = []
         while len(records) < limit:
@@ -61,7 +61,7 @@ class FetchCollector:
                 taken = state.take(limit - len(records))
             except ClientError:
                 if records:
-                    break  # it is fetched again, and raises then
+                    break  # the batch is fetched again, and raises then
                 raise
             records += taken
             if not state.buffered or len(taken) < limit - len(records):
@@ -69,7 +69,7 @@ class FetchCollector:
         return records
 
     async def next_record(self) -> ConsumerRecord:
-        """The first record of another fetch, when it comes. Raises what `Consumer.poll` does."""
+        """Wait for the first record of the next fetch. Raises as `Consumer.poll`."""
         subscription = self._subscription
         arrived = self._fetcher.arrived
         while True:
@@ -85,7 +85,7 @@ class FetchCollector:
                 return record
 
     def interrupt(self) -> None:
-        """Look again before the next record is handed out."""
+        """Poll the group again before the next record is returned."""
         self._subscription.current = None
         self._fetcher.arrived.set()
 

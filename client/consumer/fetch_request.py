@@ -1,7 +1,7 @@
-"""A request to Fetch for partitions of one broker, and how its answer is read back.
+"""One Fetch request to one broker, and the rows of its response that are still wanted.
 
-Topics go by id from version 13 on (KIP-516), and by name below, also when one of them has no id. What is asked for is
-what the session with the broker adds up to (`fetch_session`), not what this request says.
+From version 13 on topics are named by id (KIP-516), in earlier versions by name; if one of the topics has no id, an
+earlier version is used. The request contains only the changes of the fetch session (`fetch_session`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NEWEST_VERSION = 32767
 
 
 class RequestedPartition(NamedTuple):
-    """A partition of a request as it was when the request was sent."""
+    """The state of a partition when the request was sent."""
 
     state: PartitionState
     seek_count: int
@@ -31,12 +31,12 @@ class RequestedPartition(NamedTuple):
     leader_epoch: int
 
     def is_current(self) -> bool:
-        """Whether the answer is still of use: nobody has sought, or fetched elsewhere, meanwhile."""
+        """Whether the response is still wanted: the partition was neither sought nor fetched meanwhile."""
         return self.state.seek_count == self.seek_count and self.state.fetch_offset == self.offset
 
 
 class InFlightFetch:
-    """One request: `message` in `version`, and who asked for what."""
+    """A Fetch request: `message` in `version`, and the partitions in it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class InFlightFetch:
         states: Sequence[PartitionState],
         max_wait_ms: int,
     ) -> None:
-        """All `states` are in the image and have a fetch offset. Raises UnsupportedVersionError."""
+        """Build the request. All `states` are in the image and have a fetch offset. Raises UnsupportedVersionError."""
         by_id = all(image.topics[state.partition.topic].topic_id != ZERO_UUID for state in states)
         self.version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if by_id else _LAST_VERSION_BY_NAME)
         by_id = self.version > _LAST_VERSION_BY_NAME
@@ -80,11 +80,11 @@ class InFlightFetch:
         session.fill(self.message, wanted, by_id=by_id)
 
     def is_obsolete(self) -> bool:
-        """Whether it waits at the broker, as far as is known, for records that nobody wants any more."""
+        """Whether it probably waits at the broker for records of partitions that were all sought elsewhere."""
         return self._is_parked and not any(requested.is_current() for requested in self._requested.values())
 
     def rows(self, response: FetchResponse) -> Iterator[tuple[RequestedPartition, PartitionData]]:
-        """What the answer says of partitions that are still wanted."""
+        """Yield the rows of a response whose partitions are still wanted."""
         for topic in response.responses:
             for row in topic.partitions:
                 requested = self._requested.get((topic.topic or topic.topic_id, row.partition_index))

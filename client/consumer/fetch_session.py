@@ -1,17 +1,17 @@
-"""A fetch session with one broker: what need not be said again in the next request to Fetch (KIP-227).
+"""The incremental fetch session with one broker: a Fetch request contains only what changed (KIP-227).
 
 ```
-        request: id 0, epoch 0, all partitions          answer: id n
+        request: id 0, epoch 0, all partitions          response: id n
 opening ---------------------------------------------------------------> open, next epoch 1
-   ^      <-- an answer with id 0: the broker keeps none; the next request is whole again
+   ^      <-- a response with id 0: the broker has no session; the next request is full again
    |
-   +-- an error of the session, or no answer: id n, epoch 0: the broker drops the old session for a new one
+   +-- a session error, or no response: id n, epoch 0: the broker replaces the old session by a new one
 
-open    request: id n, epoch e; partitions that are new or changed, and those to forget
-        answer: only partitions with news                              --> open, next epoch e + 1
+open    request: id n, epoch e; new and changed partitions, and those to remove
+        response: only partitions with records or changes              --> open, next epoch e + 1
 ```
-Both sides count the epochs, so that a request or an answer that was lost is noticed. A session is not closed: brokers
-drop the one that was not used for the longest time.
+Both sides count the epochs and so detect a lost request or response. The client never closes a session: brokers evict
+the least recently used one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_EPOCH = 2**31 - 1
 
 
 class FetchKey(NamedTuple):
-    """A partition of a session. A topic that was created again is another one, by its id."""
+    """A partition of a session. A topic that was deleted and created again has another id."""
 
     topic: str
     topic_id: bytes
@@ -34,21 +34,18 @@ class FetchKey(NamedTuple):
 
 
 class FetchSession:
-    """The session of a consumer with one broker; one request at a time.
-
-    Between `fill` and `handle_response` or `handle_error` the request is under way.
-    """
+    """The session of a consumer with one broker, for one request at a time: `fill`, then one of the handlers."""
 
     def __init__(self) -> None:
         self._id = 0
         self._epoch = 0
         self._by_id = False
-        self._partitions: dict[FetchKey, FetchPartition] = {}  # as the broker knows them
+        self._partitions: dict[FetchKey, FetchPartition] = {}  # as the broker has them after the last request
 
     def fill(self, request: FetchRequest, wanted: Mapping[FetchKey, FetchPartition], *, by_id: bool) -> None:
-        """Say in `request` that exactly these partitions are wanted. Topics go by id, or by name."""
+        """Fill `request` so that the session has exactly these partitions, with topics by id or by name."""
         if by_id != self._by_id:
-            self.handle_error()  # a broker does not take both in one session
+            self.handle_error()  # a session cannot have both
             self._by_id = by_id
         known = self._partitions if self._epoch else {}
         request.session_id = self._id
@@ -58,7 +55,7 @@ class FetchSession:
         self._partitions = dict(wanted)
 
     def handle_response(self, response: FetchResponse) -> None:
-        """The answer came, with an error or without."""
+        """Continue, restart or replace the session, as the response says."""
         if response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND or not (
             response.error_code or response.session_id
         ):
@@ -70,7 +67,7 @@ class FetchSession:
             self._epoch = self._epoch + 1 if self._epoch < _MAX_EPOCH else 1
 
     def handle_error(self) -> None:
-        """No answer came: what the broker knows is open, so it is told everything again."""
+        """Make the next request a full one: without a response the broker's state is unknown."""
         self._epoch = 0
 
 

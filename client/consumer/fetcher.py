@@ -1,24 +1,24 @@
-"""Fetching ahead of the user: one long poll at a time to each broker that leads assigned partitions.
+"""The fetcher: fetches ahead of the user, one request at a time to each broker that leads assigned partitions.
 
 ```
-            +--> nothing may be fetched: wait ---+
-            +--> a new leader: ask it whether it has what was read (`truncation`)
-choosing ---+--> some partition is full: wait a little, for all to go into one request
-   ^        +--> Fetch, parked at the broker until there are records or fetch_max_wait_ms is over
+            +--> no partition is fetchable: wait
+            +--> a new leader: validate the positions (`position_validation`)
+choosing ---+--> the buffer of some partition is full: wait a little, so that one request can have all
+   ^        +--> Fetch, which waits at the broker for records, at most fetch_max_wait_ms
    |                |
-   +----------------+  records into the partitions' buffers, errors to where they belong
+   +----------------+  records go into the buffers of their partitions, errors are handled
 ```
-Bounds: a partition holds two answers at most (`subscription.MAX_BUFFERED`), of `max_partition_fetch_bytes` each (more
-only where one batch is larger), and is left out of requests while it does. Because a parked request holds the place of
-the next one, a request that leaves out a full partition parks for a short time only, and one that parks for nothing
-(the user has sought elsewhere) is abandoned, which takes its connection.
+Bounds: the buffer of a partition holds two fetches (`subscription_state.MAX_BUFFERED`) of `max_partition_fetch_bytes`
+each (more only if a single batch is larger); a partition with a full buffer is left out of requests. A request that
+waits at the broker delays the next one. So a request without a full partition waits for a short time only, and one
+whose partitions were all sought elsewhere is abandoned by closing its connection.
 
-| error of a partition | what happens |
+| error of a partition | action |
 |---|---|
-| OFFSET_OUT_OF_RANGE | the position is looked up as `auto_offset_reset` says; "none": the user is told |
-| one of stale metadata (`metadata.STALE_METADATA`) | new metadata, another attempt after a pause |
-| another retriable one | another attempt after a pause |
-| any other | the user is told at the next poll, then another attempt |
+| OFFSET_OUT_OF_RANGE | apply `auto_offset_reset`; with "none" the next poll raises the error |
+| one of stale metadata (`cluster_image.STALE_METADATA`) | refresh the metadata, retry after a backoff |
+| another retriable one | retry after a backoff |
+| any other | the next poll raises the error, then retry |
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _LOG = logging.getLogger(__name__)
 
 _TRIED = "fetch"
 _SHORT_WAIT_MS = 50
-"""How long to wait for a full partition, and to park a request without it. A user who takes longer to read a buffer is
-slower than the broker anyway; one who is faster waits for this once."""
+"""How long to wait for a full buffer, and how long a request without it may wait at the broker. A user that
+takes longer to read a buffer is slower than the broker anyway; a faster user waits this long once."""
 
 
 class Fetcher:
-    """Keeps the partitions of one subscription supplied, from `start` to `close`.
+    """Fills the buffers of one consumer's partitions, from `start` to `close`.
 
-    `arrived` is set whenever there may be news for the user: records, or an error.
+    `arrived` is set when there may be records or an error for the user.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class Fetcher:
         cluster.on_change.append(self.wakeup)
 
     def start(self) -> None:
-        """Begin to fetch; again, it does nothing."""
+        """Start to fetch. Does nothing if it is started already."""
         if not self._is_running:
             self._is_running = True
             self.wakeup()
 
     async def close(self) -> None:
-        """Stop fetching; nothing is left running."""
+        """Stop fetching, and cancel all tasks."""
         self._is_running = False
         await self._positions.close()
         for task in self._brokers.values():
@@ -90,7 +90,7 @@ class Fetcher:
         self.arrived.set()
 
     def wakeup(self) -> None:
-        """Look again at what is to be done: assignment, positions, metadata or errors have changed."""
+        """Continue after a change of the assignment, positions, metadata or errors."""
         if not self._is_running:
             return
         self._positions.initialize_missing()
@@ -105,20 +105,20 @@ class Fetcher:
             elif leader not in self._brokers:
                 self._wakeups[leader] = asyncio.Event()
                 self._brokers[leader] = asyncio.create_task(self._fetch_from(leader))
-        for news in self._wakeups.values():
-            news.set()
+        for wakeup_event in self._wakeups.values():
+            wakeup_event.set()
         for connection, fetch in list(self._in_flight.values()):
             if fetch.is_obsolete():
                 connection.close()
 
     def buffer_consumed(self, state: PartitionState) -> None:
-        """The user has read a buffer of this partition."""
+        """Continue after the user has read a buffered fetch of this partition."""
         leader = self._cluster.leader(*state.partition)
         if leader in self._wakeups:
             self._wakeups[leader].set()
 
     async def _fetch_from(self, node_id: int) -> None:
-        """Fetch from one broker for ever."""
+        """Fetch from one broker until cancelled."""
         config = self._config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         session = FetchSession()
@@ -140,7 +140,7 @@ class Fetcher:
                 if response.error_code:
                     raise broker_error(response.error_code, _TRIED, broker=connection.name)
             except ClosedError:
-                continue  # abandoned
+                continue  # the request was abandoned
             except ClientError as error:
                 _LOG.info("%s", error)
                 if not error.retriable:
@@ -153,11 +153,11 @@ class Fetcher:
                 self._handle_partition(connection, response, requested, row)
 
     async def _fetchable_partitions(self, node_id: int) -> tuple[list[PartitionState], bool]:
-        """Wait until partitions led by this broker may be fetched. False: full ones are left out."""
-        news = self._wakeups[node_id]
+        """Wait for fetchable partitions of this broker. Returns also whether none was left out because it is full."""
+        wakeup_event = self._wakeups[node_id]
         has_waited = False
         while True:
-            news.clear()
+            wakeup_event.clear()
             led = [state for state in self._subscription.states.values() if self._is_led_by(node_id, state)]
             now = self._loop.time()
             if to_validate := [state for state in led if state.is_fetchable(now) and self._needs_validation(state)]:
@@ -171,7 +171,7 @@ class Fetcher:
             if ready:
                 pauses.append(_SHORT_WAIT_MS / 1000)
                 has_waited = True
-            await _wait(news, min(pauses, default=None))
+            await _wait(wakeup_event, min(pauses, default=None))
 
     def _is_led_by(self, node_id: int, state: PartitionState) -> bool:
         return state.fetch_offset is not None and self._cluster.leader(*state.partition) == node_id
@@ -181,7 +181,7 @@ class Fetcher:
         return known is not None and state.needs_validation(known.leader_epoch)
 
     async def _validate(self, node_id: int, states: list[PartitionState]) -> None:
-        """Ask a new leader whether it has what was read from others; what it has not is dealt with, or told."""
+        """Validate positions at a new leader; set the errors that cannot be retried."""
         for state, error in await self._validator.check(node_id, states):
             if not error.retriable:
                 self._set_error([state], error)
@@ -224,7 +224,7 @@ class Fetcher:
     ) -> None:
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             if state.buffered:
-                self._pause(state)  # the user reads what is there first, and the position goes with it
+                self._pause(state)  # the user reads the buffer first, which moves the position
             elif self._config.auto_offset_reset == "none":
                 self._set_error([state], error)
             else:
@@ -239,7 +239,7 @@ class Fetcher:
             self._set_error([state], error)
 
     def _update_leader(self, state: PartitionState, response: FetchResponse, row: PartitionData) -> bool:
-        """Take over the new leader, if the refusal names it (KIP-951); ask for metadata in any case."""
+        """Store the new leader, if the error names it (KIP-951), and request metadata. Returns whether it is new."""
         leader = row.current_leader
         brokers = [(node.node_id, Address(node.host, node.port)) for node in response.node_endpoints]
         moved = self._cluster.update_leader(*state.partition, leader.leader_id, leader.leader_epoch, brokers)
@@ -263,7 +263,7 @@ class Fetcher:
         topic, partition = state.partition
         return CorruptRecordsError(
             offset,
-            "the broker sent no more than a part of it",
+            "the broker sent only a part of it",
             "Raise max_partition_fetch_bytes above the size of the largest batch",
             topic=topic,
             partition=partition,

@@ -1,7 +1,7 @@
-"""Warn of topics and partitions that a consumer is to read and that do not exist: once, until they do.
+"""Warnings about topics and partitions that a consumer should read and that do not exist: one warning for each.
 
-A misspelt name looks like a topic without new records otherwise. What is missing is still asked for, at every refresh
-of the metadata, and read as soon as it is there. A pattern names no topic, so none can be missing.
+Without them a misspelt name would look like a topic without new records. The consumer continues to request them with
+the metadata, and reads them when they exist. A pattern names no topic, so it causes no warning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class MissingTopics:
-    """The warnings of one consumer: `subscribed` are the topics that it names, `assigned` its partitions."""
+    """The warnings of one consumer: `subscribed` returns its topics, `assigned` its partitions."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class MissingTopics:
         self._warned: set[str | TopicPartition] = set()
 
     def check(self) -> None:
-        """Look for what is missing; after new metadata."""
+        """Warn about what is missing in new metadata."""
         known = self._cluster.image.topics
         assigned = self._assigned()
         absent: set[str | TopicPartition] = {topic for topic, _ in assigned if topic not in known}
@@ -44,12 +44,12 @@ class MissingTopics:
         for place in absent - self._warned:
             failure = self._failure(place)
             if failure is not None:
-                _LOG.warning("%s. It is read when it is there", failure)
+                _LOG.warning("%s. The consumer reads it as soon as it exists", failure)
                 self._warned.add(place)
         self._warned &= absent
 
     def _failure(self, place: str | TopicPartition) -> ClientError | None:
-        """Why a topic or partition is not known; None if that may change in a moment."""
+        """The reason why a topic or partition is missing; None for a temporary error."""
         if isinstance(place, str):
             failure = self._cluster.topic_failure(place)
             is_lasting = failure is not None and (isinstance(failure, UnknownTopicError) or not failure.retriable)

@@ -1,4 +1,4 @@
-"""Asking leaders where partitions begin and end, and which offset goes with a time (ListOffsets)."""
+"""Offsets of partitions by time, and their beginnings and ends (ListOffsets)."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from odradek.protocol.messages.list_offsets import (
 )
 from odradek.protocol.plural import pluralize
 
-_CONSUMER = -1  # the replica id of those who are none
+_CONSUMER = -1  # the replica id of a client
 _TRIED = "look up an offset"
 
 Found = dict[TopicPartition, OffsetAndTimestamp]
 
 
 class OffsetLookup:
-    """Looks offsets up for one consumer."""
+    """Looks up offsets for one consumer."""
 
     def __init__(self, config: ConsumerConfig, cluster: Cluster) -> None:
         self._config = config
         self._cluster = cluster
 
     async def find(self, times: Mapping[TopicPartition, int], timeout_ms: int) -> Found:
-        """The first offset at or after each time (ms, or LATEST, EARLIEST); offset -1 where there is none.
+        """Find the first offset at or after each time (ms, or LATEST, EARLIEST); offset -1 if there is none.
 
-        Finds the topics, then asks, and asks again on retriable errors, until every partition has its answer; each of
-        the two for `timeout_ms` at most. Raises BrokerError, or after that time the error that was in the way.
+        Gets the metadata of the topics, then the offsets, with retries, each of the two for `timeout_ms` at most.
+        Raises BrokerError for an error that cannot be retried, and the last error after `timeout_ms`.
         """
         found: Found = {}
         failure: ClientError | None = None
@@ -53,11 +53,11 @@ class OffsetLookup:
         except TimeoutError:
             if failure is not None:
                 raise failure from None
-            raise TimeLimitError(_TRIED, f"no answer within {timeout_ms} ms") from None
+            raise TimeLimitError(_TRIED, f"no response within {timeout_ms} ms") from None
         return found
 
     async def find_or_end(self, times: Mapping[TopicPartition, int], timeout_ms: int) -> Found:
-        """As `find`; the end of the partition where no record is that late."""
+        """Find offsets as `find` does, or the end of a partition without a record that late."""
         found = await self.find(times, timeout_ms)
         beyond = [partition for partition, at in found.items() if at.offset < 0]
         return found | await self.find(dict.fromkeys(beyond, LATEST), timeout_ms) if beyond else found
@@ -77,7 +77,7 @@ class OffsetLookup:
                 )
 
     async def _list_offsets_by_leader(self, times: Mapping[TopicPartition, int], found: Found) -> ClientError | None:
-        """Put the answers that come into `found`; return a retriable failure, if not all of them came."""
+        """Add the results to `found`; return a retriable error if some are missing."""
         by_leader: dict[int, dict[TopicPartition, int]] = {}
         failure: ClientError | None = None
         for partition, time in times.items():
@@ -121,6 +121,6 @@ class OffsetLookup:
                     partition = TopicPartition(result.name, row.partition_index)
                     found[partition] = OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
         if failure is None and any(partition not in found for partition in times):
-            failure = ClientError(_TRIED, "the answer does not name every partition", broker=connection.name)
+            failure = ClientError(_TRIED, "the response does not have every partition", broker=connection.name)
         if failure is not None:
             raise failure

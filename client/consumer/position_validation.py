@@ -1,18 +1,18 @@
-"""Whether a new leader has the records that were read from another (KIP-320).
+"""Validation of positions: whether a new leader has the records that were read from an earlier one (KIP-320).
 
-A leader that was elected without all that was acknowledged (uncleanly), or a follower's log that was lost, may miss
-records that the consumer has read, and hold others at their offsets. So after each change of the leader epoch, and
-before reading on from a committed offset, the leader is asked where the epoch of the last record read ended:
+After an unclean election, or when a replica has lost its log, the leader's log may lack records that the consumer has
+read, and have others at their offsets. So after each change of the leader epoch, and before the first fetch from a
+committed offset, OffsetForLeaderEpoch requests the end of the epoch of the last record that was read:
 
-| its answer (exclusive end) | what it means | what happens |
+| end offset (exclusive) | meaning | action |
 |---|---|---|
-| at the fetch offset or behind | it has everything | reading goes on |
-| before it, not before the position | only what is buffered is gone | it is dropped, and fetched again |
-| before the position | records that were handed out are gone | reading goes on there |
-| no end: it knows no such epoch | all may be gone | the position is what `auto_offset_reset` says |
+| the fetch offset or later | the log has all records | continue |
+| before it, but not before the position | records in the buffer are lost | fetch them again |
+| before the position | records that were returned are lost | continue at the end offset |
+| none: the leader does not have this epoch | all records may be lost | apply `auto_offset_reset` |
 
-The last two are a LogTruncationError where `auto_offset_reset` is "none". A broker without OffsetForLeaderEpoch is
-believed.
+With `auto_offset_reset="none"` the last two are a LogTruncationError. If the broker has no OffsetForLeaderEpoch, all
+positions count as valid.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
 
 _LOG = logging.getLogger(__name__)
 
-_CONSUMER = -1  # the replica id of those who are none
+_CONSUMER = -1  # the replica id of a client
 _TRIED = "compare the log with what was read"
 
 Failures = list[tuple[PartitionState, ClientError]]
 
 
 class RequestedPartition(NamedTuple):
-    """A partition as it was when its leader was asked."""
+    """The state of a partition when the request was sent."""
 
     state: PartitionState
     seek_count: int
     leader_epoch: int
 
     def is_current(self) -> bool:
-        """Whether nobody has sought elsewhere meanwhile."""
+        """Whether the partition was not sought meanwhile."""
         return self.state.seek_count == self.seek_count
 
 
 class PositionValidator:
-    """Checks the partitions of one consumer."""
+    """Validates the positions of one consumer."""
 
     def __init__(self, config: ConsumerConfig, cluster: Cluster) -> None:
         self._config = config
         self._cluster = cluster
 
     async def check(self, node_id: int, states: Sequence[PartitionState]) -> Failures:
-        """Ask the leader of all `states`, and act as the table says. Returns what could not be decided, and why."""
+        """Validate partitions that the same node leads, as in the table. Returns those that failed, with the error."""
         requested = {
             state.partition: RequestedPartition(state, state.seek_count, self._leader_epoch(state)) for state in states
         }
@@ -85,7 +85,7 @@ class PositionValidator:
                     and (failure := self._apply(of, row, connection.name)) is not None
                 ):
                     failures.append((of.state, failure))
-        unnamed = ClientError(_TRIED, "the answer does not name every partition", broker=connection.name)
+        unnamed = ClientError(_TRIED, "the response does not have every partition", broker=connection.name)
         return failures + [(of.state, unnamed) for of in requested.values()]
 
     def _leader_epoch(self, state: PartitionState) -> int:
@@ -93,7 +93,7 @@ class PositionValidator:
         return known.leader_epoch if known is not None else -1
 
     def _apply(self, requested: RequestedPartition, row: EpochEndOffset, broker: str) -> ClientError | None:
-        """Act on an answer; return why that was not possible."""
+        """Apply a row of the response; return the error if that is impossible."""
         state = requested.state
         topic, index = state.partition
         if row.error_code:
@@ -115,11 +115,13 @@ class PositionValidator:
 
     def _truncation_error(self, state: PartitionState, end: int, broker: str) -> LogTruncationError:
         topic, partition = state.partition
-        there = f"its log has them up to offset {end} only" if end >= 0 else "its log knows nothing of their epoch"
+        there = (
+            f"the leader's log has them only up to offset {end}" if end >= 0 else "the leader's log lacks their epoch"
+        )
         error = LogTruncationError(
             _TRIED,
             f"records up to offset {state.position} were read, and {there}",
-            "They were lost when another replica became leader; seek to where to go on",
+            "They were lost when another replica became leader: call seek() with the offset to continue at",
             broker=broker,
             topic=topic,
             partition=partition,

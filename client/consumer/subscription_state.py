@@ -1,16 +1,16 @@
-"""What a consumer reads: its assigned partitions and where it is in each.
+"""The assigned partitions of a consumer, and the position and buffered records of each.
 
 ```
 offset   0 ........ position ............. fetch_offset ........ high_watermark
-                    |  fetched, not handed    |  not fetched yet
-                    |  out (`buffered`)       |
+                    |  fetched, but not       |  not fetched yet
+                    |  returned (`buffered`)  |
 ```
-`position` is the offset of the next record for the user; None until it was looked up or sought. `fetch_offset` is where
-the next fetch of this partition begins. A seek moves both and drops what lies between; `seek_count` counts the seeks,
-so that an answer to a fetch from before is known and dropped.
+`position` is the offset of the next record for the user, or None until it was looked up or sought. `fetch_offset` is
+the offset of the next fetch. A seek sets both and discards the buffer; `seek_count` identifies the response to a fetch
+from before the seek, which is discarded as well.
 
-Each offset goes with the leader epoch of the record before it, by which a later leader can tell whether it has that
-record (KIP-320).
+Each offset is stored with the leader epoch of the record before it, so that a later leader can check whether its log
+has that record (KIP-320).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from odradek.client.network.backoff import Backoff
 from odradek.client.record import CommittedOffset, ConsumerRecord, Partition, TopicPartition
 
 MAX_BUFFERED = 2
-"""Answers that a partition may hold: one that is being read and one that comes meanwhile."""
+"""Fetches in the buffer of a partition: one that is being read, and the next one."""
 
 
 class PartitionState:
@@ -53,17 +53,17 @@ class PartitionState:
         self.position_epoch = -1  # of the record before the position; -1: not known
         self.fetch_offset: int | None = None
         self.fetch_epoch = -1  # of the record before the fetch offset; -1: not known
-        self.validated_epoch = -1  # of the newest leader whose log is known to hold that record
+        self.validated_epoch = -1  # of the newest leader whose log is known to have that record
         self.seek_count = 0
         self.buffered: deque[CompletedFetch] = deque()
-        self.high_watermark = -1  # as of the last answer; -1: none yet
+        self.high_watermark = -1  # in the last response; -1: none yet
         self.is_paused = False
-        self.error: ClientError | None = None  # for the user, at the next poll; nothing is fetched until then
+        self.error: ClientError | None = None  # raised by the next poll; nothing is fetched until then
         self.backoff: Backoff | None = None  # after a failure, until the next success
-        self.not_before = 0.0  # loop time before which it is not fetched
+        self.not_before = 0.0  # time of the event loop before which it is not fetched
 
     def seek(self, offset: int | None, leader_epoch: int = -1) -> None:
-        """Go on at `offset`, behind a record of `leader_epoch`; None: where `auto_offset_reset` says."""
+        """Continue at `offset`, after a record of `leader_epoch`; None: as `auto_offset_reset` says."""
         self.seek_count += 1
         self.position = self.fetch_offset = offset
         self.position_epoch = self.fetch_epoch = leader_epoch
@@ -74,7 +74,7 @@ class PartitionState:
         self.not_before = 0.0
 
     def is_fetchable(self, now: float) -> bool:
-        """Whether the next fetch may include it: nothing wrong, and it is not full."""
+        """Whether the next fetch may include it: no error, no backoff, and room in the buffer."""
         return (
             self.fetch_offset is not None
             and not self.is_paused
@@ -84,24 +84,24 @@ class PartitionState:
         )
 
     def needs_validation(self, leader_epoch: int) -> bool:
-        """Whether the leader of this epoch may lack records that were read from another (see `truncation`)."""
+        """Whether the leader of this epoch may lack records that were read (see `position_validation`)."""
         return self.fetch_epoch >= 0 and self.validated_epoch < leader_epoch
 
     def is_full(self) -> bool:
-        """Whether it waits for the user alone."""
+        """Whether only the user can make room in its buffer."""
         return len(self.buffered) >= MAX_BUFFERED and not self.is_paused
 
     def add(self, fetched: CompletedFetch, leader_epoch: int) -> None:
-        """Keep what a fetch from `fetch_offset` has brought, from the leader of this epoch."""
+        """Buffer a fetch from `fetch_offset`, by the leader of this epoch."""
         self.buffered.append(fetched)
         self.fetch_offset = fetched.next_offset
         self.fetch_epoch = fetched.last_epoch
         self.validated_epoch = leader_epoch
 
     def next_record(self) -> ConsumerRecord | None:
-        """The record at the position, or the next behind it, and move past it; None at the end of what a fetch brought.
+        """Return the next record and move the position past it; None at the end of a fetch.
 
-        Raises CorruptRecordsError; the position stays before the batch that cannot be read, and what is buffered goes.
+        Raises CorruptRecordsError: the position stays before the corrupt batch, and the buffer is discarded.
         """
         if not self.buffered:
             return None
@@ -118,9 +118,9 @@ class PartitionState:
         return record
 
     def take(self, count: int) -> list[ConsumerRecord]:
-        """As `next_record`, up to `count` records at once; fewer at the end of what a fetch brought.
+        """Return up to `count` records and move the position past them; fewer at the end of a fetch.
 
-        What cannot be read ends them; it raises when it comes first.
+        A corrupt batch ends the list, or raises if it comes first.
         """
         records: list[ConsumerRecord] = []
         if not self.buffered:
@@ -148,22 +148,20 @@ class PartitionState:
         return max(0, self.high_watermark - self.position)
 
     def _finish_fetch(self, fetched: CompletedFetch) -> None:
-        """Everything of a fetch was handed out, or is for nobody."""
+        """Move the position past a fetch, also past records that are skipped."""
         self.position = fetched.next_offset
         self.position_epoch = fetched.last_epoch
 
 
 class SubscriptionState:
-    """The assigned partitions of one consumer, in the order in which they get their turn."""
+    """The assigned partitions of one consumer, in the order in which their records are returned next."""
 
     def __init__(self) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
-        self.current: PartitionState | None = (
-            None  # the one whose records are being handed out (`odradek.client.consumer.fetch_collector`)
-        )
+        self.current: PartitionState | None = None  # whose records are being returned (`fetch_collector`)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions and no others; those that were assigned before stay where they are."""
+        """Replace the assignment; partitions that were assigned before keep their state."""
         before = self.states
         self.states = {}
         for partition in partitions:
@@ -209,10 +207,10 @@ class SubscriptionState:
         return [state for state in self.states.values() if state.position is None and state.error is None]
 
     def next_with_records(self) -> PartitionState | None:
-        """The partition whose turn it is, of those that have something to hand out."""
+        """The first partition with records to return, or None."""
         return next((state for state in self.states.values() if state.buffered and not state.is_paused), None)
 
     def move_to_end(self, state: PartitionState) -> None:
-        """A partition had its turn: the others come first now."""
+        """Move a partition behind the others."""
         if state.partition in self.states:
             self.states[state.partition] = self.states.pop(state.partition)

@@ -1,4 +1,4 @@
-"""Why can this machine not work with that cluster? Connects as a client does, and tells what is in its way.
+"""The checks of `doctor`: they connect as a client does, and report why this machine cannot use a cluster.
 
 ```
 bootstrap servers ─► listener: name, TCP, protocol ─► metadata ─► each broker's advertised address: the same again
@@ -6,14 +6,14 @@ bootstrap servers ─► listener: name, TCP, protocol ─► metadata ─► ea
 ```
 | module | what |
 |---|---|
-| `finding` | what a check has to say: how bad, about what, and the cure |
+| `finding` | the result of a check: severity, subject, text and cure |
 | `diagnosis` | the checks in their order |
-| `listener` | one address: does its name resolve, does somebody listen, is it a Kafka broker |
-| `other_peer` | who answers where no broker does: TLS, HTTP, nobody |
+| `listener` | one address: name resolution, TCP, Kafka's protocol |
+| `other_peer` | the kind of a server that is no broker: TLS, HTTP, silent |
 | `advertised` | the addresses that brokers advertise |
 | `partitions` | partitions without a leader, or with replicas out of sync |
 | `clock` | the difference between our clock and the cluster's |
-| `round_trip` | a record's way there and back, in a topic of its own |
+| `round_trip` | one record written and read, in a topic of its own |
 
-Nothing is written to the cluster, apart from the last, which has to be asked for.
+Only `round_trip` writes to the cluster, and it runs only on request (`--write`).
 """

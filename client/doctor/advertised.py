@@ -1,4 +1,4 @@
-"""The addresses that brokers advertise: clients speak to those, whatever address they came by."""
+"""The addresses that brokers advertise: clients connect to these, not to the bootstrap address."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ _NOWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 
 
 async def check_advertised(
-    examiner: Examiner, metadata: MetadataResponse, came_by: Mapping[Address, bool]
+    examiner: Examiner, metadata: MetadataResponse, bootstrap: Mapping[Address, bool]
 ) -> list[Finding]:
-    """Examine where each broker says it listens; `came_by` are the bootstrap servers, and whether a broker answered."""
+    """Examine the advertised address of each broker; `bootstrap` says which bootstrap servers responded."""
     brokers = {one.node_id: Address(one.host, one.port) for one in metadata.brokers}
     if not brokers:
-        return [Finding(Severity.PROBLEM, "cluster", "the metadata name no broker", "Is a broker still starting?")]
-    spare = [place for place, answered in came_by.items() if answered and place not in brokers.values()]
+        return [Finding(Severity.PROBLEM, "cluster", "the metadata contain no broker", "Is a broker still starting?")]
+    spare = [place for place, answered in bootstrap.items() if answered and place not in brokers.values()]
     found = await asyncio.gather(
-        *(_check(examiner, node_id, address, came_by, spare) for node_id, address in sorted(brokers.items()))
+        *(_check(examiner, node_id, address, bootstrap, spare) for node_id, address in sorted(brokers.items()))
     )
     return [finding for of_broker in found for finding in of_broker]
 
 
 async def _check(
-    examiner: Examiner, node_id: int, address: Address, came_by: Mapping[Address, bool], spare: Sequence[Address]
+    examiner: Examiner, node_id: int, address: Address, bootstrap: Mapping[Address, bool], spare: Sequence[Address]
 ) -> list[Finding]:
-    """`spare` are bootstrap servers that answered and that no broker advertises: one of them may be this broker's."""
-    if came_by.get(address):
-        return []  # examined already, under this name
+    """`spare` are bootstrap servers that responded and that no broker advertises; one may be this broker's."""
+    if bootstrap.get(address):
+        return []  # examined already, as a bootstrap server
     subject = f"broker {node_id}, advertised as {address}"
-    example = f", such as {spare[0]}, which has just answered" if spare else ""
+    example = f", such as {spare[0]}, which has just responded" if spare else ""
     cure = f"Set advertised.listeners of broker {node_id} to what clients can reach{example}"
     or_reach = f"{cure}, or make {address} reachable from this machine"
     if address.host in _NOWHERE:
-        return [Finding(Severity.PROBLEM, subject, "that is no address that one can connect to", cure)]
+        return [Finding(Severity.PROBLEM, subject, "clients cannot connect to this address", cure)]
     findings, connection = await examiner.examine(address, subject)
     if connection is None:
         return [finding._replace(cure=or_reach) for finding in findings]
     connection.close()
-    if address.host in _ONLY_HERE and not any(place.host in _ONLY_HERE for place in came_by):
-        text = "clients on other machines will look for the broker on themselves"
+    if address.host in _ONLY_HERE and not any(place.host in _ONLY_HERE for place in bootstrap):
+        text = "clients on other machines will try to connect to their own machine"
         findings.append(Finding(Severity.WARNING, subject, text, cure))
     return findings

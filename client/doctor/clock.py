@@ -1,7 +1,7 @@
-"""How far our clock and the cluster's are apart.
+"""The difference between our clock and the cluster's.
 
-No call asks for the time. The leader of the metadata quorum tells when it was last caught up with itself, which is now
-(DescribeQuorum, KIP-836): its clock, as of some moment between our question and its answer.
+No request returns the time. But the leader of the metadata quorum reports when it was last caught up with itself, which
+is always now (DescribeQuorum, KIP-836): the time of its clock, between our request and its response.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from odradek.protocol.messages.describe_quorum import (
 )
 
 _TOLERATED_MS = 1000
-"""What clocks kept by NTP do not reach, and what nobody notices in a timestamp."""
+"""A difference that clocks with NTP do not reach, and that hardly matters in a timestamp."""
 
 _SUBJECT = "clock"
 
 
 async def check_clock(connection: Connection) -> Finding:
-    """Compare the clocks, as far as the broker tells its own."""
+    """Compare the clocks, if the broker reports its time."""
     request = DescribeQuorumRequest([RequestTopicData("__cluster_metadata", [RequestPartitionData(0)])])
     requested = time.time_ns() // 1_000_000
     try:
         response = await connection.send(request, DescribeQuorumResponse)
     except UnsupportedVersionError:
-        text = "not compared, since the broker serves no DescribeQuorum, by which it would tell its time"
-        return Finding(Severity.NOTE, _SUBJECT, text, "--write compares it by a record")
+        text = "not compared: the broker does not serve DescribeQuorum, which would report its time"
+        return Finding(Severity.NOTE, _SUBJECT, text, "With --write the timestamp of a record is compared")
     except ClientError as error:
         return Finding(Severity.NOTE, _SUBJECT, f"not compared ({error.cause})")
     answered = time.time_ns() // 1_000_000
     result = _leaders_time(response)
     if result is None:
-        return Finding(Severity.NOTE, _SUBJECT, "not compared, since the quorum does not tell its leader's time")
+        return Finding(Severity.NOTE, _SUBJECT, "not compared: the quorum does not report its leader's time")
     return compare("the controller's", result, requested, answered)
 
 
 def compare(whose: str, result: int, requested: int, answered: int) -> Finding:
-    """Hold a clock's time against ours before the question and after the answer; all in ms since the epoch."""
+    """Compare another clock with ours before the request and after the response; all in ms since the epoch."""
     difference = result - answered if result > answered else min(0, result - requested)
     if abs(difference) <= _TOLERATED_MS:
         within = max(abs(difference), answered - requested, 1)
@@ -53,12 +53,12 @@ def compare(whose: str, result: int, requested: int, answered: int) -> Finding:
         Severity.WARNING,
         _SUBJECT,
         f"{whose} is {abs(difference) / 1000:.1f} s {order} ours",
-        "Have both machines keep their time by NTP: retention, and looking for records by time, go wrong",
+        "Use NTP on both machines: otherwise retention and searches by time are wrong",
     )
 
 
 def _leaders_time(response: DescribeQuorumResponse) -> int | None:
-    """The leader's clock in ms, or None if it is not told."""
+    """The leader's clock in ms, or None if it is not reported."""
     for topic in response.topics:
         for partition in topic.partitions:
             for voter in partition.current_voters:

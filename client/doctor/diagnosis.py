@@ -1,4 +1,4 @@
-"""The checks in their order; each relies on those before it."""
+"""The checks in their order; each depends on the ones before it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEEDED = {0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata"}
 async def diagnose(
     servers: Sequence[Address], network: Network, seconds: float, *, writes: bool = False
 ) -> AsyncIterator[Finding]:
-    """Yield what is found, as it is found, with so many seconds for each step; `writes` permits a topic of our own."""
+    """Yield the findings as they are made, with so many seconds for each step; `writes` permits a test topic."""
     examiner = Examiner(network, seconds)
     connections: dict[Address, Connection] = {}
     try:
@@ -38,9 +38,7 @@ async def diagnose(
             yield finding
         if connections and is_sound:
             if writes:
-                from odradek.client.doctor.round_trip import (
-                    check_round_trip,  # the whole client, which nothing else here wants
-                )
+                from odradek.client.doctor.round_trip import check_round_trip  # loads the whole client
 
                 for finding in await check_round_trip(list(connections), network, seconds):
                     yield finding
@@ -73,10 +71,10 @@ async def _diagnose_cluster(
     if len(clusters) > 1:
         text = "the bootstrap servers belong to different clusters"
         named = ", ".join(f"{server} to {cluster}" for cluster, server in clusters.items())
-        yield Finding(Severity.PROBLEM, "cluster", f"{text}: {named}", "Give the servers of one cluster")
+        yield Finding(Severity.PROBLEM, "cluster", f"{text}: {named}", "Use the servers of one cluster")
     elif metadata is not None:
-        came_by = {server: server in connections for server in servers}
-        for finding in await check_advertised(examiner, metadata, came_by):
+        bootstrap = {server: server in connections for server in servers}
+        for finding in await check_advertised(examiner, metadata, bootstrap):
             yield finding
         for finding in _check_controller(metadata):
             yield finding
@@ -85,7 +83,7 @@ async def _diagnose_cluster(
 
 
 def _check_versions(connection: Connection) -> Finding | None:
-    """None if there is a version in common of each API that every client needs."""
+    """The problem that an API of every client has no common version, or None."""
     missing = []
     for key, name in _NEEDED.items():
         try:
@@ -95,21 +93,21 @@ def _check_versions(connection: Connection) -> Finding | None:
             missing.append(f"{name} {api.min_version} to {api.max_version}")
     if not missing:
         return None
-    text = f"no version in common of what this client needs: {', '.join(missing)}"
-    return Finding(Severity.PROBLEM, connection.name, text, "Upgrade the older side: Kafka 2.1 and later will do")
+    text = f"client and broker have no common version of {', '.join(missing)}"
+    return Finding(Severity.PROBLEM, connection.name, text, "Upgrade the older side; Kafka 2.1 and later work")
 
 
 def _refused(server: Address, error: ClientError) -> Finding:
     return Finding(
         Severity.PROBLEM,
         str(server),
-        f"it negotiates versions, but does not answer for metadata ({error.cause})",
-        "If the listener demands authentication (SASL), give the port of one that does not",
+        f"it negotiates versions, but does not return metadata ({error.cause})",
+        "If the listener requires authentication (SASL), use the port of one that does not",
     )
 
 
 def _check_controller(metadata: MetadataResponse) -> list[Finding]:
     if metadata.controller_id >= 0:
         return []
-    cure = "Start the controllers; until then topics cannot be created, and no new leaders are elected"
+    cure = "Start the controllers: without them topics cannot be created and no leaders are elected"
     return [Finding(Severity.PROBLEM, "cluster", "there is no controller", cure)]

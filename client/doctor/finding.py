@@ -1,4 +1,4 @@
-"""What a check has to say."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Severity(IntEnum):
-    """How bad it is. A problem keeps clients from working; a warning may, now and then."""
+    """The severity: a problem stops clients from working, a warning may do so at times."""
 
     OK = 0
     NOTE = 1
@@ -16,7 +16,7 @@ class Severity(IntEnum):
 
 
 class Finding(NamedTuple):
-    """One line: about what (an address, a broker, a topic), what is so, and what to do about it, if anything."""
+    """One line: the subject (an address, a broker, a topic), what was found, and a cure if one is needed."""
 
     severity: Severity
     subject: str

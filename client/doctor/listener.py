@@ -1,7 +1,7 @@
-"""One address, from its name to a broker that answers.
+"""The check of one address: name resolution, TCP, and negotiation with a broker.
 
-A name may stand for several addresses (`localhost`: ::1 and 127.0.0.1); clients try them in turn, and some give up at
-the first. So each is tried.
+A name may resolve to several addresses (`localhost`: ::1 and 127.0.0.1). Most clients try them in turn, some only the
+first, so the check tries each.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ _CLIENT_ID = "odradek-doctor"
 
 _PEERS = {
     Peer.TLS: (
-        "a TLS listener, and this client speaks plain text",
-        "Give the port of the plain-text listener, or have clients use security.protocol=SSL",
+        "this is a TLS listener, and the client uses plain text",
+        "Use the port of the plain-text listener, or security.protocol=SSL in clients that support it",
     ),
-    Peer.HTTP: ("a web server answers, no Kafka broker", "Give the port of the broker's listener"),
-    Peer.OTHER: ("something answers that is no Kafka broker", "Give the port of the broker's listener"),
+    Peer.HTTP: ("a web server responds, not a Kafka broker", "Use the port of the broker's listener"),
+    Peer.OTHER: ("a server responds that is not a Kafka broker", "Use the port of the broker's listener"),
     Peer.CLOSES: (
         "it accepts connections and closes them at the first request",
-        "Is it a Kafka listener? A proxy or port mapping without a broker behind it does this, too",
+        "Check that it is a Kafka listener: a proxy or port mapping without a broker does this, too",
     ),
     Peer.SILENT: (
-        "it accepts connections and does not answer",
-        "Is the broker overloaded or stopped, or is it no Kafka listener?",
+        "it accepts connections and does not respond",
+        "Check whether the broker is overloaded or stopped, and whether it is a Kafka listener",
     ),
 }
 
 
 class Examined(NamedTuple):
-    """What was found at an address; `connection` is None where no broker answers."""
+    """The findings about an address; `connection` is None if no broker responds."""
 
     findings: list[Finding]
     connection: Connection | None
 
 
 class Examiner:
-    """Examines addresses by a network, with so many `seconds` for each step."""
+    """Examines addresses, with so many `seconds` for each step."""
 
     def __init__(self, network: Network, seconds: float) -> None:
         self._network = network
         self._seconds = seconds
 
     async def examine(self, address: Address, subject: str) -> Examined:
-        """Resolve, connect and negotiate; `subject` is how findings call the address."""
+        """Resolve, connect and negotiate; `subject` is the address in the findings."""
         try:
             resolved = await self._resolve(address)
         except (OSError, TimeoutError) as error:
-            reason = getattr(error, "strerror", None) or "no answer from the name server in time"
+            reason = getattr(error, "strerror", None) or "no response from the name server in time"
             cure = "Check the spelling, /etc/hosts and DNS on this machine"
             text = f"{address.host} cannot be resolved ({reason})"
             return Examined([Finding(Severity.PROBLEM, subject, text, cure)], None)
@@ -67,8 +67,8 @@ class Examiner:
         for spare in connections[1:]:
             spare.close()
         if not connections:
-            return Examined([await self._why(subject, failures)], None)
-        findings = [Finding(Severity.OK, subject, f"a Kafka broker answers ({milliseconds:.0f} ms)")]
+            return Examined([await self._no_broker(subject, failures)], None)
+        findings = [Finding(Severity.OK, subject, f"a Kafka broker responds ({milliseconds:.0f} ms)")]
         if failures:
             findings.append(_half_reachable(subject, address, failures, connections[0]))
         return Examined(findings, connections[0])
@@ -91,17 +91,17 @@ class Examiner:
         except ClientError as error:
             return error
 
-    async def _why(self, subject: str, failures: dict[Address, ClientError]) -> Finding:
-        """Why no broker answers at any of the addresses."""
+    async def _no_broker(self, subject: str, failures: dict[Address, ClientError]) -> Finding:
+        """Find the reason why no broker responds at any of the addresses."""
         connected = [place for place, error in failures.items() if not isinstance(error, BrokerUnreachableError)]
         if connected:
             text, cure = _PEERS[await identify(connected[0], self._seconds)]
             return Finding(Severity.PROBLEM, subject, text, cure)
         causes = ", ".join(f"{place}: {error.cause}" for place, error in failures.items())
         if all("refused" in error.cause for error in failures.values()):
-            cure = "Is the broker running, is this its port, and does it listen on more than its own loopback?"
+            cure = "Check that the broker runs with this port, and does not listen on its own loopback only"
         else:
-            cure = "Is a firewall or a network in between?"
+            cure = "Check the network and firewalls between this machine and the broker"
         return Finding(Severity.PROBLEM, subject, f"no connection ({causes})", cure)
 
 
@@ -112,6 +112,6 @@ def _half_reachable(
     return Finding(
         Severity.WARNING,
         subject,
-        f"{address.host} also stands for {places}",
-        f"Some clients try that first: let the broker listen there too, or give {connection.name}",
+        f"{address.host} also resolves to {places}",
+        f"Some clients try only the first address: make the broker listen there, too, or use {connection.name}",
     )

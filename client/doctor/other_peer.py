@@ -1,14 +1,14 @@
-"""Who answers at a port where no Kafka broker does, found out by what comes back.
+"""The kind of a server that is no Kafka broker, identified by its response.
 
-| comes back | to | means |
+| response | to | kind |
 |---|---|---|
-| a TLS handshake, or an alert | a TLS client hello | a TLS listener |
-| `HTTP/…` | a request in plain text | a web server |
+| a TLS handshake or alert | a TLS client hello | a TLS listener |
+| `HTTP/…` | an HTTP request in plain text | a web server |
 | anything else | the same | another protocol |
-| the end of the connection | the same | nobody who wants to talk |
-| nothing in time | the same | nobody, or one who waits |
+| the end of the connection | the same | a proxy without a server, or a server that refused |
+| nothing in time | the same | silent |
 
-The only module beside `odradek.client.network.connection` that knows of TLS.
+The only module besides `odradek.client.network.connection` that opens sockets, and the only one with TLS.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from enum import Enum
 
 from odradek.client.config import Address
 
-_QUESTION = b"GET / HTTP/1.0\r\n\r\n"
+_HTTP_REQUEST = b"GET / HTTP/1.0\r\n\r\n"
 
 
 class Peer(Enum):
-    """Who it is."""
+    """The kind of a server."""
 
     TLS = "TLS"
     HTTP = "HTTP"
@@ -33,7 +33,7 @@ class Peer(Enum):
 
 
 async def identify(address: Address, seconds: float) -> Peer:
-    """Find out who listens there, in `seconds` for each attempt. Two connections are made and closed."""
+    """Identify the server, in `seconds` for each attempt. Opens and closes two connections."""
     try:
         if await _speaks_tls(address, seconds):
             return Peer.TLS
@@ -49,7 +49,7 @@ async def identify(address: Address, seconds: float) -> Peer:
 
 
 async def _speaks_tls(address: Address, seconds: float) -> bool:
-    """Whether a handshake succeeds, or is refused in the words of TLS; whoever the peer is, it is not trusted."""
+    """Whether a handshake succeeds or fails with a TLS alert. The certificate is not verified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -67,16 +67,16 @@ async def _speaks_tls(address: Address, seconds: float) -> bool:
 async def _answer(address: Address) -> bytes:
     reader, writer = await asyncio.open_connection(*address)
     try:
-        writer.write(_QUESTION)
+        writer.write(_HTTP_REQUEST)
         return await reader.read(16)
     finally:
         await _abort(writer)
 
 
 async def _abort(writer: asyncio.StreamWriter) -> None:
-    """End a connection without the farewells that TLS would wait for."""
+    """Close a connection without the shutdown messages that TLS would wait for."""
     writer.transport.abort()
     try:
         await writer.wait_closed()
     except OSError:
-        pass  # the peer was quicker
+        pass  # the peer has closed it already

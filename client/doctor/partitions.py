@@ -1,4 +1,4 @@
-"""Partitions that cannot be written or read, and those that would be lost with one more broker."""
+"""Partitions that have no leader, and partitions with replicas out of sync."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from odradek.client.errors import place_of
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataResponse
 
-_SHOWN = 5  # partitions that are named of each kind
+_SHOWN = 5  # the most partitions in one finding
 
 
 def check_partitions(metadata: MetadataResponse) -> list[Finding]:
-    """Leaders that are missing, replicas that are out of sync, topics that could not be described."""
+    """Check for missing leaders, replicas out of sync, and topics with errors."""
     leaderless, lagging, findings = [], [], []
     count = 0
     for topic in metadata.topics:
         if topic.error_code:
-            text = f"the broker answers {ErrorCode.of(topic.error_code).name}"
+            text = f"the broker returns {ErrorCode.of(topic.error_code).name}"
             findings.append(Finding(Severity.PROBLEM, f"topic {topic.name}", text, "See the broker's log"))
         for one in topic.partitions:
             count += 1
@@ -31,7 +31,7 @@ def check_partitions(metadata: MetadataResponse) -> list[Finding]:
         text = f"{_share(leaderless, count)} no leader: {_some(leaderless)}"
         findings.append(Finding(Severity.PROBLEM, "partitions", text, cure))
     if lagging:
-        cure = "Start those brokers, or see why they are slow"
+        cure = "Start those brokers, or check why they are slow"
         text = f"{_share(lagging, count)} replicas out of sync: {_some(lagging)}"
         findings.append(Finding(Severity.WARNING, "partitions", text, cure))
     if not findings:

@@ -1,6 +1,6 @@
-"""A record's way to a broker and back, in a topic of its own: the one check that writes.
+"""One record written and read in a topic of its own: the only check that writes.
 
-The topic keeps log append time, so the record comes back with the broker's clock on it. It is deleted afterwards.
+The topic has log append time, so the record has a timestamp of the broker's clock. It is deleted afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SUBJECT = "round trip"
 
 
 async def check_round_trip(servers: Sequence[Address], network: Network, seconds: float) -> list[Finding]:
-    """Write a record and read it, each within `seconds`; what was found on the way, and the broker's clock."""
+    """Write a record and read it, each within `seconds`; also compare the broker's clock."""
     bootstrap = [str(server) for server in servers]
     timeout_ms = int(seconds * 1000)
     name = f"odradek-doctor-{secrets.token_hex(4)}"
@@ -39,7 +39,7 @@ async def check_round_trip(servers: Sequence[Address], network: Network, seconds
     except ClientError as error:
         return [Finding(Severity.PROBLEM, _SUBJECT, f"{error.tried}: {error.cause}", error.cure)]
     if clock is None:
-        text = f"a record of {name} was written, and did not come back within {timeout_ms} ms"
+        text = f"a record was written to {name}, and could not be read within {timeout_ms} ms"
         return [Finding(Severity.PROBLEM, _SUBJECT, text, "See the log of the broker")]
     milliseconds = (time.monotonic() - began) * 1000
     text = f"a topic was created, a record written and read, the topic deleted ({milliseconds:.0f} ms)"
@@ -47,7 +47,7 @@ async def check_round_trip(servers: Sequence[Address], network: Network, seconds
 
 
 async def _write_and_read(bootstrap: list[str], network: Network, topic: str, timeout_ms: int) -> Finding | None:
-    """What the record says of the broker's clock; None if it does not come back. Raises ClientError."""
+    """Compare the timestamp of the record with our clock; None if it could not be read. Raises ClientError."""
     async with Producer(
         bootstrap, linger_ms=0, max_block_ms=timeout_ms, request_timeout_ms=timeout_ms, network=network
     ) as producer:

@@ -41,9 +41,9 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 class Subscriber(NamedTuple):
-    """A member as the leader sees it: its topics, the partitions that it owns or owned last, since which generation.
+    """The subscription of a member: its topics, and the partitions that it owns or owned last.
 
-    `generation` is -1 where it is not known.
+    `generation` is the last in which it owned them, -1 if unknown.
     """
 
     member_id: str
@@ -57,7 +57,7 @@ Owners = dict[TopicPartition, str]
 
 
 class Assignor(NamedTuple):
-    """An assignor by its name in the protocol; `assign` takes the subscribers and the number of partitions by topic."""
+    """An assignor with its name in the protocol; `assign` takes the subscribers and the partition counts by topic."""
 
     name: str
     is_cooperative: bool
@@ -67,20 +67,20 @@ class Assignor(NamedTuple):
 def assign_range(subscribers: Sequence[Subscriber], partitions: Mapping[str, int]) -> Assignment:
     assignment: Assignment = {one.member_id: [] for one in subscribers}
     for topic in sorted(_topics(subscribers) & partitions.keys()):
-        takers = [one for one in _ordered(subscribers) if topic in one.topics]
-        share = -(-partitions[topic] // len(takers))  # rounded up
+        candidates = [one for one in _ordered(subscribers) if topic in one.topics]
+        share = -(-partitions[topic] // len(candidates))  # rounded up
         for index in range(partitions[topic]):
-            assignment[takers[index // share].member_id].append(TopicPartition(topic, index))
+            assignment[candidates[index // share].member_id].append(TopicPartition(topic, index))
     return assignment
 
 
 def assign_round_robin(subscribers: Sequence[Subscriber], partitions: Mapping[str, int]) -> Assignment:
     assignment: Assignment = {one.member_id: [] for one in subscribers}
-    turns = cycle(_ordered(subscribers))
+    members = cycle(_ordered(subscribers))
     for topic in sorted(_topics(subscribers) & partitions.keys()):
         for index in range(partitions[topic]):
-            taker = next(one for one in turns if topic in one.topics)
-            assignment[taker.member_id].append(TopicPartition(topic, index))
+            candidate = next(one for one in members if topic in one.topics)
+            assignment[candidate.member_id].append(TopicPartition(topic, index))
     return assignment
 
 
@@ -93,23 +93,23 @@ def _topics(subscribers: Collection[Subscriber]) -> set[str]:
 
 
 def assign_sticky(subscribers: Sequence[Subscriber], partitions: Mapping[str, int]) -> Assignment:
-    takers = {
+    candidates = {
         topic: sorted(one.member_id for one in subscribers if topic in one.topics)
         for topic in sorted({topic for one in subscribers for topic in one.topics} & partitions.keys())
     }
     owners = {
         partition: member
         for partition, member in claims(subscribers).items()
-        if member in takers.get(partition.topic, ()) and partition.partition < partitions[partition.topic]
+        if member in candidates.get(partition.topic, ()) and partition.partition < partitions[partition.topic]
     }
     loads = {one.member_id: 0 for one in subscribers}
     for member in owners.values():
         loads[member] += 1
-    everything = [TopicPartition(topic, index) for topic in takers for index in range(partitions[topic])]
-    for partition in sorted(everything, key=lambda one: len(takers[one.topic])):
-        if partition not in owners and takers[partition.topic]:
-            _give(partition, min(takers[partition.topic], key=loads.__getitem__), owners, loads)
-    while _even_out(everything, takers, owners, loads):
+    everything = [TopicPartition(topic, index) for topic in candidates for index in range(partitions[topic])]
+    for partition in sorted(everything, key=lambda one: len(candidates[one.topic])):
+        if partition not in owners and candidates[partition.topic]:
+            _assign_to(partition, min(candidates[partition.topic], key=loads.__getitem__), owners, loads)
+    while _even_out(everything, candidates, owners, loads):
         pass
     assignment: Assignment = {one.member_id: [] for one in subscribers}
     for partition in everything:
@@ -127,7 +127,7 @@ def assign_cooperative(subscribers: Sequence[Subscriber], partitions: Mapping[st
 
 
 def claims(subscribers: Sequence[Subscriber]) -> Owners:
-    """Who owns what, where that is beyond doubt."""
+    """The owner of each partition that exactly one member of the newest generation claims."""
     found: dict[TopicPartition, tuple[int, str | None]] = {}
     for one in subscribers:
         for partition in one.owned:
@@ -139,24 +139,24 @@ def claims(subscribers: Sequence[Subscriber]) -> Owners:
     return {partition: member for partition, (_, member) in found.items() if member is not None}
 
 
-def _give(partition: TopicPartition, member: str, owners: Owners, loads: dict[str, int]) -> None:
+def _assign_to(partition: TopicPartition, member: str, owners: Owners, loads: dict[str, int]) -> None:
     owners[partition] = member
     loads[member] += 1
 
 
 def _even_out(
-    everything: Sequence[TopicPartition], takers: Mapping[str, Sequence[str]], owners: Owners, loads: dict[str, int]
+    everything: Sequence[TopicPartition], candidates: Mapping[str, Sequence[str]], owners: Owners, loads: dict[str, int]
 ) -> bool:
-    """Move each partition whose owner has too many to the member with the fewest; False if none had to move."""
+    """Move partitions from members that have too many to those with the fewest. Returns whether any moved."""
     has_moved = False
     for partition in everything:
         if partition not in owners:
             continue
         owner = owners[partition]
-        least = min(takers[partition.topic], key=loads.__getitem__)
+        least = min(candidates[partition.topic], key=loads.__getitem__)
         if loads[owner] > loads[least] + 1:
             loads[owner] -= 1
-            _give(partition, least, owners, loads)
+            _assign_to(partition, least, owners, loads)
             has_moved = True
     return has_moved
 

@@ -1,24 +1,24 @@
-"""A member of a classic group: what it says to the coordinator, and what the answers make of it.
+"""A member of a classic group: its requests to the coordinator, and its reactions to their errors.
 
 ```
             join()                        sync              heartbeat()
 outside ------------> waiting for all ------------> member ------------+
    ^                        ^                          |               |
    |                        +---- REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION (rejoin, same id)
-   +---- UNKNOWN_MEMBER_ID (the id is forgotten), leave()
+   +---- UNKNOWN_MEMBER_ID (the id is dropped), leave()
 ```
-| error | what happens |
+| error | action |
 |---|---|
-| MEMBER_ID_REQUIRED | the id that comes along is taken, and the request repeated (KIP-394) |
-| REBALANCE_IN_PROGRESS | another rebalance: join again |
-| ILLEGAL_GENERATION | the group went on: join again, with the same id |
-| UNKNOWN_MEMBER_ID | the group forgot this member: join as a new one |
-| NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, no answer | look for the coordinator, and repeat |
-| COORDINATOR_LOAD_IN_PROGRESS and other retriable ones | repeat, after a pause |
-| FENCED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED and all others | raised |
+| MEMBER_ID_REQUIRED | repeat the request with the id of the response (KIP-394) |
+| REBALANCE_IN_PROGRESS | join again: another rebalance began |
+| ILLEGAL_GENERATION | join again with the same id: the group has a newer generation |
+| UNKNOWN_MEMBER_ID | join as a new member: the group has removed this one |
+| NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, no response | find the coordinator, then repeat the request |
+| COORDINATOR_LOAD_IN_PROGRESS and other retriable errors | repeat the request after a backoff |
+| FENCED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED and all others | raise |
 
-Every member joins with the assignors that it supports, and with what it owns. The one that the coordinator made the
-leader computes the assignment for all and hands it in with SyncGroup.
+Every member joins with its assignors and the partitions that it owns. The member that the coordinator chose as the
+leader computes the assignment of all members and sends it with SyncGroup.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ _LOG = logging.getLogger(__name__)
 _GENERATION = struct.Struct(">i")
 _PROTOCOL_TYPE = "consumer"
 _SUBSCRIPTION_VERSION, _ASSIGNMENT_VERSION = 3, 3
-_JOIN_GRACE = 5.0  # seconds beyond the rebalance timeout after which an answer to JoinGroup is not to be expected
+_JOIN_GRACE = 5.0  # seconds beyond the rebalance timeout in which a response to JoinGroup may arrive
 _GROUP = Purpose.GROUP
 
 CountPartitions = Callable[[Collection[str]], Awaitable[Mapping[str, int]]]
 
 
 def error_action(code: ErrorCode) -> ErrorAction:
-    """The table above, but for MEMBER_ID_REQUIRED."""
+    """Look up the action in the table above, which has MEMBER_ID_REQUIRED as well."""
     if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
         return ErrorAction.REJOIN
     if code is ErrorCode.UNKNOWN_MEMBER_ID:
@@ -83,14 +83,14 @@ def error_action(code: ErrorCode) -> ErrorAction:
 
 
 class Joined(NamedTuple):
-    """What a member has after joining."""
+    """The result of joining."""
 
     assignor: Assignor
     partitions: list[TopicPartition]
 
 
 class ClassicMember:
-    """A member; one call at a time. `generation` is NO_GENERATION while it is outside."""
+    """A member; one call at a time. `generation` is NO_GENERATION outside of the group."""
 
     def __init__(self, config: ConsumerConfig, coordinator: Coordinator, count_partitions: CountPartitions) -> None:
         self.member_id = ""
@@ -102,7 +102,7 @@ class ClassicMember:
         self._last_generation = NO_GENERATION
 
     async def join(self, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> Joined:
-        """Join, or join again, and return the assignment. Raises what lasts, as ClientError."""
+        """Join, or join again, and return the assignment. Raises ClientError for an error that cannot be retried."""
         config = self._config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         while True:
@@ -123,7 +123,7 @@ class ClassicMember:
                 return joined
 
     async def heartbeat(self) -> None:
-        """Tell the coordinator that this member lives. Raises ClientError; `handle_error` says what that means."""
+        """Send a heartbeat. Raises ClientError, which the caller passes to `handle_error`."""
         request = HeartbeatRequest(
             self._coordinator.group_id, self.generation, self.member_id, self._config.group_instance_id
         )
@@ -132,7 +132,7 @@ class ClassicMember:
             raise self._error(response.error_code, "stay in", broker)
 
     async def leave(self, reason: str) -> None:
-        """Leave the group at once; a static member stays a member until its session ends. Raises ClientError."""
+        """Leave the group at once, except as a static member, whose session must end first. Raises ClientError."""
         if not self.member_id or self._config.group_instance_id is not None:
             return
         member = MemberIdentity(self.member_id, None, reason)
@@ -144,7 +144,7 @@ class ClassicMember:
             raise self._error(code, "leave", broker)
 
     def handle_error(self, error: ClientError) -> ErrorAction:
-        """What an error means for this member; what has to be forgotten, is."""
+        """Drop the id or generation if the error requires it, and return the action."""
         if not isinstance(error, BrokerError):
             return ErrorAction.RETRY if error.retriable else ErrorAction.FATAL
         if error.code in NOT_THE_COORDINATOR:
@@ -157,7 +157,7 @@ class ClassicMember:
         return action
 
     def forget(self) -> None:
-        """Be a member no more."""
+        """Reset the membership without a request."""
         self.member_id, self.generation = "", NO_GENERATION
 
     async def _join_group(self, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> JoinGroupResponse:
@@ -216,7 +216,7 @@ class ClassicMember:
             subscribers = [_subscriber(assignor, member) for member in members]
         except RemoteProtocolError as error:
             tried = f"assign partitions in group {self._coordinator.group_id}"
-            raise ClientError(tried, f"the subscription of a member cannot be read: {error}") from error
+            raise ClientError(tried, f"the subscription of a member cannot be decoded: {error}") from error
         counts = await self._count_partitions({topic for one in subscribers for topic in one.topics})
         return [
             SyncGroupRequestAssignment(
@@ -236,7 +236,7 @@ def _subscriber(assignor: Assignor, member: JoinGroupResponseMember) -> Subscrib
     if assignor.name == "sticky" and subscription.user_data:
         owns, generation = decode_sticky_data(subscription.user_data)
     elif assignor.is_cooperative and generation < 0 and len(subscription.user_data or b"") >= _GENERATION.size:
-        (generation,) = _GENERATION.unpack_from(subscription.user_data or b"")  # as told before KIP-792
+        (generation,) = _GENERATION.unpack_from(subscription.user_data or b"")  # as encoded before KIP-792
     return Subscriber(
         member.member_id, frozenset(subscription.topics), tuple(owns), generation, member.group_instance_id
     )

@@ -1,4 +1,4 @@
-"""Committing how far a group has read, and reading it back (OffsetCommit, OffsetFetch)."""
+"""The committed offsets of a group: commit them and read them back (OffsetCommit, OffsetFetch)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from odradek.protocol.messages.offset_fetch import (
 Offsets = Mapping[TopicPartition, CommittedOffset]
 
 NO_GENERATION = -1
-"""The generation, or member epoch, of those who are no member."""
+"""The generation, or member epoch, outside of the group."""
 
-_LAST_BY_NAME = 9  # later versions want topic ids
+_LAST_BY_NAME = 9  # later versions name topics by id
 
 
 class Committer(NamedTuple):
-    """Who commits: a member in its generation, or (-1, "") who is none."""
+    """The identity in a commit: a member in its generation, or (-1, "") outside of the group."""
 
     generation: int
     member_id: str
@@ -42,7 +42,7 @@ class Committer(NamedTuple):
 
 
 class CommittedOffsets:
-    """The offsets of one group. `committer` says in whose name they are committed."""
+    """The offsets of one group. `committer` returns the identity for the next commit."""
 
     def __init__(self, config: ConsumerConfig, coordinator: Coordinator, committer: Callable[[], Committer]) -> None:
         self._config = config
@@ -55,14 +55,14 @@ class CommittedOffsets:
         return self._committer().generation != NO_GENERATION
 
     async def commit(self, offsets: Offsets, timeout_ms: int) -> None:
-        """Commit all these, and repeat what may pass until `timeout_ms` is over. Raises ClientError."""
+        """Commit these offsets, with retries until `timeout_ms` is over. Raises ClientError."""
         if offsets:
             await self._until(lambda: self._commit(offsets), "commit offsets", timeout_ms)
 
     async def committed(
         self, partitions: Collection[TopicPartition], timeout_ms: int
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """What is committed for each of these, None for nothing. Raises ClientError."""
+        """Read the committed offset of each partition; None if there is none. Raises ClientError."""
         found: dict[TopicPartition, CommittedOffset | None] = dict.fromkeys(partitions)
         if found:
             await self._until(lambda: self._fetch(found), "read committed offsets", timeout_ms)
@@ -87,7 +87,7 @@ class CommittedOffsets:
                         raise failure
                     await asyncio.sleep(backoff.next())
         except TimeoutError:
-            raise failure or TimeLimitError(tried, f"no answer within {timeout_ms} ms") from None
+            raise failure or TimeLimitError(tried, f"no response within {timeout_ms} ms") from None
 
     async def _commit(self, offsets: Offsets) -> None:
         who = self._committer()
@@ -134,5 +134,5 @@ class CommittedOffsets:
 
 
 def _is_stale(failure: ClientError) -> bool:
-    """Whether the member has another epoch by now, with which to commit again (KIP-848)."""
+    """Whether the error is temporary: the member may have a newer epoch by now (KIP-848)."""
     return isinstance(failure, BrokerError) and failure.code is ErrorCode.STALE_MEMBER_EPOCH

@@ -1,15 +1,15 @@
-"""A member of a group of the newer protocol: one request, ConsumerGroupHeartbeat, for everything (KIP-848).
+"""A member of a group with the newer protocol: one request for everything, ConsumerGroupHeartbeat (KIP-848).
 
 ```
            epoch 0: join           assignment, epoch n
 outside ---------------------> member <----------------+
-   ^                             |  epoch n, what it owns, when that changed, or nothing but the epoch
+   ^                             |  epoch n, and the owned partitions if they changed
    |                             +---------------------+
-   +-- FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, leave() (epoch -1; -2: a static member that comes back)
+   +-- FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, leave() (epoch -1; -2: a static member that will return)
 ```
-The coordinator assigns. `target` is what the member shall own, as last told; a partition is in it when nobody else owns
-it any more. What did not change since the last heartbeat is not said again; after one that was not answered everything
-is.
+The coordinator assigns. `target` is the last assignment that it sent; it contains a partition only after every other
+member has revoked it. A heartbeat contains only the fields that changed since the last one; after a heartbeat without a
+response it contains all fields.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Owned = Mapping[bytes, Collection[int]]
 """Partitions by topic id."""
 
 LOST = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
-"""What a coordinator answers to a member that it does not count on any more: it has to join again, with nothing."""
+"""Errors for a member that the coordinator has removed: it must join again, owning nothing."""
 
 _JOIN, _LEAVE, _LEAVE_FOR_A_WHILE = 0, -1, -2
 
@@ -57,10 +57,12 @@ class ConsumerMember:
         self._config = config
         self._coordinator = coordinator
         self._sends_everything = True  # in the next heartbeat
-        self._reported: dict[bytes, list[int]] | None = None  # what the coordinator knows to be owned
+        self._reported: dict[bytes, list[int]] | None = (
+            None  # the owned partitions in the last heartbeat that succeeded
+        )
 
     async def join(self, topics: Collection[str], regex: str | None) -> None:
-        """Join, owning nothing. Raises what lasts, as ClientError."""
+        """Join, owning nothing. Raises ClientError for an error that cannot be retried."""
         config = self._config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         while True:
@@ -78,10 +80,10 @@ class ConsumerMember:
                 return
 
     async def heartbeat(self, topics: Collection[str], regex: str | None, owned: Owned) -> None:
-        """Say that this member lives, and what it owns if that changed; learn the target. Raises ClientError."""
+        """Send a heartbeat with the owned partitions, and store the target of the response. Raises ClientError."""
         await self._send(self.generation, topics, regex, owned)
 
-    async def leave(self, reason: str) -> None:  # noqa: ARG002 - this protocol tells none
+    async def leave(self, reason: str) -> None:  # noqa: ARG002 - the protocol has no field for it
         """Leave the group at once; a static member keeps its partitions until its session ends. Raises ClientError."""
         if self.generation == NO_GENERATION:
             return
@@ -95,7 +97,7 @@ class ConsumerMember:
             raise self._error(response, broker)
 
     def handle_error(self, error: ClientError) -> bool:
-        """An error came: look for the coordinator again, say everything again. Whether this member is lost."""
+        """Handle an error of a heartbeat. Returns whether the coordinator has removed this member."""
         self._sends_everything = True
         if isinstance(error, BrokerError):
             if error.code in NOT_THE_COORDINATOR:
@@ -106,11 +108,11 @@ class ConsumerMember:
         return False
 
     def send_everything_next(self) -> None:
-        """Say everything in the next heartbeat: the subscription is another."""
+        """Send all fields with the next heartbeat, after a change of the subscription."""
         self._sends_everything = True
 
     def forget(self) -> None:
-        """Be a member no more."""
+        """Reset the membership without a request."""
         self.generation = NO_GENERATION
         self.target = {}
         self._reported = None
@@ -139,5 +141,5 @@ class ConsumerMember:
             self.target = {topic.topic_id: topic.partitions for topic in response.assignment.topic_partitions}
 
     def _error(self, response: ConsumerGroupHeartbeatResponse, broker: str) -> BrokerError:
-        tried = f"be a member of group {self._coordinator.group_id}"
+        tried = f"stay in group {self._coordinator.group_id}"
         return broker_error(response.error_code, tried, response.error_message, broker=broker)

@@ -120,5 +120,5 @@ class ConsumerRebalancer:
         request = MetadataRequest([MetadataRequestTopic(topic_id, None) for topic_id in topic_ids], False)
         response = await connection.send(request, MetadataResponse, version=version)
         if response.error_code:
-            raise broker_error(response.error_code, "ask for metadata", broker=connection.name)
+            raise broker_error(response.error_code, "request metadata", broker=connection.name)
         return {topic.topic_id: topic.name for topic in response.topics if topic.name and not topic.error_code}

@@ -1,4 +1,4 @@
-"""The broker that coordinates a group: found when it is first needed, and again when it is another."""
+"""Requests to the broker that coordinates a group, which is found at the first request and after it has moved."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from odradek.protocol.schema import Message
 R = TypeVar("R", bound=Message)
 
 NOT_THE_COORDINATOR = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-"""What a broker answers that is not the coordinator."""
+"""Errors of a broker that does not coordinate the group."""
 
 _FIND_COORDINATOR_KEY = 10
 _FIRST_OF_MANY_KEYS = 4
 
 
 async def find_coordinators(connection: Connection, groups: Sequence[str]) -> list[Found]:
-    """What a broker says of the coordinators of these groups, an error code each. Raises ClientError."""
+    """Request the coordinators of groups; each row has an error code of its own. Raises ClientError."""
     version = connection.versions.highest(_FIND_COORDINATOR_KEY, at_least=_FIRST_OF_MANY_KEYS)
     request = FindCoordinatorRequest(coordinator_keys=list(groups))
     return (await connection.send(request, FindCoordinatorResponse, version=version)).coordinators
@@ -33,7 +33,7 @@ async def find_coordinators(connection: Connection, groups: Sequence[str]) -> li
 class Coordinator:
     """Sends requests to the coordinator of one group.
 
-    A JoinGroup is parked at the broker until all members have come, so it goes by a connection of its own.
+    JoinGroup waits at the broker for all members, so its purpose is a connection of its own (`Purpose.GROUP`).
     """
 
     def __init__(self, cluster: Cluster, group_id: str) -> None:
@@ -59,7 +59,7 @@ class Coordinator:
         timeout_s: float | None = None,
         purpose: Purpose = Purpose.REQUESTS,
     ) -> tuple[R, str]:
-        """Send a request and return the answer and the broker's name, for errors. Raises ClientError.
+        """Send a request and return the response and the broker's name for errors. Raises ClientError.
 
         `at_most` bounds its version; `timeout_s` is how long to wait in seconds, by default `request_timeout_ms`.
         """
@@ -72,7 +72,7 @@ class Coordinator:
             raise
 
     def forget_coordinator(self) -> None:
-        """Look for the coordinator again before the next request."""
+        """Find the coordinator again before the next request."""
         self._node_id = None
 
     async def _find(self) -> int:
@@ -82,4 +82,4 @@ class Coordinator:
                 tried = f"find the coordinator of group {self.group_id}"
                 raise broker_error(found.error_code, tried, found.error_message, broker=connection.name)
             return found.node_id
-        raise ClientError("find a coordinator", "the broker's answer names none", broker=connection.name)
+        raise ClientError("find a coordinator", "the response contains none", broker=connection.name)

@@ -1,4 +1,4 @@
-"""What a user is told when partitions come and go."""
+"""The user's callbacks for changes of the assignment."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from odradek.client.record import TopicPartition
 
 
 class RebalanceListener:
-    """Override what is of interest. Calls come from within `poll` or `async for`, so no record is in the user's hands.
+    """Override the methods of interest. They are called in `poll` or in a step of `async for`, between records.
 
-    What one of them raises, the poll raises. As with Kafka's own client, closing the consumer revokes its partitions,
-    too: `on_revoked` is called then, also where an exception ends `async with`, and may commit; `close` raises what it
-    raises, after the group was left.
+    If a method raises, the poll raises the same exception. As in Kafka's own client, closing the consumer revokes its
+    partitions: `on_revoked` is called, also when an exception ends `async with`, and may commit. `close` raises its
+    exception after the consumer has left the group.
     """
 
     async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        """These go to another member, or the consumer is closed. They are still this one's: now one can commit."""
+        """Called before partitions go to another member, and before close. Commits are still possible."""
 
     async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        """These are new; positions are those that were committed. Seeking is possible."""
+        """Called with the new partitions, at their committed offsets. Seeks are possible."""
 
     async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
-        """The group went on without this member: these are another's already, and commits are refused."""
+        """Called after the group has removed this member: others may own the partitions, and commits are refused."""
         await self.on_revoked(partitions)

@@ -1,11 +1,11 @@
-"""Connections to brokers, and the client's view of the cluster.
+"""Connections to brokers, and the metadata of the cluster.
 
 | module | what |
 |---|---|
-| `api_versions` | which version of each API to speak with one broker: agreed on once per connection, by |
-| `backoff` | pauses between attempts: exponential, with jitter, so that the clients of a returning broker do not |
-| `cluster` | the cluster as one client sees it: who leads which partition, and how to reach them |
-| `connection` | one TCP connection to one broker, and the only module of the client that knows of sockets |
-| `connections` | the connections of one client: at most one to a node and purpose, made when first asked for and kept |
-| `cluster_image` | what the client knows of the cluster: an immutable image, and how an answer to Metadata changes it |
+| `connection` | one TCP connection to one broker; the only module of the client that uses sockets |
+| `api_versions` | the version of each API for one connection (ApiVersions) |
+| `connections` | all connections of one client: at most one for each broker and purpose |
+| `backoff` | growing pauses between attempts |
+| `cluster_image` | the metadata as an immutable value: brokers, topics, leaders |
+| `cluster` | keeps that image current, and opens connections by node id |
 """

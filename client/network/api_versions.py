@@ -1,14 +1,14 @@
-"""Which version of each API to speak with one broker: agreed on once per connection, by ApiVersions (KIP-35, KIP-511).
+"""The version of each API for one connection, negotiated once by ApiVersions (KIP-35, KIP-511).
 
 ```
 client                                            broker
 ApiVersions v4  ------------------------------->
-                <-------------------------------  v4: every API it serves, with its range
-                <-------------------------------  or, if v4 is news to it: v0 form, error 35, the range of ApiVersions
+                <-------------------------------  v4: every API that it serves, with its range
+                <-------------------------------  or, if it has no v4: in v0, error 35, the range of ApiVersions
 ApiVersions v(highest of that range)  --------->
-                <-------------------------------  every API it serves
+                <-------------------------------  every API that it serves
 ```
-Afterwards a request takes the highest version that both know.
+Afterwards each request has the highest version that both sides support.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BODY = 4  # after the correlation id: the response header of ApiVersions is v0 
 
 
 class ApiVersions:
-    """The ranges of one broker, which errors call `broker`."""
+    """The version ranges of one broker; `broker` is its name in errors."""
 
     __slots__ = ("_chosen", "_ranges", "broker")
 
@@ -38,7 +38,7 @@ class ApiVersions:
         self._chosen: dict[int, int] = {}
 
     def highest(self, api_key: int, at_most: int = 32767, at_least: int = 0) -> int:
-        """The highest version from `at_least` to `at_most` that both sides know. Raises UnsupportedVersionError."""
+        """The highest version from `at_least` to `at_most` that both sides support. Raises UnsupportedVersionError."""
         chosen = self._chosen.get(api_key)
         if chosen is None:
             chosen = self._chosen[api_key] = self._choose(api_key, 32767, 0)
@@ -59,18 +59,18 @@ class ApiVersions:
 
 
 def read_api_versions(version: int, frame: memoryview) -> ApiVersionsResponse:
-    """Decode the answer to ApiVersions of `version`, whichever form it has. Raises RemoteProtocolError."""
+    """Decode a response to ApiVersions of `version`, or of v0 after an error. Raises RemoteProtocolError."""
     try:
         (error_code,) = _ERROR_CODE.unpack_from(frame, _BODY)
     except struct.error:
-        raise RemoteProtocolError("an answer to ApiVersions that is shorter than its error code") from None
+        raise RemoteProtocolError("a response to ApiVersions that is shorter than its error code") from None
     if error_code == ErrorCode.UNSUPPORTED_VERSION:
         version = 0
     return decode(ApiVersionsResponse, version, frame, _BODY)
 
 
 def version_to_retry(response: ApiVersionsResponse) -> int | None:
-    """The version of ApiVersions to ask again with; None unless the broker said that it does not know ours."""
+    """The version of ApiVersions for a second request; None unless the broker does not support ours."""
     if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
         return None
     known = next((served for served in response.api_keys if served.api_key == API_VERSIONS_KEY), None)

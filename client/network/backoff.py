@@ -1,4 +1,4 @@
-"""Pauses between attempts: exponential, with jitter, so that the clients of a returning broker do not march in step.
+"""Pauses between attempts: exponential, with jitter, so that many clients do not reconnect at the same moment.
 
 The n-th pause is `first * 2^n`, at most `longest`, times a random factor from 0.8 to 1.2 (KIP-580).
 """
@@ -11,7 +11,7 @@ _JITTER = 0.2
 
 
 class Backoff:
-    """The pauses of one thing that is being retried. Times in seconds."""
+    """The pauses between the attempts of one operation, in seconds."""
 
     __slots__ = ("_first", "_longest", "_next")
 
@@ -20,11 +20,11 @@ class Backoff:
         self._longest = longest
 
     def next(self) -> float:
-        """How long to wait before the next attempt; longer from one call to the next."""
+        """Return the pause before the next attempt, and lengthen the one after it."""
         pause = self._next
         self._next = min(2 * pause, self._longest)
         return pause * uniform(1 - _JITTER, 1 + _JITTER)
 
     def reset(self) -> None:
-        """The attempt succeeded: begin again with the first pause."""
+        """Start again with the first pause, after a success."""
         self._next = self._first

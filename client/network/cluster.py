@@ -1,12 +1,12 @@
-"""The cluster as one client sees it: who leads which partition, and how to reach them.
+"""The cluster of one client: its current metadata, and connections by node id.
 
-A client of its own (a producer, a consumer) owns one Cluster. It holds the image of the last metadata (`image`), asks
-for new ones when they are old, when a caller finds them wrong (`request_refresh`) or needs a topic that they lack
-(`topic`), and hands out connections by node id. One request for metadata is under way at any time, and two for the same
-topics have a pause between them, which grows while the answers bring no news.
+Each producer, consumer and admin owns one Cluster. It stores the last metadata (`image`) and requests new ones when
+they are old, when a caller finds them wrong (`request_refresh`) or needs a topic that they lack (`topic`). At most one
+request for metadata is in flight. Requests for the same topics have a backoff between them, which grows while the
+responses are all equal.
 
-Metadata are asked of any broker: one that is connected, else one that is known, else the bootstrap servers again, so
-that a cluster whose addresses all changed is found again (KIP-899).
+Any broker can answer: one that is connected, else one that is in the metadata, else the bootstrap servers again, so
+that a client survives a change of all addresses (KIP-899).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Cluster:
-    """Metadata and connections of one client, for one event loop; `start` first, `close` last.
+    """Metadata and connections of one client, for one event loop, from `start` to `close`.
 
-    `on_change` functions are called after each attempt to get metadata, whether it succeeded or not, and after a
-    connection ended: the moment to look again at what was waiting.
+    The functions in `on_change` are called after each attempt to get metadata, successful or not, and after a
+    connection has closed: work that had to wait may be possible then.
     """
 
     def __init__(self, config: ClientConfig, network: Network, *, creates_topics: bool = False) -> None:
@@ -62,11 +62,11 @@ class Cluster:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Find the cluster. Raises BootstrapError when no bootstrap server answers."""
+        """Get the first metadata. Raises BootstrapError if no bootstrap server responds."""
         await self.refresh()
 
     async def close(self) -> None:
-        """Close every connection; nothing is left running."""
+        """Cancel all tasks and close every connection."""
         self._is_closed = True
         if self._age_timer is not None:
             self._age_timer.cancel()
@@ -77,12 +77,12 @@ class Cluster:
         await self.connections.close()
 
     def leader(self, topic: str, partition: int) -> int | None:
-        """The node id of the leader, or None if there is none, or it or the partition is not known."""
+        """The node id of the leader; None if there is none, or if the metadata lack it or the partition."""
         known = self.image.partition(topic, partition)
         return known.leader if known is not None and known.leader in self.image.brokers else None
 
     def leader_failure(self, topic: str, partition: int) -> ClientError | None:
-        """The error that keeps the leader of a partition out of reach, as of the last attempt, or None."""
+        """The last error on the way to the leader of a partition, or None."""
         leader = self.leader(topic, partition)
         if leader is not None:
             return None if self.established(leader) else self.connections.failure(leader)
@@ -96,7 +96,7 @@ class Cluster:
         return self.connections.established(node_id, purpose)
 
     async def connection(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection:
-        """The connection to a node, made if need be. Raises ClientError; new metadata are then on their way."""
+        """The connection to a node, opened if necessary. Raises ClientError, after a request for new metadata."""
         address = self.image.brokers.get(node_id)
         if address is None:
             self.request_refresh()
@@ -108,7 +108,7 @@ class Cluster:
             raise
 
     async def any_connection(self) -> Connection:
-        """A connection to whichever broker can be reached. Raises BootstrapError, naming all that was tried."""
+        """A connection to any broker that can be reached. Raises BootstrapError, which lists all attempts."""
         established = self.connections.all_established(Purpose.REQUESTS)
         if established:
             return established[0]
@@ -125,14 +125,14 @@ class Cluster:
         return await self._bootstrap(failures)
 
     def connect_in_background(self, node_id: int) -> None:
-        """Connect to a node in the background; `on_change` is called when it is done, successful or not."""
+        """Connect to a node in the background; `on_change` is called afterwards, successful or not."""
 
         async def connect() -> None:
             is_known = self.connections.failure(node_id) is not None
             try:
                 await self.connection(node_id)
             except ClientError as error:
-                _LOG.log(logging.INFO if is_known else logging.WARNING, "%s", error)  # a warning once an outage
+                _LOG.log(logging.INFO if is_known else logging.WARNING, "%s", error)  # one warning for each outage
             del self._connecting[node_id]
             self._notify()
 
@@ -140,16 +140,16 @@ class Cluster:
             self._connecting[node_id] = asyncio.create_task(connect())
 
     def request_refresh(self) -> asyncio.Task[None]:
-        """Ask for metadata in the background, or join the request that is under way."""
+        """Request metadata in the background, unless a request is in flight; return its task."""
         if self._is_closed:
-            raise ClosedError("ask for metadata", "the client was closed")
-        if self._refresh is None or self._refresh.done():  # joining one that is done would ask for nothing
+            raise ClosedError("request metadata", "the client was closed")
+        if self._refresh is None or self._refresh.done():  # a task that is done requests nothing any more
             self._refresh = asyncio.create_task(self._get_metadata())
             self._refresh.add_done_callback(self._refresh_ended)
         return self._refresh
 
     async def refresh(self) -> None:
-        """Ask for metadata and wait for them. Raises ClientError."""
+        """Request metadata and wait for the response. Raises ClientError."""
         await asyncio.shield(self.request_refresh())
 
     def track(self, topics: Iterable[str]) -> None:
@@ -163,7 +163,7 @@ class Cluster:
             self.request_refresh()
 
     async def topic(self, name: str, timeout_ms: int) -> TopicMetadata:
-        """The metadata of a topic, asked for until it is there or `timeout_ms` is over; tracked from then on.
+        """The metadata of a topic, requested until they exist or `timeout_ms` is over; tracked from then on.
 
         Raises UnknownTopicError and other BrokerErrors, TimeLimitError.
         """
@@ -191,20 +191,20 @@ class Cluster:
     def update_leader(
         self, topic: str, partition: int, leader: int, leader_epoch: int, brokers: list[tuple[int, Address]]
     ) -> bool:
-        """Take over what a refusal said of the new leader (KIP-951). False if that was no news."""
+        """Store the new leader that an error response names (KIP-951). Returns whether it was unknown before."""
         before = self.image
         self._set_image(before.with_brokers(brokers).with_leader(topic, partition, leader, leader_epoch))
         return self.image is not before
 
     def topic_failure(self, name: str) -> BrokerError | None:
-        """The error that the last metadata have for a topic, if any."""
+        """The error of a topic in the last metadata, if any."""
         code = self.image.errors.get(name)
         return None if code is None else broker_error(code, "find a topic", broker=self._metadata_source, topic=name)
 
     async def _get_metadata(self) -> None:
         loop = asyncio.get_running_loop()
         if loop.time() - self._requested_at > 2 * self._config.retry_backoff_max_ms / 1000:
-            self._backoff.reset()  # the last refreshes were long ago: their pauses say nothing about this one
+            self._backoff.reset()  # the last refresh was long ago, so its backoff does not matter
         if self._topics <= self._requested_topics:
             await asyncio.sleep(max(0, self._requested_at + self._backoff.next() - loop.time()))
         self._requested_at = loop.time()
@@ -214,7 +214,7 @@ class Cluster:
         request = MetadataRequest(wanted, self._creates_topics)
         response = await connection.send(request, MetadataResponse)
         if response.error_code:
-            raise broker_error(response.error_code, "ask for metadata", broker=connection.name)
+            raise broker_error(response.error_code, "request metadata", broker=connection.name)
         before = self.image
         self._metadata_source = connection.name
         self._merge(response)
@@ -253,10 +253,10 @@ class Cluster:
         )
 
     async def _identify(self, connection: Connection, address: Address) -> Connection:
-        """Learn the node id of a bootstrap server, so that its connection serves from now on.
+        """Find the node id of a bootstrap server, and keep its connection as that of the node.
 
-        If no broker advertises the address by which we came, the connection has done its work: brokers are spoken to
-        by the addresses that they advertise, as everywhere else.
+        If no broker advertises the address of the bootstrap server, the connection is replaced by one to an advertised
+        address, as every client of Kafka does.
         """
         try:
             self._merge(await connection.send(MetadataRequest([], False), MetadataResponse))
@@ -269,7 +269,7 @@ class Cluster:
                 return connection
         connection.close()
         if not self.image.brokers:
-            raise BootstrapError("find the cluster", "the metadata name no broker", broker=connection.name)
+            raise BootstrapError("find the cluster", "the metadata contain no broker", broker=connection.name)
         node_id, advertised = random.choice(list(self.image.brokers.items()))
         return await self.connections.get(node_id, advertised)
 
@@ -281,9 +281,9 @@ class Cluster:
         error = task.exception()
         self._refresh_failure = error if isinstance(error, ClientError) else None
         if error is not None:
-            _LOG.info("%s", error)  # whoever needs the metadata fails with it, or asks again
+            _LOG.info("%s", error)  # callers that need the metadata raise it or request them again
         elif not self._topics <= self._requested_topics and not self._is_closed:
-            self.request_refresh()  # for topics that are wanted since the request was sent
+            self.request_refresh()  # for topics that were added after the request was sent
         self._notify()
 
     def _notify(self) -> None:
@@ -293,6 +293,6 @@ class Cluster:
 
 
 def _cure(failures: Sequence[ClientError]) -> str:
-    """What to do when all servers failed. One that answered, though not as a broker, tells more than a silent one."""
+    """The cure for a failure of all servers. The error of a server that responded is more specific than silence."""
     answered = (failure.cure for failure in failures if not isinstance(failure, BrokerUnreachableError))
     return next(filter(None, answered), "Check the bootstrap servers, and advertised.listeners of the brokers")

@@ -1,7 +1,8 @@
-"""What the client knows of the cluster: an immutable image, and how an answer to Metadata changes it.
+"""The metadata of the cluster: an immutable image, and the changes by a response to Metadata.
 
-Leader epochs only grow while a topic keeps its id: an answer from a broker that lags behind does not take a newer
-leader back (KIP-320). Topics that an answer does not name stay as they were; those that it says are gone, go.
+Leader epochs only grow while a topic keeps its id, so a response from a broker with older metadata does not replace a
+newer leader (KIP-320). Topics that are not in a response stay as they are; topics that it reports as deleted are
+removed.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ STALE_METADATA = frozenset(
         ErrorCode.LISTENER_NOT_FOUND,
     }
 )
-"""What a broker answers when the client's image is older than the cluster, or its own."""
+"""Error codes of a broker if the metadata of the client, or its own, are out of date."""
 
-_GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_DELETED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
 class PartitionMetadata(NamedTuple):
-    """A partition. `leader` is a node id, or NO_LEADER; `leader_epoch` is -1 where the broker does not tell."""
+    """A partition. `leader` is a node id, or NO_LEADER; `leader_epoch` is -1 if the broker does not report it."""
 
     leader: int
     leader_epoch: int
@@ -45,7 +46,7 @@ class PartitionMetadata(NamedTuple):
 
 
 class TopicMetadata(NamedTuple):
-    """A topic. `partitions` is indexed by partition; `topic_id` is ZERO_UUID where the broker has none."""
+    """A topic. `partitions` is indexed by partition; `topic_id` is ZERO_UUID if the broker has none."""
 
     name: str
     topic_id: bytes
@@ -53,7 +54,7 @@ class TopicMetadata(NamedTuple):
 
 
 class ClusterImage(NamedTuple):
-    """The brokers by node id, the topics by name, and what the last answer said was wrong with topics, by name."""
+    """The brokers by node id, the topics by name, and the errors of topics in the last response, by name."""
 
     cluster_id: str | None = None
     controller_id: int = -1
@@ -62,30 +63,30 @@ class ClusterImage(NamedTuple):
     errors: Mapping[str, ErrorCode] = {}
 
     def partition(self, topic: str, index: int) -> PartitionMetadata | None:
-        """The partition, or None if it is not known."""
+        """The partition, or None if it is unknown."""
         known = self.topics.get(topic)
         if known is None or not 0 <= index < len(known.partitions):
             return None
         return known.partitions[index]
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """The name that goes with a topic id, or None."""
+        """The name of the topic with this id, or None."""
         return next((topic.name for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
     def merge(self, response: MetadataResponse) -> ClusterImage:
-        """The image after an answer to Metadata."""
+        """Return the image after a response to Metadata."""
         topics = dict(self.topics)
         errors: dict[str, ErrorCode] = {}
-        for result in response.topics:
-            name = result.name
+        for topic in response.topics:
+            name = topic.name
             if name is None:
                 continue
-            if result.error_code:
-                errors[name] = ErrorCode.of(result.error_code)
-                if result.error_code in _GONE:
+            if topic.error_code:
+                errors[name] = ErrorCode.of(topic.error_code)
+                if topic.error_code in _DELETED:
                     topics.pop(name, None)
             else:
-                topics[name] = _merge_topic(topics.get(name), name, result)
+                topics[name] = _merge_topic(topics.get(name), name, topic)
         return ClusterImage(
             response.cluster_id,
             response.controller_id,
@@ -95,7 +96,7 @@ class ClusterImage(NamedTuple):
         )
 
     def with_leader(self, topic: str, index: int, leader: int, leader_epoch: int) -> ClusterImage:
-        """The image after a broker named the leader of a partition (KIP-951); itself if that is no news."""
+        """Return the image with a new leader of a partition (KIP-951), or itself if nothing changes."""
         known = self.partition(topic, index)
         if known is None or leader_epoch <= known.leader_epoch or leader not in self.brokers:
             return self
@@ -104,25 +105,23 @@ class ClusterImage(NamedTuple):
         return self._replace(topics={**self.topics, topic: self.topics[topic]._replace(partitions=tuple(partitions))})
 
     def with_brokers(self, brokers: Iterable[tuple[int, Address]]) -> ClusterImage:
-        """The image after a broker told where others listen (KIP-951); itself if that is no news."""
+        """Return the image with new addresses of brokers (KIP-951), or itself if nothing changes."""
         news = {node_id: address for node_id, address in brokers if self.brokers.get(node_id) != address}
         return self._replace(brokers={**self.brokers, **news}) if news else self
 
 
-def _merge_topic(known: TopicMetadata | None, name: str, result: MetadataResponseTopic) -> TopicMetadata:
+def _merge_topic(known: TopicMetadata | None, name: str, topic: MetadataResponseTopic) -> TopicMetadata:
     before: tuple[PartitionMetadata, ...] = ()
-    if known is not None and result.topic_id in (known.topic_id, ZERO_UUID):
+    if known is not None and topic.topic_id in (known.topic_id, ZERO_UUID):
         before = known.partitions
     partitions = []
-    for index, partition in enumerate(sorted(result.partitions, key=lambda partition: partition.partition_index)):
+    for index, partition in enumerate(sorted(topic.partitions, key=lambda partition: partition.partition_index)):
         merged = _partition(partition)
         if index < len(before) and merged.leader_epoch < before[index].leader_epoch:
             merged = before[index]
         partitions.append(merged)
-    return TopicMetadata(name, result.topic_id, tuple(partitions))
+    return TopicMetadata(name, topic.topic_id, tuple(partitions))
 
 
-def _partition(result: MetadataResponsePartition) -> PartitionMetadata:
-    return PartitionMetadata(
-        result.leader_id, result.leader_epoch, tuple(result.replica_nodes), tuple(result.isr_nodes)
-    )
+def _partition(row: MetadataResponsePartition) -> PartitionMetadata:
+    return PartitionMetadata(row.leader_id, row.leader_epoch, tuple(row.replica_nodes), tuple(row.isr_nodes))

@@ -1,20 +1,20 @@
-"""One TCP connection to one broker, and the only module of the client that knows of sockets.
+"""One TCP connection to one broker; the only module of the client that uses sockets.
 
 ```
 connecting --> negotiating --> open --> closed          open_connection() returns in "open"
                  ApiVersions    |         ^
                                 +---------+ close(), the peer, a timeout, bytes that are not Kafka's
 ```
-Requests are written at once and answered in order; the in-flight table maps correlation id to the future of the answer.
-A request that is not answered in time takes the connection with it: what comes behind it cannot be answered earlier.
-When a connection ends, every request in flight fails with the one error that says why, and `on_close` is called.
+Requests are written at once, and the broker responds in order; the in-flight table maps the correlation id to the
+future of the response. A request that times out closes the connection, because the responses to later requests cannot
+arrive before its own. When a connection closes, every request in flight fails with the same error, and `on_close` is
+called.
 
-The seam: `Network` makes the transport. `TcpNetwork` is the real one; a simulation gives another, and everything above
-is the same code.
+The seam: `Network` makes the transport. `TcpNetwork` is the real one; tests use a simulated one.
 
-Buffers: a request is encoded into a buffer of its own, which nobody touches after it was handed to the transport. An
-answer is decoded from the receive buffer; for those with `records`, the views in it stay good as long as anything
-refers to them (`retain`), for others there are none.
+Buffers: a request is encoded into a buffer of its own, which never changes after it was passed to the transport. A
+response is decoded from the receive buffer. Only a response to Fetch contains views of it (`records`); they stay valid
+as long as they are referenced (`retain`).
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _FETCH_KEY = 1
 _SIZE = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">i")
 _MAX_CORRELATION_ID = 0x7FFFFFFF
-_ARENA_SIZE = 64 * 1024  # answers above this get a buffer of their own (odradek.protocol.framing)
+_ARENA_SIZE = 64 * 1024  # larger responses get a buffer of their own (odradek.protocol.framing)
 _NOT_KAFKA = "Is this the port of a Kafka listener, and is it a plaintext one?"
 
 
 class Network(Protocol):
-    """Where connections come from."""
+    """The factory of transports."""
 
     async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
         """Connect, and call `protocol.connection_made`. Raises OSError."""
@@ -68,7 +68,7 @@ class Network(Protocol):
 
 
 class TcpNetwork:
-    """The real network."""
+    """The network of the operating system."""
 
     async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
         loop = asyncio.get_running_loop()
@@ -80,7 +80,7 @@ class TcpNetwork:
 
 
 class _InFlight:
-    """A request that waits for its answer."""
+    """A request that waits for its response."""
 
     __slots__ = ("api_key", "api_version", "future", "timer")
 
@@ -94,14 +94,14 @@ class _InFlight:
 class Connection(asyncio.BufferedProtocol):
     """A connection, for callbacks and coroutines of one event loop.
 
-    `name` is how errors call the broker. `versions` is known once `open_connection` has returned. `on_close`, where it
-    is set, is called once, after everything in flight has failed; `on_resume` after `is_congested` became false.
+    `name` is the broker's name in errors. `versions` is set when `open_connection` returns. `on_close`, if set, is
+    called once, after all requests in flight have failed; `on_resume` is called after `is_congested` became false.
     """
 
     def __init__(self, name: str, client_id: str, request_timeout: float) -> None:
         self.name = name
         self.versions = ApiVersions(name, ())
-        self.is_congested = False  # the peer reads slowly: what is sent now waits in memory
+        self.is_congested = False  # the peer reads slowly: further requests wait in memory
         self.on_close: Callable[[], None] | None = None
         self.on_resume: Callable[[], None] | None = None
         self._client_id = client_id
@@ -115,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
         self._gone: asyncio.Future[None] = self._loop.create_future()
 
     def rename(self, name: str) -> None:
-        """Use another name for the broker in errors from now on."""
+        """Change the broker's name in errors."""
         self.name = self.versions.broker = name
 
     @property
@@ -124,7 +124,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for an answer."""
+        """The number of requests without a response."""
         return len(self._in_flight)
 
     def send(
@@ -135,12 +135,11 @@ class Connection(asyncio.BufferedProtocol):
         version: int | None = None,
         timeout: float | None = None,
     ) -> asyncio.Future[R]:
-        """Send a request at once and return the future of its answer, decoded as `response`.
+        """Send a request at once and return the future of its response, decoded as `response`.
 
-        `version` defaults to the highest that both sides know; `timeout` (s) to `request_timeout_ms`. The future fails
-        with a TransportError when no answer comes. Cancelling it does not unsend the request. Raises
-        UnsupportedVersionError, and ConfigurationError for a number that is too large for the protocol; nothing was
-        sent then.
+        `version` defaults to the highest that both sides support, `timeout` (s) to `request_timeout_ms`. The future
+        fails with a TransportError if no response arrives. Cancelling it does not cancel the request. Raises, without
+        sending, UnsupportedVersionError, and ConfigurationError for a number that is too large for the protocol.
         """
         future: asyncio.Future[R] = self._loop.create_future()
         if not self.is_open:
@@ -154,20 +153,20 @@ class Connection(asyncio.BufferedProtocol):
         return future
 
     def version_of(self, request: Message, at_most: int) -> int:
-        """The highest version up to `at_most` of a request that both sides know. Raises UnsupportedVersionError."""
+        """The highest version up to `at_most` of a request that both sides support. Raises UnsupportedVersionError."""
         key = spec(request.__class__).key
         assert key is not None, "a request has an API key"
         return self.versions.highest(key, at_most)
 
     def send_without_response(self, request: Message, *, version: int | None = None) -> None:
-        """Send a request that the broker does not answer: Produce with acks=0. Raises ConnectionLostError."""
+        """Send a request that has no response: Produce with acks=0. Raises ConnectionLostError."""
         if not self.is_open:
             raise self._closed_by or self._lost("it is not connected")
         _, _, frame = self._encode(request, version)
         self._write(frame)
 
     def close(self, error: ClientError | None = None) -> None:
-        """Close now; requests in flight fail with `error`. Closing again does nothing."""
+        """Close now; requests in flight fail with `error`. A second call does nothing."""
         if self._closed_by is not None:
             return
         self._closed_by = error or ClosedError("use a connection", "it was closed", broker=self.name)
@@ -177,11 +176,11 @@ class Connection(asyncio.BufferedProtocol):
             self._end()
 
     async def wait_closed(self) -> None:
-        """Wait until the transport is gone, after `close`."""
+        """Wait until the transport is closed, after `close`."""
         await asyncio.shield(self._gone)
 
     async def negotiate(self, seconds: float) -> None:
-        """Learn which versions the broker serves; before anything else is sent. Raises ClientError."""
+        """Request the versions that the broker serves, before any other request. Raises ClientError."""
         question = ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION)
         newest = by_key(API_VERSIONS_KEY).max_version
         response = await self.send(question, ApiVersionsResponse, version=newest, timeout=seconds)
@@ -189,15 +188,15 @@ class Connection(asyncio.BufferedProtocol):
         if known_to_both is not None:
             response = await self.send(question, ApiVersionsResponse, version=known_to_both, timeout=seconds)
         if response.error_code:
-            raise broker_error(response.error_code, "ask for API versions", broker=self.name)
+            raise broker_error(response.error_code, "request API versions", broker=self.name)
         self.versions = ApiVersions(self.name, response.api_keys)
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.WriteTransport", transport)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the reader knows better how much comes
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the reader has the size of the frame
         return self._reader.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -220,13 +219,13 @@ class Connection(asyncio.BufferedProtocol):
         return False  # the transport closes itself
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if isinstance(exc, ProtocolError):  # out of get_buffer: a size that cannot be
+        if isinstance(exc, ProtocolError):  # raised in get_buffer, for an invalid frame size
             self._closed_by = self._closed_by or self._not_kafka(exc)
         elif self._closed_by is None:
             self._closed_by = self._lost(_describe(exc) if exc else "the broker closed the connection")
         self._end()
 
-    # Inside.
+    # Private.
 
     def _encode(self, request: Message, version: int | None) -> tuple[int, int, bytearray]:
         declared = spec(request.__class__)
@@ -241,7 +240,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             codec.encode_into(request, version, frame)
         except LocalProtocolError as error:
-            cure = "Give a value that the protocol has room for"
+            cure = "Use a value that fits the field of the protocol"
             raise ConfigurationError(f"send {NAMES[api_key]}", str(error), cure, broker=self.name) from error
         _SIZE.pack_into(frame, 0, len(frame) - _SIZE.size)
         return api_key, version, frame
@@ -256,7 +255,7 @@ class Connection(asyncio.BufferedProtocol):
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         sent = self._in_flight.pop(correlation_id, None)
         if sent is None:
-            raise RemoteProtocolError(f"an answer to request {correlation_id}, which is not in flight")
+            raise RemoteProtocolError(f"a response to request {correlation_id}, which is not in flight")
         sent.timer.cancel()
         try:
             response: Message
@@ -265,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 _, response = decode_response(sent.api_key, sent.api_version, frame)
         except ProtocolError:
-            self._in_flight[correlation_id] = sent  # it fails with the connection
+            self._in_flight[correlation_id] = sent  # it fails when the connection closes
             raise
         if sent.api_key == _FETCH_KEY:
             self._reader.retain()
@@ -273,7 +272,7 @@ class Connection(asyncio.BufferedProtocol):
             sent.future.set_result(response)
 
     def _timed_out(self, api_key: int, seconds: float) -> None:
-        cause = f"no answer within {seconds * 1000:.0f} ms"
+        cause = f"no response within {seconds * 1000:.0f} ms"
         cure = _NOT_KAFKA if api_key == API_VERSIONS_KEY else ""
         self.close(RequestTimeoutError(f"send {NAMES[api_key]}", cause, cure, broker=self.name))
 
@@ -284,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
         return ConnectionLostError(tried, cause, cure, broker=self.name)
 
     def _not_kafka(self, error: ProtocolError) -> NotKafkaError:
-        return NotKafkaError("read an answer", str(error), _NOT_KAFKA, broker=self.name)
+        return NotKafkaError("read a response", str(error), _NOT_KAFKA, broker=self.name)
 
     def _end(self) -> None:
         if self._gone.done():
@@ -302,13 +301,13 @@ class Connection(asyncio.BufferedProtocol):
 async def open_connection(
     network: Network, address: Address, name: str, *, client_id: str, connect_timeout: float, request_timeout: float
 ) -> Connection:
-    """Connect and agree on versions, both within `connect_timeout` (s). Raises TransportError or BrokerError."""
+    """Connect and negotiate versions, both within `connect_timeout` (s). Raises TransportError or BrokerError."""
     connection = Connection(name, client_id, request_timeout)
     try:
         await _connect(network, address, connection, connect_timeout)
         await connection.negotiate(connect_timeout)
     except BaseException:
-        connection.close()  # its transport may be there, however far it came
+        connection.close()  # it may have a transport already
         raise
     return connection
 
@@ -318,7 +317,7 @@ async def _connect(network: Network, address: Address, connection: Connection, s
         async with asyncio.timeout(seconds):
             await network.connect(address, connection)
     except TimeoutError:
-        cause = f"no answer within {seconds * 1000:.0f} ms"
+        cause = f"no response within {seconds * 1000:.0f} ms"
         raise BrokerUnreachableError("connect", cause, _reachable(address), broker=connection.name) from None
     except OSError as error:
         raise BrokerUnreachableError(

@@ -1,11 +1,11 @@
-"""The connections of one client: at most one to a node and purpose, made when first asked for and kept.
+"""The connections of one client: at most one for each broker and purpose, opened at the first use.
 
-A broker answers one connection in order, so a parked Fetch would hold back everything behind it: long polls go by a
-connection of their own, `Purpose.FETCH`, and joining a group, which waits for all members, by another, `Purpose.GROUP`.
-Everything else goes by `Purpose.REQUESTS`.
+A broker responds in order on a connection, so a waiting Fetch would delay every later request. Fetches therefore have a
+connection of their own (`Purpose.FETCH`), and so have JoinGroup and the other requests of a member, which wait for all
+members (`Purpose.GROUP`). All other requests use `Purpose.REQUESTS`.
 
-After a failed attempt the next one to that node waits (`reconnect_backoff_ms`, growing). Callers that ask while an
-attempt is under way share it.
+After a failed attempt the next one to the same broker waits (`reconnect_backoff_ms`, growing). Callers that need a
+connection while an attempt is under way share its result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from odradek.client.network.connection import Connection, Network, open_connecti
 
 
 class Purpose(Enum):
-    """What a connection is for."""
+    """The purpose of a connection."""
 
     REQUESTS = "requests"
     FETCH = "fetch"
@@ -29,7 +29,7 @@ class Purpose(Enum):
 
 
 class Connections:
-    """The connections of one client; `on_change` is called after one of them ended, or has room for requests again."""
+    """The connections of one client; `on_change` is called after one has closed or is no longer congested."""
 
     def __init__(self, config: ClientConfig, network: Network) -> None:
         self.on_change: Callable[[], None] = lambda: None
@@ -47,16 +47,16 @@ class Connections:
         return connection if connection is not None and connection.is_open else None
 
     def all_established(self, purpose: Purpose) -> list[Connection]:
-        """The open connections for a purpose, those with the fewest requests in flight first."""
+        """The open connections for a purpose, the one with the fewest requests in flight first."""
         found = [connection for key, connection in self._open.items() if key[1] is purpose and connection.is_open]
         return sorted(found, key=lambda connection: connection.in_flight)
 
     def failure(self, node_id: int) -> ClientError | None:
-        """The last failure to connect to a node, if no connection to it was made since."""
+        """The last failure to connect to a node, if there was no success since."""
         return self._failures.get(node_id)
 
     async def get(self, node_id: int, address: Address, purpose: Purpose = Purpose.REQUESTS) -> Connection:
-        """The connection to a node, made now if there is none. Raises TransportError, BrokerError, ClosedError."""
+        """The connection to a node, opened if there is none. Raises TransportError, BrokerError, ClosedError."""
         connection = self.established(node_id, purpose)
         if connection is not None:
             return connection
@@ -69,14 +69,14 @@ class Connections:
         return await asyncio.shield(attempt)
 
     async def open_address(self, address: Address) -> Connection:
-        """A connection to a bootstrap server, whose node id is not known. The caller adopts or closes it."""
+        """Open a connection to a bootstrap server, whose node id is unknown. The caller adopts or closes it."""
         self._check_open()
         return await self._open_address(address, str(address))
 
     def adopt(self, node_id: int, connection: Connection) -> None:
-        """Take a connection made by `open_address` for that of a node, which has none yet.
+        """Keep a connection of `open_address` as that of a node, which has none yet.
 
-        Raises ClosedError if the client was closed while it was made; the connection is then closed, too.
+        If the client was closed meanwhile, closes the connection and raises ClosedError.
         """
         if self._is_closed:
             connection.close()
@@ -85,7 +85,7 @@ class Connections:
         self._keep(node_id, Purpose.REQUESTS, connection)
 
     def drop(self, node_id: int) -> None:
-        """Close the connections to a node that has gone or moved."""
+        """Close the connections to a node that was removed or has another address."""
         for purpose in Purpose:
             connection = self._open.pop((node_id, purpose), None)
             if connection is not None:
@@ -94,7 +94,7 @@ class Connections:
         self._failures.pop(node_id, None)
 
     async def close(self) -> None:
-        """Close all connections and wait until they are gone."""
+        """Close all connections and wait until they are closed."""
         self._is_closed = True
         attempts = list(self._attempts.values())
         for attempt in attempts:
@@ -156,7 +156,7 @@ class Connections:
     def _attempt_ended(self, key: tuple[int, Purpose], attempt: asyncio.Task[Connection]) -> None:
         del self._attempts[key]
         if not attempt.cancelled():
-            attempt.exception()  # whoever asked has it; nobody may be left
+            attempt.exception()  # marks it as retrieved: the callers that wait raise it
 
 
 def _name(node_id: int, address: str) -> str:

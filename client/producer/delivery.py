@@ -1,25 +1,25 @@
-"""What becomes of a batch whose request is over: settled, sent again, numbered again, split, or failed.
+"""The result of a batch after its request: complete, retry, renumber, split or fail.
 
-A batch *may be written* once an attempt to send it ended without an answer, or with one that a leader may also give
-after the append: one other than NOT_ENOUGH_REPLICAS and those about its sequence.
+A batch *may be written* if an attempt to send it ended without a response, or with an error that a leader may also
+return after the append: any error except NOT_ENOUGH_REPLICAS and those about the sequence.
 
-| answer | verdict |
+| error code | result |
 |---|---|
-| no error, DUPLICATE_SEQUENCE_NUMBER (written before, answer lost) | SETTLED |
-| OUT_OF_ORDER_SEQUENCE_NUMBER, and an older batch of the partition is unfinished | AGAIN, after that one |
-| OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH else, if it may be written | UNCERTAIN |
-| the same three, if not | RENUMBERED (`partition_queue`) |
-| MESSAGE_TOO_LARGE, and there is more than one record | SPLIT in two, which together have the same sequences |
-| another retriable code; no answer at all (TransportError) | AGAIN, after a pause |
-| any other code | FAILED |
+| none, DUPLICATE_SEQUENCE_NUMBER (written before, response lost) | COMPLETE |
+| OUT_OF_ORDER_SEQUENCE_NUMBER while an older batch of the partition is unfinished | RETRY, after that one |
+| else OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH, if it may be written | UNCERTAIN |
+| the same three, if it cannot be written | RENUMBER (`partition_queue`) |
+| MESSAGE_TOO_LARGE with more than one record | SPLIT in two batches, which together have the same sequences |
+| another retriable code; no response (TransportError) | RETRY, after a backoff |
+| any other code | FAIL |
 
-UNCERTAIN fails the batch with PossiblyPersistedError. A leader that has forgotten the batch gives the same answer as
-one that never had it, and after a crash Kafka has forgotten all but the last batch of each producer. Under another
-number the batch could be in the log twice, and behind its successors. Differs from Kafka: its Java client numbers it
-again all the same; librdkafka gives up the whole producer.
+UNCERTAIN fails the batch with PossiblyPersistedError. A leader that no longer remembers the batch returns the same
+error as one that never wrote it, and after a crash Kafka remembers only the last batch of each producer. With another
+sequence the batch could be in the log twice, and after later ones. Differs from Kafka: its Java client renumbers the
+batch nevertheless; librdkafka ends the producer with a fatal error.
 
-AGAIN ends when `delivery_timeout_ms` is over, wherever the batch is then: it fails at once, and if a request carries
-it, its memory comes back when that request is over.
+Retries end when `delivery_timeout_ms` is over: the batch fails at once. If a request with it is still in flight, its
+memory is released when that request is over.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NOT_WRITTEN = _SEQUENCE_LOST | {ErrorCode.NOT_ENOUGH_REPLICAS}
 
 
 class BatchResult(Enum):
-    """What to do with a batch."""
+    """The decision about a batch."""
 
     COMPLETE = "settled"
     RETRY = "again"
@@ -61,7 +61,7 @@ class BatchResult(Enum):
 def batch_result(
     code: ErrorCode, *, records_count: int, is_idempotent: bool, is_oldest: bool, may_be_written: bool
 ) -> BatchResult:
-    """The table above. `is_oldest`: no unfinished batch of the partition is before this one."""
+    """Look up the result in the table above. `is_oldest`: no unfinished batch of the partition precedes it."""
     if code in _DONE:
         return BatchResult.COMPLETE
     if is_idempotent and code in _SEQUENCE_LOST:
@@ -75,7 +75,7 @@ def batch_result(
 
 
 class Delivery:
-    """Carries the verdicts out. The batches given to it are in flight, but for `expire`, which takes any."""
+    """Applies the results to batches in flight; `expire` and `abort` take any unfinished batch."""
 
     def __init__(self, config: ProducerConfig, accumulator: RecordAccumulator) -> None:
         self._config = config
@@ -83,7 +83,7 @@ class Delivery:
         self._loop = asyncio.get_running_loop()
 
     def complete(self, batch: ProducerBatch, base_offset: int = -1, log_append_time: int = -1) -> None:
-        """The batch is in the log, or was sent with acks=0."""
+        """Complete a batch that is in the log, or that was sent with acks=0."""
         queue = batch.queue
         queue.in_flight.remove(batch)
         queue.backoff = None
@@ -92,12 +92,12 @@ class Delivery:
         for older in queue.closed:
             if older.position > batch.position:
                 break
-            older.may_be_written = True  # the leader has passed it over: it must not be written behind this one
+            older.may_be_written = True  # sent again, it would be written after this one
         batch.complete(base_offset, log_append_time)
         self._release(batch)
 
     def handle_error(self, batch: ProducerBatch, code: ErrorCode, error: BrokerError, *, pause: bool = True) -> None:
-        """The broker answered with an error; without `pause` the next attempt may come at once."""
+        """Handle an error code of the broker; without `pause` a retry may follow at once."""
         queue = batch.queue
         result = batch_result(
             code,
@@ -110,7 +110,7 @@ class Delivery:
             self.complete(batch)
             return
         queue.in_flight.remove(batch)
-        if batch.finished.done():  # it was given up while its request was under way
+        if batch.finished.done():  # it failed while its request was in flight
             queue.needs_restart |= result is BatchResult.RENUMBER
             self._release(batch)
         elif result is BatchResult.FAIL:
@@ -127,7 +127,7 @@ class Delivery:
             self._retry(batch, error, pause=pause)
 
     def handle_no_response(self, batch: ProducerBatch, error: ClientError) -> None:
-        """Nobody knows whether the batch is in the log."""
+        """Handle a request without a response: the batch may be in the log or not."""
         batch.queue.in_flight.remove(batch)
         if batch.finished.done():
             self._release(batch)
@@ -139,17 +139,18 @@ class Delivery:
             self._release(batch)
 
     def renumber(self, queue: PartitionQueue, producer_id: int) -> None:
-        """Number what waits again (`PartitionQueue.restart_sequence`); batches that may be written fail."""
+        """Renumber the waiting batches (`PartitionQueue.restart_sequence`); those that may be written fail."""
         for batch in [each for each in queue.closed if each.may_be_written]:
             queue.remove(batch)
             self._fail(
-                batch, _possibly_persisted(batch, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "an older one is missing")
+                batch,
+                _possibly_persisted(batch, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "an older batch was not written"),
             )
             self._release(batch)
         queue.restart_sequence(producer_id)
 
     def expire(self, batch: ProducerBatch) -> None:
-        """The delivery timeout of an unfinished batch is over."""
+        """Fail an unfinished batch whose delivery timeout is over."""
         queue = batch.queue
         in_flight = batch in queue.in_flight
         failure = batch.failure or queue.failure
@@ -157,7 +158,7 @@ class Delivery:
         error = DeliveryTimeoutError(
             "send records",
             f"not acknowledged within {self._config.delivery_timeout_ms} ms{reason}",
-            "They may be in the log or not" if batch.was_sent else "They were not sent",
+            "They may be in the log or not" if batch.was_sent else "They were never sent",
             topic=queue.topic,
             partition=queue.partition,
         )
@@ -167,17 +168,17 @@ class Delivery:
             self._release(batch)
 
     def abort(self, batch: ProducerBatch, error: ClientError) -> None:
-        """The producer is closed before the batch was acknowledged."""
+        """Fail a batch because the producer is closed."""
         batch.queue.remove(batch)
         self._fail(batch, error)
 
     def _fail(self, batch: ProducerBatch, error: ClientError) -> None:
-        records = pluralize(batch.builder.records_count, "record is", "records are")
+        records = pluralize(batch.builder.records_count, "record was", "records were")
         _LOG.warning("%s not acknowledged: %s", records, error)
         batch.fail(error)
 
     def _release(self, batch: ProducerBatch) -> None:
-        """Finished, and carried by no request."""
+        """Remove a finished batch that is in no request."""
         self._accumulator.finished(batch)
         self._accumulator.release_memory(batch)
         self._accumulator.update_ready(batch.queue)
@@ -188,7 +189,7 @@ class Delivery:
         if _LOG.isEnabledFor(logging.INFO):
             records = pluralize(batch.builder.records_count, "record is", "records are")
             _LOG.info("%s sent again: %s", records, error)
-        if pause and not queue.is_backing_off:  # batches that fail together pause once
+        if pause and not queue.is_backing_off:  # batches of one request cause one backoff
             if queue.backoff is None:
                 config = self._config
                 queue.backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
@@ -202,7 +203,7 @@ class Delivery:
         self._accumulator.update_ready(queue)
 
     def _split(self, batch: ProducerBatch) -> None:
-        """Put two batches in the place of one. Their records, and with them the sequences, stay in order."""
+        """Replace a batch by two halves. Records and sequences keep their order."""
         assert batch.records is not None
         half = len(batch.futures) // 2
         first, second = parts = (self._accumulator.split_part(batch, 0), self._accumulator.split_part(batch, half))
@@ -228,7 +229,7 @@ def _possibly_persisted(
         code,
         "send records again",
         detail,
-        cure="They may be in the log or not: look before you send them once more",
+        cure="They may be in the log or not: check the log before you send them again",
         broker=broker,
         topic=batch.queue.topic,
         partition=batch.queue.partition,

@@ -1,4 +1,4 @@
-"""The batches of one partition on their way to its leader, in the order in which their records were sent.
+"""The batches of one partition that are not acknowledged yet, in the order in which their records were sent.
 
 ```
 send() --> open --> closed ------> in flight --> finished
@@ -6,17 +6,17 @@ send() --> open --> closed ------> in flight --> finished
             |         +---- retry -----+
             +--> expired: finished, with an error
 ```
-A batch is open while records may be added; only the newest is. `closed` holds those that wait for a request, oldest
-first; those that were sent before come before those that were not. `in_flight` holds those whose request is under way.
+Only the newest batch is open: records may be added to it. `closed` holds the batches that wait for a request, oldest
+first; batches to retry precede those that were never sent. `in_flight` holds the batches whose request is in flight.
 
-Idempotence (KIP-98). Each partition counts its own sequence under the producer's id and an epoch of its own; a batch
-gets its sequence when it is first sent and keeps it when it is sent again, so that a leader knows it again. A leader
-takes any sequence of a producer that it does not know yet, so until it has acknowledged something batches go one by
-one: of several, it could refuse the first ("not ready yet") and take the second. When the leader has missed a batch for
-good (it was given up here), nothing fits any more: then, with nothing in flight, the epoch is raised and the waiting
-batches are numbered again from 0 (`restart_sequence`); never one that may be in the log already, of which `delivery`
-tells. Differs from Kafka: the epoch is raised for the one partition and not for the whole
-producer, because the epochs of an idempotent producer are known to the leaders alone.
+Idempotence (KIP-98). Each partition has its own sequence numbers, with the producer's id and an epoch of the partition.
+A batch gets its sequence when it is first sent and keeps it for retries, so that the leader recognises a duplicate. A
+leader accepts any first sequence of a producer that is new to it. Therefore batches are sent one by one until it has
+acknowledged one: of several, it could refuse the first ("not ready yet") and accept the second. If a batch fails
+without having been written, the leader refuses every later sequence. Then, with nothing in flight, the epoch is bumped
+and the waiting batches are renumbered from 0 (`restart_sequence`), except those that may be in the log (`delivery`).
+Differs from Kafka: the epoch is bumped for this partition alone, not for the whole producer, because only the leaders
+store the epochs of an idempotent producer.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.records.batch_header import MAX_SEQUENCE
 
 MAX_EPOCH = 32766
-"""The last epoch of a producer id; Kafka keeps 32767 for fencing."""
+"""The last epoch of a producer id; Kafka reserves 32767 for fencing."""
 
 
 class ProducerBatch:
-    """Records of one partition that travel together.
+    """Records of one partition that are sent together.
 
-    `futures` and `timestamps` have one element a record. `records` is the encoded batch, from its first request on: a
-    buffer of its own that is never changed, also not when the batch is numbered again (it is encoded again).
+    `futures` and `timestamps` have one element for each record. `records` is the encoded batch, from its first request
+    on: a buffer that is never changed; a renumbered batch is encoded into a new one.
     """
 
     __slots__ = (
@@ -71,16 +71,16 @@ class ProducerBatch:
     ) -> None:
         self.queue = queue
         self.builder = builder
-        self.position = position  # in the order of records: number of the batch, index in it after it was split
+        self.position = position  # sorts batches: the batch's number, and an index in it after a split
         self.futures: list[asyncio.Future[RecordMetadata]] = []
         self.timestamps: list[int] = []
-        self.filled = 0  # bytes of its batch so far, before compression
+        self.filled = 0  # bytes of the batch so far, before compression
         self.charge = 0  # bytes of buffer_memory that it holds
-        self.is_ready_to_send = False  # open, and not to wait for more records any longer
+        self.is_ready_to_send = False  # open, but it no longer waits for more records
         self.linger: asyncio.TimerHandle | None = None
         self.expiry: asyncio.TimerHandle | None = None
         self.failure: ClientError | None = None  # of the last attempt
-        self.may_be_written = False  # by an attempt whose outcome is not known
+        self.may_be_written = False  # by an attempt whose result is not known
         self.finished = finished
         self.parts: Sequence[ProducerBatch] = ()
         self.base_sequence = -1
@@ -92,11 +92,11 @@ class ProducerBatch:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in a request; before it was encoded, what it takes at most."""
+        """Bytes of the batch in a request; an upper bound until it is encoded."""
         return self.builder.size_estimate if self.records is None else len(self.records)
 
     def encode(self, producer_id: int, producer_epoch: int) -> None:
-        """Encode the batch with these numbers and its sequence, all -1 without idempotence."""
+        """Encode the batch with its sequence and these numbers, all -1 without idempotence."""
         builder = self.builder
         builder.producer_id = producer_id
         builder.producer_epoch = producer_epoch
@@ -104,26 +104,28 @@ class ProducerBatch:
         self.records = builder.build()
 
     def complete(self, base_offset: int, log_append_time: int) -> None:
-        """Tell every sender where its record is; -1 and -1 for not known."""
+        """Set the metadata of every record; -1 stands for an unknown offset, and for the records' own timestamps."""
         offsets = count(base_offset) if base_offset >= 0 else repeat(-1)
         timestamps = self.timestamps if log_append_time < 0 else repeat(log_append_time)
         new = tuple.__new__
         topic, partition = self.queue.topic, self.queue.partition
-        for future, offset, timestamp in zip(self.futures, offsets, timestamps, strict=False):  # they repeat for ever
+        for future, offset, timestamp in zip(
+            self.futures, offsets, timestamps, strict=False
+        ):  # some repeat without end
             if not future.done():
                 future.set_result(new(RecordMetadata, (topic, partition, offset, timestamp)))
         self._finish()
 
     def fail(self, error: Exception) -> None:
-        """Tell every sender that its record was not acknowledged."""
+        """Set the error on the future of every record."""
         for future in self.futures:
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # the sender was told; the failed batch is logged once, not once a record
+                future.exception()  # asyncio need not log it: the failed batch is logged once
         self._finish()
 
     def split_into(self, parts: Sequence[ProducerBatch]) -> None:
-        """The parts have taken over; this batch is finished."""
+        """Finish this batch in favour of its parts."""
         self.parts = parts
         self._finish()
 
@@ -158,13 +160,15 @@ class PartitionQueue:
     def __init__(self, topic: str, partition: int, *, is_idempotent: bool) -> None:
         self.topic = topic
         self.partition = partition
-        self.is_known_to_leader = not is_idempotent  # the leader knows our producer id, if we have one
+        self.is_known_to_leader = (
+            not is_idempotent
+        )  # the leader has acknowledged a batch of our producer id, if we have one
         self.open: ProducerBatch | None = None
         self.closed: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
         self.backoff: Backoff | None = None  # after a failure, until the next success
         self.failure: ClientError | None = None  # the last one, until the next success
-        self.is_backing_off = False  # after a failure: nothing is sent
+        self.is_backing_off = False  # after a failure nothing is sent for a while
         self.producer_id = -1
         self.producer_epoch = -1
         self.next_sequence = 0
@@ -183,7 +187,7 @@ class PartitionQueue:
     def head(self) -> ProducerBatch | None:
         """The batch to send next, if one may be sent now.
 
-        A batch that is sent again goes alone: whether those behind it fit depends on what becomes of it.
+        A retried batch is sent alone: the sequences after it are valid only if it succeeds.
         """
         if self.in_flight and (self.needs_restart or not self.is_known_to_leader):
             return None
@@ -193,7 +197,7 @@ class PartitionQueue:
         return self.open if self.open is not None and self.open.is_ready_to_send else None
 
     def take(self) -> ProducerBatch:
-        """Move the head to those in flight."""
+        """Move the head to the batches in flight."""
         if not self.closed:
             self.close_open()
         batch = self.closed.popleft()
@@ -201,13 +205,13 @@ class PartitionQueue:
         return batch
 
     def close_open(self) -> None:
-        """No more records for the open batch, if there is one."""
+        """Close the open batch, if there is one, to further records."""
         if self.open is not None:
             self.closed.append(self.open)
             self.open = None
 
     def reenqueue(self, batch: ProducerBatch) -> None:
-        """Let a batch that is not in flight any more wait again, in its old place."""
+        """Insert a batch that is no longer in flight among the closed ones, in its old place."""
         at = 0
         for waiting in self.closed:
             if waiting.position > batch.position:
@@ -216,27 +220,27 @@ class PartitionQueue:
         self.closed.insert(at, batch)
 
     def is_oldest(self, batch: ProducerBatch) -> bool:
-        """Whether no unfinished batch comes before this one."""
+        """Whether no unfinished batch precedes this one."""
         return all(batch.position <= other.position for other in (*self.in_flight, *self.closed))
 
     def remove(self, batch: ProducerBatch) -> None:
-        """Take an unfinished batch out of the open and closed ones."""
+        """Remove an unfinished batch from the open and closed ones."""
         if self.open is batch:
             self.open = None
         elif batch in self.closed:
             self.closed.remove(batch)
 
     def assign_sequence(self, batch: ProducerBatch) -> None:
-        """Give a batch that is sent for the first time its sequence."""
+        """Assign its sequence to a batch that is sent for the first time."""
         batch.base_sequence = self.next_sequence
         self.next_sequence = (self.next_sequence + batch.builder.records_count) & MAX_SEQUENCE
 
     def restart_sequence(self, producer_id: int) -> None:
-        """Number everything that waits from 0 again, under the next epoch, or under a new producer id.
+        """Renumber all waiting batches from 0, with the next epoch or a new producer id.
 
-        Only with nothing in flight, and nothing waiting that may be written.
+        The caller ensures that nothing is in flight and that no waiting batch may be written.
         """
-        assert not self.in_flight, "a batch in flight may yet be written under its old number"
+        assert not self.in_flight, "a batch in flight may still be written with its old sequence"
         if producer_id == self.producer_id:
             self.producer_epoch += 1
         else:

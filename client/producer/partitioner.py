@@ -1,17 +1,17 @@
-"""Which partition a record goes to that names none: the `partitioner` of the producer says.
+"""Partitioners: the partition of a record that names none, as the setting `partitioner` says.
 
 | partitioner | record | partition | source |
 |---|---|---|---|
-| `"default"` | with a key | `(murmur2(key) & 0x7fffffff) % partitions`: equal keys meet | `BuiltInPartitioner` |
-| | without | one until it has taken `batch_size` bytes, so that batches fill; then another | KIP-794 |
-| `"murmur2"` | any | by the hash of its key; without one, by that of an empty key | librdkafka |
+| `"default"` | with a key | `(murmur2(key) & 0x7fffffff) % partitions`, as in Java | `BuiltInPartitioner` |
+| | without | one partition for `batch_size` bytes, so that batches fill; then another | KIP-794 |
+| `"murmur2"` | any | by the hash of its key; without a key, by the hash of an empty key | librdkafka |
 | `"sticky"` | any | as "default" without a key | `partitioner.ignore.keys` |
 | `"round_robin"` | any | one after the other | `RoundRobinPartitioner` |
 | `"random"` | any | at random | librdkafka |
-| a function | any | what it returns (`Partitioner`) | `partitioner.class` |
+| a function | any | the function's result (`Partitioner`) | `partitioner.class` |
 
-Partitions without a leader are left out where there is a choice. Differs from Kafka: the next sticky partition is drawn
-evenly, not weighted by the length of the queues (`partitioner.adaptive.partitioning.enable`).
+Sticky, round-robin and random choices skip partitions without a leader. Differs from Kafka: the next sticky partition
+is drawn evenly, not weighted by queue length (`partitioner.adaptive.partitioning.enable`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARTITIONER_NAMES: tuple[PartitionerName, ...] = get_args(PartitionerName)
 Partitioner = Callable[[str, bytes | None, bytes | None, int, Sequence[int]], int]
 """A user's partitioner: (topic, key, value, number of partitions, partitions that have a leader) → partition.
 
-It is called in `send`, once for each record that names no partition, and may not block. What it raises, `send` raises.
+`send` calls it once for each record that names no partition; it must not block, and `send` raises its exceptions.
 """
 
 _SEED: Final = 0x9747B28C
@@ -44,11 +44,11 @@ _MASK: Final = 0xFFFFFFFF
 
 
 _WORDS: Final = tuple(struct.Struct(f"<{count}I").unpack_from for count in range(64))
-"""Entry n reads n words."""
+"""Entry n unpacks n words."""
 
 
 def murmur2(data: bytes) -> int:
-    """Austin Appleby's MurmurHash2 of 32 bits with the seed that Kafka's clients share, as an unsigned number."""
+    """The 32-bit MurmurHash2 of Austin Appleby, with the seed of Kafka's clients, as an unsigned number."""
     length = len(data)
     h: i64 = _SEED ^ length
     whole = length >> 2
@@ -65,7 +65,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of_key(key: bytes, partitions: int) -> int:
-    """The partition of a key in a topic of that many partitions."""
+    """The partition of a key in a topic with this many partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
@@ -73,16 +73,16 @@ class TopicPartitioner(Protocol):
     """Chooses the partitions of one topic's records; a producer has one for each topic."""
 
     def update(self, partitions: int, available: Sequence[int]) -> None:
-        """The topic has this many partitions; those `available` have a leader (all, if none has)."""
+        """Set the number of partitions; `available` are those with a leader, or all if none has one."""
         ...
 
     def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:
-        """The partition of a record that names none; `size` is about the bytes of its data."""
+        """Choose the partition of a record; `size` is roughly the bytes of its data."""
         ...
 
 
 class _Sticky:
-    """One partition until it has got `share` bytes, then another."""
+    """One partition for `share` bytes, then another."""
 
     __slots__ = ("_available", "_left", "_share", "partition")
 
@@ -97,14 +97,14 @@ class _Sticky:
         if self.partition not in available:
             self._left = 0
 
-    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - whatever it is
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - the same for all keys and values
         if self._left > 0:
             self._left -= size
             return self.partition
         return self._next(size)
 
     def _next(self, size: int) -> int:
-        """Move on to another partition with a record of this size."""
+        """Choose another partition, beginning with a record of this size."""
         others = [partition for partition in self._available if partition != self.partition]
         self.partition = random.choice(others or self._available)
         self._left = self._share - size
@@ -120,7 +120,7 @@ class _HashOrSticky(_Sticky):
         self._partitions = partitions
         super().update(partitions, available)
 
-    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - the key, or any
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - not the value
         if key is not None:
             return partition_of_key(key, self._partitions)
         if self._left > 0:
@@ -134,7 +134,7 @@ class _Hash:
 
     __slots__ = ("_partitions",)
 
-    def update(self, partitions: int, available: Sequence[int]) -> None:  # noqa: ARG002 - also if it has no leader
+    def update(self, partitions: int, available: Sequence[int]) -> None:  # noqa: ARG002 - a leader or not
         self._partitions = partitions
 
     def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - the key alone
@@ -142,7 +142,7 @@ class _Hash:
 
 
 class _RoundRobin:
-    """The available partitions in turn, from one at random on."""
+    """The available partitions in turn, starting at a random one."""
 
     __slots__ = ("_available", "_turn")
 
@@ -152,7 +152,7 @@ class _RoundRobin:
     def update(self, partitions: int, available: Sequence[int]) -> None:  # noqa: ARG002 - no hash here
         self._available = available
 
-    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - whatever it is
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - the same for all keys and values
         self._turn += 1
         return self._available[self._turn % len(self._available)]
 
@@ -165,37 +165,37 @@ class _Random:
     def update(self, partitions: int, available: Sequence[int]) -> None:  # noqa: ARG002 - no hash here
         self._available = available
 
-    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - whatever it is
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - the same for all keys and values
         return random.choice(self._available)
 
 
 class _UserFunction:
-    """What the user's function says."""
+    """The result of the user's function."""
 
     __slots__ = ("_available", "_function", "_partitions", "_topic")
 
     def __init__(self, topic: str, function: Partitioner) -> None:
         self._topic = topic
-        self._function: Callable[..., Any] = function  # whatever it returns is looked at below
+        self._function: Callable[..., Any] = function  # its result is checked below
 
     def update(self, partitions: int, available: Sequence[int]) -> None:
         self._partitions = partitions
         self._available = available
 
-    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - not for users
+    def choose(self, key: bytes | None, value: bytes | None, size: int) -> int:  # noqa: ARG002 - users do not get it
         partition = self._function(self._topic, key, value, self._partitions, self._available)
         if partition not in range(self._partitions):
             raise ConfigurationError(
                 "choose a partition",
                 f"the partitioner returned {partition!r}, and the topic has {pluralize(self._partitions, 'partition')}",
-                "It returns an index from 0 to the number of partitions less 1",
+                "Return an index from 0 to the number of partitions minus 1",
                 topic=self._topic,
             )
-        return index(partition)  # of whatever type a user's whole number is
+        return index(partition)  # a user's whole number may have another type
 
 
 def topic_partitioner(topic: str, chosen: Partitioner | PartitionerName, share: int) -> TopicPartitioner:
-    """The partitioner of a topic; `share` is the number of bytes after which a sticky one moves on."""
+    """Create the partitioner of a topic; a sticky one changes its partition after `share` bytes."""
     match chosen:
         case "default":
             return _HashOrSticky(share)

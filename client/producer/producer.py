@@ -1,18 +1,19 @@
-"""The producer: records in, a future for each out.
+"""`Producer`: sends records, and returns a future for each.
 
 ```python
 async with Producer("localhost:9092", compression_type="lz4") as producer:
     sent = await producer.send("orders", b"value", key=b"customer 7")
     metadata = await sent          # RecordMetadata(topic, partition, offset, timestamp)
 ```
-`send` chooses the partition, puts the record into the batch of that partition and returns; it waits only where there is
-no metadata yet or no memory left, and a moment where it is far ahead of the leader
-(`RecordAccumulator.throttle`). Then: `record_accumulator` (batches) → `sender` (requests) → `delivery` (results).
+`send` chooses the partition, appends the record to the batch of that partition and returns. It waits only if there are
+no metadata yet or no memory left, and up to 5 ms if the leader is far behind (`RecordAccumulator.throttle`). After it:
+`record_accumulator` (batches) → `sender` (requests) → `delivery` (results).
 
-Guarantees. With the defaults (acks="all", idempotence) a record whose future has a result is in the log once, and the
-records of one partition are in the order in which they were sent, whatever connections and leaders do meanwhile. Where
-that cannot be known, because a leader has lost what it knew of this producer, the future fails: PossiblyPersistedError.
-Without idempotence a retry may write a record twice, and with max_in_flight above 1 after later ones.
+Guarantees. With the defaults (acks="all", idempotence) a record whose future has a result is in the log exactly once,
+and the records of one partition are in the order in which they were sent, through lost connections and new leaders. If
+a leader has lost its state of this producer, so that this cannot be verified, the future fails with
+PossiblyPersistedError. Without idempotence a retry may write a record twice, and with max_in_flight above 1 after later
+ones.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ else:  # a default is for type checkers alone, and Python's own TypeVar has it f
     V = TypeVar("V")
 
 _FAILED_EXIT_MS = 5000
-"""How long leaving `async with` by an exception waits for acknowledgements."""
+"""How long `async with` waits for acknowledgements when an exception ends it."""
 
 
 class _Topic:
@@ -94,7 +95,7 @@ class _Topic:
 class Producer(Generic[K, V]):
     """Sends records; for one event loop. Settings are those of Kafka's producer (`odradek.client.config`).
 
-    K and V are the types of keys and values: bytes, or what `key_serializer` and `value_serializer` take.
+    K and V are the types of keys and values: bytes, or the arguments of `key_serializer` and `value_serializer`.
     """
 
     def __init__(  # noqa: PLR0913 - settings are keywords
@@ -156,7 +157,7 @@ class Producer(Generic[K, V]):
         await self.close(None if kind is None else _FAILED_EXIT_MS)
 
     async def start(self) -> None:
-        """Find the cluster and get a producer id; again, it does nothing. Raises ClientError."""
+        """Connect to the cluster and get a producer id. Does nothing if it is started already. Raises ClientError."""
         if not self._is_closed:
             return
         self._topics = {}
@@ -181,11 +182,11 @@ class Producer(Generic[K, V]):
         headers: Sequence[Header] = (),
         timestamp: int | None = None,
     ) -> asyncio.Future[RecordMetadata]:
-        """Append a record and return the future of its place in the log.
+        """Append a record to its batch and return the future of its metadata.
 
         The record is copied before this returns. `timestamp` (ms since the epoch) defaults to now. Records of one task
-        for one partition are written in the order of the calls. Nobody needs to await the future: `flush` and `close`
-        wait for all; a failure is logged, once a batch.
+        for one partition are written in the order of the calls. The future need not be awaited: `flush` and `close`
+        wait for all; a failure is logged, once for each batch.
 
         Raises UnknownTopicError, RecordTooLargeError, BufferFullError and other TimeLimitErrors after `max_block_ms`,
         TypeError for an argument of a wrong type; the future fails with DeliveryTimeoutError or BrokerError,
@@ -222,9 +223,9 @@ class Producer(Generic[K, V]):
             raise ConfigurationError("send a record", str(error), topic=topic, partition=partition) from None
         except (TypeError, ValueError, AttributeError):
             self._check_types(RecordArguments(v, k, partition, headers, timestamp))
-            raise  # as a user's partitioner raised it
+            raise  # the exception of a user's partitioner
         if queue.open is not newest and (newest is not None or accumulator.should_yield()):
-            await accumulator.throttle(queue)  # once a batch; records that are sent in a row share one
+            await accumulator.throttle(queue)  # once for each batch; consecutive records share one
         return future
 
     async def send_and_wait(
@@ -236,7 +237,7 @@ class Producer(Generic[K, V]):
         headers: Sequence[Header] = (),
         timestamp: int | None = None,
     ) -> RecordMetadata:
-        """Send a record, as `send` does, and wait for its place in the log. Raises what `send` and its future raise."""
+        """Send a record and wait for its metadata. Raises the errors of `send` and of its future."""
         return await (await self.send(topic, value, key, partition, headers, timestamp))
 
     async def flush(self) -> None:
@@ -245,7 +246,7 @@ class Producer(Generic[K, V]):
         await self._accumulator.flush()
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Flush, for `timeout_ms` at most, then fail what is left and disconnect. Closing again does nothing."""
+        """Flush for `timeout_ms` at most, fail the remaining records and disconnect. A second call does nothing."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -253,18 +254,18 @@ class Producer(Generic[K, V]):
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 await self._accumulator.flush()
         except TimeoutError:
-            pass  # close() of the sender tells everybody
+            pass  # the sender's close() fails the remaining records
         finally:
             await self._sender.close()
             await self._cluster.close()
 
     def _serialize(self, key: K | None, value: V | None) -> tuple[Any, Any]:
-        """Key and value as the serializers return them. As in aiokafka and Kafka's own client, None is passed too."""
+        """Serialize key and value. The serializers get None too, as in aiokafka and in Kafka's own client."""
         of_key, of_value = self._config.key_serializer, self._config.value_serializer
         return key if of_key is None else of_key(key), value if of_value is None else of_value(value)
 
     def _check_types(self, arguments: RecordArguments) -> None:
-        """Raises the TypeError that names an argument of a wrong type, if there is one."""
+        """Raise the TypeError that names an argument of a wrong type, if there is one."""
         config = self._config
         wrong = argument_type_error(
             arguments,
@@ -305,7 +306,7 @@ class Producer(Generic[K, V]):
             raise ClosedError("send a record", "the producer is not open", "Use it inside `async with`")
 
     def _no_such_partition(self, topic: str, partition: int) -> UnknownTopicError:
-        self._cluster.request_refresh()  # for the next time: the topic may have grown
+        self._cluster.request_refresh()  # the topic may have more partitions by now
         known = f"the topic has {pluralize(len(self._topics[topic].queues), 'partition')}"
         return UnknownTopicError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "send a record", known, topic=topic, partition=partition
@@ -315,7 +316,7 @@ class Producer(Generic[K, V]):
         return RecordTooLargeError(
             ErrorCode.MESSAGE_TOO_LARGE,
             "send a record",
-            f"{pluralize(size, 'byte')}, and max_request_size is {self._config.max_request_size}",
+            f"it has {pluralize(size, 'byte')}, and max_request_size is {self._config.max_request_size}",
             topic=topic,
             partition=partition,
         )

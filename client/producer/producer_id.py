@@ -1,4 +1,4 @@
-"""The producer id of an idempotent producer (KIP-98): asked of any broker, for nobody else to have."""
+"""The producer id of an idempotent producer (KIP-98): any broker allocates a unique one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_TRANSACTION_TIMEOUT = 2**31 - 1
 
 
 async def init_producer_id(cluster: Cluster, config: ClientConfig, timeout_ms: int) -> int:
-    """Ask until there is an answer or `timeout_ms` is over. Raises ClientError."""
+    """Request a producer id, and retry until `timeout_ms` is over. Raises ClientError."""
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
     while True:

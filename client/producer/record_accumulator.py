@@ -1,12 +1,12 @@
-"""Where records wait to be sent: a queue of batches for each partition, under one bound on their memory.
+"""The accumulator: the records that wait for a request, in a queue of batches for each partition, with bounded memory.
 
-`append` is the hot path of the producer: no task, no timer and no await for a record, only for a batch. A batch is
-ready to be sent when it is full, when it has lingered, when somebody flushes, or when senders wait for memory.
+`append` is the hot path of the producer: tasks, timers and awaits exist for batches, not for records. A batch is ready
+to be sent when it is full, when `linger_ms` is over, at a flush, or when senders wait for memory.
 
-Memory. Every record is charged its key, value and headers and a constant for its future and its place in the batch.
-The charge comes back when the batch is finished and its request is over, whichever is later: while a request is under
-way its bytes are still in use, also if the batch has been given up (CVE-2026-35554 was a buffer that was used again
-before). Senders for whose record there is no room wait in the order in which they came.
+Memory. Each record is charged the size of its key, value and headers and a constant for its future and its place in the
+batch. The charge is released when the batch is finished and its request is over, whichever is later: the bytes stay in
+use while a request is in flight, even if the batch has already failed (CVE-2026-35554 was a buffer that was reused too
+early). Senders whose records do not fit wait in the order of their calls.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from odradek.protocol.records.record_headers import Header
 
 RECORD_CHARGE = 256
 """Bytes for a record beside its data: an asyncio future of 120 bytes, its slots in two lists, a timestamp of 32 bytes;
-rounded up for what the record costs the sender who waits for it."""
+rounded up for what a record costs its sender."""
 
 _PAUSE_SECONDS = 0.005
-"""How long `throttle` waits at most: for most brokers longer than it takes to answer, so that the memory in use stays
-small; too short to hold up for long who would rather fill `buffer_memory`."""
+"""The longest wait of `throttle`. Most brokers respond sooner, so the memory in use stays small; and a producer that
+means to fill `buffer_memory` is not delayed for long."""
 
 MAX_RECORD_OVERHEAD = 36
-"""Bytes that a record takes at most beside key, value and headers: attributes and the seven varints around them."""
+"""The most bytes of a record besides key, value and headers: the attributes and seven varints."""
 
 _HEADER_OVERHEAD = 10  # two varints a header
 
 
 class RecordAccumulator:
-    """The batches of one producer that are not finished yet.
+    """The unfinished batches of one producer.
 
-    `ready` are the queues with something to send, longest waiting first; `on_ready` is called when one was added,
-    `on_expired` with each batch whose delivery timeout has passed. `charged` is the memory in use, `waiting` are those
-    who wait for some, in their order, each with a future for its turn.
+    `ready` holds the queues with a batch to send, the longest waiting first. `on_ready` is called after one was added,
+    `on_expired` with each batch whose delivery timeout has passed. `charged` is the memory in use. `waiting` has a
+    future for each sender that waits for memory, in their order.
     """
 
     def __init__(self, config: ProducerConfig) -> None:
@@ -51,7 +51,7 @@ class RecordAccumulator:
         self.on_expired: Callable[[ProducerBatch], None] = lambda _: None
         self.incomplete: dict[ProducerBatch, None] = {}
         self.charged = 0
-        self._charged_at_yield = 0  # when a sender last gave way
+        self._charged_at_yield = 0  # when a sender last yielded to the event loop
         self._config = config
         self._batch_limit = config.batch_size - MAX_RECORD_OVERHEAD
         self._buffer_memory = config.buffer_memory
@@ -61,14 +61,14 @@ class RecordAccumulator:
         self._new_future = self._loop.create_future
 
     async def wait_for_memory(self, size: int) -> None:
-        """Wait until a record of `size` bytes fits in, for `max_block_ms`. Raises BufferFullError.
+        """Wait until a record of `size` bytes fits, for `max_block_ms`. Raises BufferFullError.
 
-        A record larger than the bound fits in alone.
+        A record larger than `buffer_memory` fits when nothing else is charged.
         """
         turn: asyncio.Future[None] = self._loop.create_future()
         self.waiting.append(turn)
         if len(self.waiting) == 1:
-            self.end_all_lingers()  # while somebody waits, new batches do not linger either
+            self.end_all_lingers()  # new batches do not linger either while a sender waits
         try:
             async with asyncio.timeout(self._config.max_block_ms / 1000):
                 while not (self.waiting[0] is turn and self._fits(size)):
@@ -78,23 +78,23 @@ class RecordAccumulator:
             raise BufferFullError(
                 "send a record",
                 f"buffer_memory of {self._config.buffer_memory} bytes was full for {self._config.max_block_ms} ms",
-                "The brokers take records more slowly than they are sent",
+                "Send more slowly, or raise buffer_memory or max_block_ms",
             ) from None
         finally:
             self.waiting.remove(turn)
             self._wake_next_waiter()
 
     def should_yield(self) -> bool:
-        """Whether records of a batch's size were added since the sender last gave way, to whatever partitions."""
+        """Whether records of `batch_size` bytes were added, to any partitions, since a sender last yielded."""
         self._charged_at_yield = min(self._charged_at_yield, self.charged)
         return self.charged >= self._charged_at_yield + self._config.batch_size
 
     async def throttle(self, queue: PartitionQueue) -> None:
-        """Let the loop send and receive, and wait a moment for the leader of a queue that is far behind.
+        """Yield to the event loop, and wait up to 5 ms for the leader of a queue that is far behind.
 
-        Behind is a queue with more waiting batches than requests may be under way. Batches that are appended faster
-        than they are sent do not arrive earlier, and take memory: a producer of 1 KiB records had up to 60 MB resident,
-        and has 32 with this, at the same rate.
+        A queue is behind if more batches wait in it than requests may be in flight. Batches that are appended faster
+        than they are sent do not arrive earlier but take memory: without this, a producer of 1 KiB records had up to
+        60 MB resident; with it 32 MB, at the same rate.
         """
         await asyncio.sleep(0)
         if len(queue.closed) > self._config.max_in_flight:
@@ -111,11 +111,11 @@ class RecordAccumulator:
         headers: Sequence[Header],
         size: int,
     ) -> asyncio.Future[RecordMetadata] | None:
-        """Add a record and return the future of its place in the log.
+        """Append a record and return the future of its metadata, or None if there is no memory for it.
 
-        `size` is that of key, value and headers (`headers_size`). None if there is no room for it; only after
-        `wait_for_memory` may it overtake those who wait. Raises LocalProtocolError for a record that the format cannot
-        carry, TypeError for one that is not bytes.
+        `size` is that of key, value and headers (`headers_size`). A sender that has not passed `wait_for_memory` may
+        call this only while no other waits. Raises LocalProtocolError for a record that the format cannot represent,
+        TypeError for one that is not bytes.
         """
         charge = size + RECORD_CHARGE
         if self.charged + charge > self._buffer_memory and self.charged:
@@ -137,13 +137,13 @@ class RecordAccumulator:
         return future
 
     def end_all_lingers(self) -> None:
-        """Let no open batch linger."""
+        """Make every open batch ready to be sent."""
         for batch in self.incomplete:
             if batch.queue.open is batch:
                 self._end_linger(batch)
 
     def update_ready(self, queue: PartitionQueue) -> None:
-        """Put a queue among the ready ones, or take it from there, as its batches say."""
+        """Add a queue to the ready ones, or remove it, as its batches require."""
         if queue.is_ready():
             self.ready[queue] = None
             self.on_ready()
@@ -151,23 +151,23 @@ class RecordAccumulator:
             self.ready.pop(queue, None)
 
     def requeue(self, queue: PartitionQueue) -> None:
-        """A batch of a ready queue was taken: what is left of it waits behind the others."""
+        """Move a ready queue, one of whose batches was taken, behind the others; remove it if it has none left."""
         del self.ready[queue]
         if queue.is_ready():
             self.ready[queue] = None
 
     def finished(self, batch: ProducerBatch) -> None:
-        """Forget a batch that was settled or failed; its charge comes back with `release_memory`."""
+        """Remove a completed or failed batch; `release_memory` releases its charge."""
         self.incomplete.pop(batch, None)
 
     def release_memory(self, batch: ProducerBatch) -> None:
-        """Give the memory of a batch back; it is finished and no request carries it."""
+        """Release the charge of a batch, which is finished and in no request."""
         self.charged -= batch.charge
         batch.charge = 0
         self._wake_next_waiter()
 
     async def flush(self) -> None:
-        """Wait until every record appended before is acknowledged or has failed."""
+        """Send everything now, and wait until every record appended before is acknowledged or has failed."""
         self.end_all_lingers()
         for batch in list(self.incomplete):
             await _finished(batch)
@@ -180,7 +180,7 @@ class RecordAccumulator:
             self.waiting[0].set_result(None)
 
     def split_part(self, whole: ProducerBatch, index: int) -> ProducerBatch:
-        """An empty batch for the records of another from `index` on, with their sequences and their time left."""
+        """Create an empty batch for the records of another from `index` on, with their sequences and expiry."""
         order, first = whole.position
         split_part = self._new_batch(whole.queue, (order, first + index))
         split_part.may_be_written = whole.may_be_written
@@ -213,7 +213,7 @@ class RecordAccumulator:
         self.update_ready(batch.queue)
 
     def _discard_empty(self, batch: ProducerBatch) -> None:
-        """The first record of a batch was refused."""
+        """Discard a batch whose first record was refused."""
         batch.queue.open = None
         self.update_ready(batch.queue)
         batch.complete(-1, -1)
@@ -227,7 +227,7 @@ async def _finished(batch: ProducerBatch) -> None:
 
 
 def headers_size(headers: Sequence[Header]) -> int:
-    """Bytes of a record's headers: an upper bound, like MAX_RECORD_OVERHEAD for what else is around key and value."""
+    """An upper bound of the bytes of a record's headers."""
     size = 0
     for name, value in headers:
         size += 4 * len(name) + _HEADER_OVERHEAD + (len(value) if value is not None else 0)

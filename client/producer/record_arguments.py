@@ -1,7 +1,7 @@
-"""Find the argument of `Producer.send` that no record can be made of.
+"""The error for an argument of `Producer.send` that has a wrong type.
 
-`send` checks no types: an argument of a wrong one makes a step on the way into the batch fail, and only then is it
-looked for. So a record that can be sent costs nothing more.
+`send` checks no types. If building the record fails, this module finds the argument that caused it, so a valid record
+pays nothing for the check.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _DATA = (bytes, bytearray, memoryview)
 
 
 class RecordArguments(NamedTuple):
-    """The arguments of `send`, whatever their types; key and value are what the serializers, if any, return."""
+    """The arguments of `send`, of any types; key and value as the serializers, if any, returned them."""
 
     value: Any
     key: Any
@@ -24,7 +24,7 @@ class RecordArguments(NamedTuple):
 def argument_type_error(
     arguments: RecordArguments, *, key_serializer: bool, value_serializer: bool
 ) -> TypeError | None:
-    """The error for the first argument of a wrong type, None if there is none; a part may have a serializer or not."""
+    """Return the error for the first argument of a wrong type, or None. The flags name the parts with a serializer."""
     value, key, partition, headers, timestamp = arguments
     if not _is_data(value):
         return _data_type_error("value", value, is_serialized=value_serializer)

@@ -1,11 +1,10 @@
-"""From ready batches to requests, and from answers to their batches: what a producer does without being asked.
+"""The sender: makes Produce requests of ready batches, and passes their responses to `delivery`.
 
-Event driven: `wakeup` is called when something may have become possible (a batch is ready, an answer or new metadata
-came, a connection opened or ended) and runs `_drain` once, at the next turn of the loop. A drain gives every broker
-that is connected and has fewer than `max_in_flight` requests open a request with the oldest batch of each partition
-that it leads, and goes on until there is nothing to give. There is no task a request and no timer but for retries.
-
-What an answer means for a batch is decided in `odradek.client.producer.delivery`.
+It is driven by events: `wakeup` is called when a batch is ready, a response or new metadata have arrived, or a
+connection has opened or closed. It schedules one call of `_drain` at the next iteration of the event loop. A drain
+sends one request to each connected broker with fewer than `max_in_flight` requests in flight, with the oldest batch of
+each partition that it leads, and repeats that until no batch can be sent. Requests have no tasks, and only retries have
+timers.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from odradek.protocol.schema import ZERO_UUID
 _LOG = logging.getLogger(__name__)
 
 _PRODUCE_KEY = 0
-_LAST_VERSION_BY_NAME = 12  # from 13 on, topics go by their id (KIP-516)
+_LAST_VERSION_BY_NAME = 12  # later versions name topics by id (KIP-516)
 
 SentBatches = dict[tuple[str | bytes, int], ProducerBatch]
-"""The batches of a request, by what its answer calls their partitions: topic name or id, and index."""
+"""The batches of a request by their partition as the response names it: topic name or id, and index."""
 
 
 class Sender:
-    """Sends the batches of one accumulator. `start` first, `close` last."""
+    """Sends the batches of one accumulator, from `start` to `close`."""
 
     def __init__(self, config: ProducerConfig, cluster: Cluster, accumulator: RecordAccumulator) -> None:
         self._config = config
@@ -61,12 +60,12 @@ class Sender:
         cluster.on_change.append(self.wakeup)
 
     async def start(self) -> None:
-        """Get what must be there before the first batch: the producer id. Raises ClientError."""
+        """Get the producer id, if the producer is idempotent. Raises ClientError."""
         if self._config.idempotent:
             await self._renew_producer_id()
 
     async def close(self) -> None:
-        """Fail what is not acknowledged; nothing is sent any more."""
+        """Stop sending, and fail every batch that is not acknowledged."""
         self._is_closed = True
         if self._renewal is not None:
             self._renewal.cancel()
@@ -76,13 +75,13 @@ class Sender:
             self._delivery.abort(batch, error)
 
     def wakeup(self) -> None:
-        """Look for something to send at the next turn of the loop."""
+        """Schedule a drain at the next iteration of the event loop."""
         if not self._is_scheduled and not self._is_closed:
             self._is_scheduled = True
             self._loop.call_soon(self._drain)
 
     def _expire(self, batch: ProducerBatch) -> None:
-        """The delivery timeout of a batch is over: what keeps its leader from being reached is its last failure."""
+        """Expire a batch. If its leader cannot be reached, the reason for that is its last failure."""
         queue = batch.queue
         if batch not in queue.in_flight:
             batch.failure = self._cluster.leader_failure(queue.topic, queue.partition) or batch.failure
@@ -98,7 +97,7 @@ class Sender:
                 self._send(connection, batches)
 
     def _collect(self) -> dict[Connection, list[ProducerBatch]]:
-        """Take the next batch of each ready queue, as far as its leader takes another request."""
+        """Take the next batch of each ready queue whose leader can receive another request."""
         requests: dict[Connection, list[ProducerBatch]] = {}
         sizes: dict[Connection, int] = {}
         for queue in tuple(self._accumulator.ready):
@@ -119,7 +118,7 @@ class Sender:
         return requests
 
     def _leader_connection(self, queue: PartitionQueue) -> Connection | None:
-        """The connection to the leader of a queue's partition; if there is none, do something about it."""
+        """The connection to the leader of a queue's partition; if there is none, request metadata or connect."""
         node_id = self._cluster.leader(queue.topic, queue.partition)
         if node_id is None:
             self._cluster.request_refresh()
@@ -130,7 +129,7 @@ class Sender:
         return connection
 
     def _restart(self, queue: PartitionQueue) -> bool:
-        """Number a queue's batches again; False while that needs a producer id that is not there yet."""
+        """Renumber the batches of a queue. Returns False while that needs a new producer id."""
         if queue.producer_id == self._producer_id and queue.producer_epoch >= MAX_EPOCH:
             if self._renewal is None:
                 self._renewal = asyncio.create_task(self._renew_producer_id())
@@ -146,7 +145,7 @@ class Sender:
         self._renewal = None
         if not task.cancelled():
             if (error := task.exception()) is not None:
-                _LOG.warning("%s", error)  # the next drain tries again
+                _LOG.warning("%s", error)  # the next drain requests it again
             self.wakeup()
 
     def _send(self, connection: Connection, batches: list[ProducerBatch]) -> None:
@@ -161,7 +160,7 @@ class Sender:
             response = connection.send(request, ProduceResponse, version=version)
         except ClientError as error:
             self._handle_no_response(batches, error)
-        except Exception as error:  # noqa: BLE001 - whatever a codec raises, those who wait are told
+        except Exception as error:  # noqa: BLE001 - the futures must get every error of a codec
             self._handle_no_response(batches, ClientError("encode records", f"{type(error).__name__}: {error}"))
         else:
             response.add_done_callback(partial(self._handle_response, connection, sent))
@@ -214,13 +213,13 @@ class Sender:
             for row in topic.partition_responses:
                 batch = sent.pop((topic.name or topic.topic_id, row.index), None)
                 if batch is None:
-                    _LOG.warning("%s answered Produce for a partition that was not asked for", connection.name)
+                    _LOG.warning("%s returned a partition that was not in the Produce request", connection.name)
                 elif row.error_code:
                     self._handle_error(connection, response, batch, row)
                 else:
                     self._delivery.complete(batch, row.base_offset, row.log_append_time_ms)
         if sent:
-            cause = "the answer does not name every partition"
+            cause = "the response does not have every partition"
             self._handle_no_response(list(sent.values()), ClientError("send records", cause, broker=connection.name))
         self.wakeup()
 
@@ -256,7 +255,7 @@ class Sender:
 
 
 def _detail(row: PartitionProduceResponse) -> str:
-    """What the broker says of its refusal; of the reasons for single records (KIP-467) the first, if it is news."""
+    """The broker's error message, and the first message for a single record (KIP-467) unless it says the same."""
     reason = row.error_message or ""
     of_record = row.record_errors[0].batch_index_error_message if row.record_errors else None
     return reason if not of_record or of_record in reason else "; ".join(filter(None, (reason, of_record)))

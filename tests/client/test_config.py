@@ -79,9 +79,9 @@ def test_settings_of_a_producer_that_cannot_be_are_refused(settings: Any, words:
     [
         (
             {"partition_assignment_strategy": "range, fair"},
-            "is .'range', 'fair'.. choose of cooperative-sticky",
+            "is .'range', 'fair'.. choose from cooperative-sticky",
         ),
-        ({"partition_assignment_strategy": ()}, "choose of cooperative-sticky, range, roundrobin, sticky"),
+        ({"partition_assignment_strategy": ()}, "choose from cooperative-sticky, range, roundrobin, sticky"),
         ({"heartbeat_interval_ms": 45000}, "make it less than session_timeout_ms"),
         ({"group_protocol": "newest"}, "group_protocol is 'newest'. choose one of classic, consumer"),
         ({"auto_offset_reset": "first"}, "choose one of earliest, latest, none"),

@@ -159,7 +159,7 @@ async def test_a_web_server() -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 
     async with listening(answer) as address:
-        with pytest.raises(NotKafkaError, match=rf"read an answer at {address}: .*\(an HTTP server\?\)\. Is this"):
+        with pytest.raises(NotKafkaError, match=rf"read a response at {address}: .*\(an HTTP server\?\)\. Is this"):
             await find(address)
 
 
@@ -169,7 +169,7 @@ async def test_a_port_that_takes_connections_and_says_nothing() -> None:
 
     async with listening(say_nothing) as address:
         with pytest.raises(
-            BootstrapError, match=f"find the cluster: {address}: no answer within 500 ms. Is this the port"
+            BootstrapError, match=f"find the cluster: {address}: no response within 500 ms. Is this the port"
         ):
             await find(address)
 
@@ -219,16 +219,16 @@ async def test_a_broker_that_freezes(server: Server) -> None:
         await patient.list_topics()
         server.process.send_signal(signal.SIGSTOP)
         try:
-            with pytest.raises(RequestTimeoutError, match=rf"^send Metadata at {at}: no answer within 2000 ms$"):
+            with pytest.raises(RequestTimeoutError, match=rf"^send Metadata at {at}: no response within 2000 ms$"):
                 await admin.list_topics(timeout_ms=5000)
-            with pytest.raises(TimeLimitError, match=r"^list topics: no answer within 200 ms\. What was asked for may"):
+            with pytest.raises(TimeLimitError, match=r"^list topics: no response within 200 ms\. The request may"):
                 await patient.list_topics(timeout_ms=200)
             sent = await producer.send("t", bytes(900), partition=0)
             with pytest.raises(BufferFullError) as full:
                 await producer.send("t", b"x" * 200)
             assert str(full.value) == (
                 "send a record: buffer_memory of 1000 bytes was full for 300 ms. "
-                "The brokers take records more slowly than they are sent"
+                "Send more slowly, or raise buffer_memory or max_block_ms"
             )
             with pytest.raises(DeliveryTimeoutError) as late:
                 await sent
@@ -287,7 +287,8 @@ async def test_a_log_with_a_bit_that_has_flipped(server: Server) -> None:
             await consumer.poll()
         assert told.value.offset == 1
         assert str(told.value) == (
-            "read the batch at offset 1 on t-0: the checksum is wrong. Seek past it, or have the broker check its log"
+            "read the batch at offset 1 on t-0: the checksum is wrong. "
+            "Seek past it, and check the log with `odradek verify` at the broker"
         )
 
 
@@ -308,7 +309,7 @@ async def test_a_log_that_was_lost(bootstrap: str, apache_server: Server, make_t
         assert re.fullmatch(
             rf"compare the log with what was read on {topic}-0 at {bootstrap} \(broker 1\): "
             r"records up to offset 10 were read, and its log .*\. "
-            r"They were lost when another replica became leader; seek to where to go on",
+            r"They were lost when another replica became leader: call seek() with the offset to continue at",
             str(told.value),
         )
 
@@ -413,7 +414,7 @@ async def test_records_that_a_broker_has_forgotten(tmp_path: Path) -> None:
             outcomes = await asyncio.gather(*sent, return_exceptions=True)
             assert re.fullmatch(
                 rf"send records again on t-0 at 127.0.0.1:{relay_port} \(broker 1\): OUT_OF_ORDER_SEQUENCE_NUMBER.*\. "
-                "They may be in the log or not: look before you send them once more",
+                "They may be in the log or not: check the log before you send them again",
                 str(outcomes[0]),
             )
             assert isinstance(outcomes[0], PossiblyPersistedError)

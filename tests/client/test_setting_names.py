@@ -104,9 +104,13 @@ def what_librdkafka_says_of(property_name: str) -> str:
         ("Admin", "api_timeout_ms", "Did you mean default_api_timeout_ms?"),
         ("Producer", "colour", "Producer has no setting colour. docs/client.md lists all"),
         ("Consumer", "acks", "Consumer has no setting acks. docs/client.md lists all"),
-        ("Producer", "ssl_context", "no setting ssl_context: TLS is not there yet. Use a PLAINTEXT listener"),
-        ("Consumer", "sasl.mechanism", "no setting sasl.mechanism: SASL is not there yet. Use a PLAINTEXT listener"),
-        ("Producer", "transactional_id", "no setting transactional_id: transactions are not there yet"),
+        ("Producer", "ssl_context", "no setting ssl_context: TLS is not supported yet. Use a PLAINTEXT listener"),
+        (
+            "Consumer",
+            "sasl.mechanism",
+            "no setting sasl.mechanism: SASL is not supported yet. Use a PLAINTEXT listener",
+        ),
+        ("Producer", "transactional_id", "no setting transactional_id: transactions are not supported yet"),
     ],
 )
 def test_a_name_that_is_no_setting_is_answered_with_the_one_that_is_meant(client: str, name: str, words: str) -> None:
@@ -120,7 +124,9 @@ def test_a_name_that_is_no_setting_is_answered_with_the_one_that_is_meant(client
 )
 @pytest.mark.parametrize("client", CLIENTS)
 def test_security_protocols_are_refused_as_not_there_yet(client: str, protocol: str, missing: str) -> None:
-    words = f"security_protocol is '{protocol}', and {missing} not there yet. Use a PLAINTEXT listener of the brokers"
+    words = (
+        f"security_protocol is '{protocol}', and {missing} not supported yet. Use a PLAINTEXT listener of the brokers"
+    )
     with pytest.raises(ConfigurationError, match=re.escape(words)):
         CLIENTS[client]("localhost:9092", security_protocol=protocol)
 

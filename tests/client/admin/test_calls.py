@@ -105,7 +105,7 @@ async def test_a_broker_that_says_nothing_ends_in_a_time_limit() -> None:
 
     network.brokers[1].script("CreateTopics", say_nothing)
     async with Admin(network.bootstrap, network=network) as admin:
-        with pytest.raises(TimeLimitError, match=r"create a topic: no answer within 300 ms\. What was asked for may"):
+        with pytest.raises(TimeLimitError, match=r"create a topic: no response within 300 ms\. The request may"):
             (await admin.create_topics([NewTopic("t", 1)], timeout_ms=300)).value("t")
 
 
@@ -121,7 +121,7 @@ async def test_an_answer_that_names_another_item_is_an_error_of_this_one() -> No
     async with Admin(network.bootstrap, network=network) as admin:
         results = await admin.create_topics([NewTopic("t", 1)])
     assert list(results) == ["t"]
-    assert str(results["t"]) == "create a topic: the broker's answer does not name it"
+    assert str(results["t"]) == "create a topic: the broker's response does not contain it"
 
 
 @simulated

@@ -155,9 +155,9 @@ async def test_settings_come_from_a_file_and_from_flags(bootstrap: str, make_top
     [
         ("liner.ms=5", "there is no property liner.ms. Did you mean linger.ms?"),
         ("queue.buffering.max.ms=5", "there is no property queue.buffering.max.ms. Did you mean linger.ms?"),
-        ("security.protocol=SSL", "security_protocol is 'SSL', and TLS is not there yet. Use a PLAINTEXT listener"),
-        ("ssl.ca.location=/ca.pem", "there is no property ssl.ca.location: TLS is not there yet."),
-        ("sasl.mechanism=PLAIN", "there is no property sasl.mechanism: SASL is not there yet."),
+        ("security.protocol=SSL", "security_protocol is 'SSL', and TLS is not supported yet. Use a PLAINTEXT listener"),
+        ("ssl.ca.location=/ca.pem", "there is no property ssl.ca.location: TLS is not supported yet."),
+        ("sasl.mechanism=PLAIN", "there is no property sasl.mechanism: SASL is not supported yet."),
         ("key.serializer=json", "there is no property key.serializer. docs/client.md lists"),
     ],
 )

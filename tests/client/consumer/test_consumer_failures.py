@@ -101,7 +101,7 @@ async def test_a_batch_that_is_cut_off_where_it_must_not_be_is_told() -> None:
     log.read = lambda offset, max_bytes: bytes(log.data[:50])  # type: ignore[method-assign]
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
         consumer.assign([T0])
-        with pytest.raises(CorruptRecordsError, match="offset 0 on t-0: the broker sent no more than a part of it"):
+        with pytest.raises(CorruptRecordsError, match="offset 0 on t-0: the broker sent only a part of it"):
             await consumer.poll()
 
 

@@ -29,7 +29,8 @@ async def test_an_assigned_topic_that_is_missing_is_one_warning_and_is_read_when
         assert warnings(caplog) == [
             (
                 "find a topic on typo at broker1:9092 (broker 1): UNKNOWN_TOPIC_OR_PARTITION. "
-                "Check the names of topic and partition, or create the topic. It is read when it is there"
+                "Check the names of topic and partition, or create the topic. "
+                "The consumer reads it as soon as it exists"
             )
         ]
         fill(network.create("typo")[0], 10)

@@ -91,8 +91,8 @@ async def test_without_a_policy_truncation_is_told_until_the_user_seeks() -> Non
             assert told.value.offset == 6
             assert str(told.value) == (
                 "compare the log with what was read on t-0 at broker2:9092 (broker 2): "
-                "records up to offset 10 were read, and its log has them up to offset 6 only. "
-                "They were lost when another replica became leader; seek to where to go on"
+                "records up to offset 10 were read, and the leader's log has them only up to offset 6. "
+                "They were lost when another replica became leader: call seek() with the offset to continue at"
             )
         consumer.seek(T0, 6)
         assert await read(consumer, 6) == [b"%d again" % offset for offset in range(6, 12)]
@@ -166,7 +166,7 @@ async def test_a_question_that_is_refused_for_good_is_told() -> None:
         fill(log, 5)
         with pytest.raises(AuthorizationError, match="compare the log with what was read on t-0 at broker2"):
             await consumer.poll()
-        with pytest.raises(Exception, match="does not name every partition"):
+        with pytest.raises(Exception, match="does not have every partition"):
             await consumer.poll()
         assert len(await read(consumer, 5)) == 5
 

@@ -45,7 +45,7 @@ async def examine(servers: str, *arguments: str, status: int) -> list[str]:
 async def test_a_cluster_that_is_well(bootstrap: str, topic: str) -> None:
     await run("topics", "create", "--bootstrap-server", bootstrap, "--topic", topic, "--partitions", "3")
     answers, cluster, partitions, clock = await examine(bootstrap, status=0)
-    assert answers.startswith(f"{OK}  {bootstrap}: a Kafka broker answers (")
+    assert answers.startswith(f"{OK}  {bootstrap}: a Kafka broker responds (")
     assert cluster.startswith(f"{OK}  {bootstrap}: cluster ")
     assert partitions.startswith(f"{OK}  partitions: all ")
     assert partitions.endswith(" have a leader and all replicas in sync.")
@@ -79,17 +79,23 @@ async def test_a_port_where_nobody_listens() -> None:
     [line] = await examine("127.0.0.1:1", status=1)
     assert line == (
         f"{PROBLEM}  127.0.0.1:1: no connection (127.0.0.1:1: connection refused)."
-        " Is the broker running, is this its port, and does it listen on more than its own loopback?"
+        " Check that the broker runs with this port, and does not listen on its own loopback only."
     )
 
 
 @pytest.mark.parametrize(
     ("conversation", "text"),
     [
-        (listeners.silent, "it accepts connections and does not answer. Is the broker overloaded or stopped"),
-        (listeners.closing, "it accepts connections and closes them at the first request. Is it a Kafka listener?"),
-        (listeners.web, "a web server answers, no Kafka broker. Give the port of the broker's listener."),
-        (listeners.mail, "something answers that is no Kafka broker. Give the port of the broker's listener."),
+        (
+            listeners.silent,
+            "it accepts connections and does not respond. Check whether the broker is overloaded or stopped",
+        ),
+        (
+            listeners.closing,
+            "it accepts connections and closes them at the first request. Check that it is a Kafka listener:",
+        ),
+        (listeners.web, "a web server responds, not a Kafka broker. Use the port of the broker's listener."),
+        (listeners.mail, "a server responds that is not a Kafka broker. Use the port of the broker's listener."),
     ],
 )
 async def test_a_port_of_something_else(conversation: listeners.Conversation, text: str) -> None:
@@ -101,7 +107,9 @@ async def test_a_port_of_something_else(conversation: listeners.Conversation, te
 async def test_a_tls_listener(tmp_path: Path) -> None:
     async with listening(listeners.silent, tls_context(tmp_path)) as address:
         [line] = await examine(address, "--timeout-ms", "2000", status=1)
-    assert line.startswith(f"{PROBLEM}  {address}: a TLS listener, and this client speaks plain text. Give the port of")
+    assert line.startswith(
+        f"{PROBLEM}  {address}: this is a TLS listener, and the client uses plain text. Use the port of"
+    )
 
 
 async def test_an_advertised_address_that_cannot_be_reached() -> None:
@@ -112,7 +120,7 @@ async def test_an_advertised_address_that_cannot_be_reached() -> None:
         async with Broker({"advertised.listeners": f"PLAINTEXT://{advertised}"}) as real:
             _, _, line, *_ = await examine(real.bootstrap, status=1)
         assert line.startswith(f"{PROBLEM}  broker 1, advertised as {advertised}: {why}")
-        example = f"such as {real.bootstrap}, which has just answered"
+        example = f"such as {real.bootstrap}, which has just responded"
         assert f". Set advertised.listeners of broker 1 to what clients can reach, {example}, " in line
         assert line.endswith(f"or make {advertised} reachable from this machine.")
 
@@ -187,7 +195,7 @@ async def test_clocks_that_differ(cluster: dict[str, Any]) -> None:
     cluster["clock"] = lambda: time.time() + 3600
     line = (await told(cluster, status=0))[-1]
     assert line.startswith(f"{WARNING}  clock: the controller's is 3")
-    assert " s ahead of ours. Have both machines keep their time by NTP" in line
+    assert " s ahead of ours. Use NTP on both machines" in line
     cluster["clock"] = lambda: time.time() - 90
     assert " s behind ours. " in (await told(cluster, status=0))[-1]
 
@@ -195,13 +203,13 @@ async def test_clocks_that_differ(cluster: dict[str, Any]) -> None:
 async def test_a_cluster_without_a_controller(cluster: dict[str, Any]) -> None:
     cluster["controller"] = -1
     lines = await told(cluster, status=1)
-    assert lines[0].startswith(f"{PROBLEM}  cluster: there is no controller. Start the controllers;")
+    assert lines[0].startswith(f"{PROBLEM}  cluster: there is no controller. Start the controllers:")
 
 
 async def test_a_broker_that_advertises_all_addresses(cluster: dict[str, Any]) -> None:
     cluster["host"] = "0.0.0.0"
     lines = await told(cluster, status=1)
-    assert ": that is no address that one can connect to. Set advertised.listeners of broker 1 " in lines[0]
+    assert ": clients cannot connect to this address. Set advertised.listeners of broker 1 " in lines[0]
 
 
 def resolve(monkeypatch: pytest.MonkeyPatch, **addresses: list[str]) -> None:
@@ -224,8 +232,8 @@ async def test_a_name_of_which_one_address_is_dead(cluster: dict[str, Any], monk
     async with listening(broker(answers(cluster))) as address:
         answering, half, *_ = await diagnosed("both.example", address)
     assert (answering.severity, half.severity) == (Severity.OK, Severity.WARNING)
-    assert half.text == "both.example also stands for 127.0.0.2 (connection refused)"
-    assert half.cure == f"Some clients try that first: let the broker listen there too, or give {address}"
+    assert half.text == "both.example also resolves to 127.0.0.2 (connection refused)"
+    assert half.cure == f"Some clients try only the first address: make the broker listen there, too, or use {address}"
 
 
 async def test_a_broker_that_advertises_loopback_to_other_machines(
@@ -238,7 +246,7 @@ async def test_a_broker_that_advertises_loopback_to_other_machines(
         findings = await diagnosed("kafka.example", address)
     [warning] = [finding for finding in findings if finding.severity is Severity.WARNING]
     assert warning.subject == f"broker 1, advertised as localhost:{port}"
-    assert warning.text == "clients on other machines will look for the broker on themselves"
+    assert warning.text == "clients on other machines will try to connect to their own machine"
     assert f"such as kafka.example:{port}, " in warning.cure
 
 
@@ -250,14 +258,14 @@ async def test_a_listener_that_demands_authentication() -> None:
 
     async with listening(broker({**only_versions, "Metadata": closes})) as address:
         _, line = await examine(address, status=1)
-    assert line.startswith(f"{PROBLEM}  {address}: it negotiates versions, but does not answer for metadata (")
-    assert line.endswith(" If the listener demands authentication (SASL), give the port of one that does not.")
+    assert line.startswith(f"{PROBLEM}  {address}: it negotiates versions, but does not return metadata (")
+    assert line.endswith(" If the listener requires authentication (SASL), use the port of one that does not.")
 
 
 async def test_a_broker_of_another_age() -> None:
     async with listening(broker({})) as address:
         _, line = await examine(address, status=1)
-    assert line.startswith(f"{PROBLEM}  {address}: no version in common of what this client needs: Produce 3 to ")
+    assert line.startswith(f"{PROBLEM}  {address}: client and broker have no common version of Produce 3 to ")
 
 
 async def test_findings_as_json() -> None:

@@ -146,7 +146,7 @@ async def test_a_request_that_is_not_answered_in_time_takes_the_connection_with_
     impatient = connection.send(MetadataRequest([]), MetadataResponse, timeout=2)
     behind = connection.send(MetadataRequest([]), MetadataResponse)
     for future in (impatient, behind):
-        with pytest.raises(RequestTimeoutError, match="send Metadata at broker1:9092: no answer within 2000 ms"):
+        with pytest.raises(RequestTimeoutError, match="send Metadata at broker1:9092: no response within 2000 ms"):
             await future
     assert now() == pytest.approx(2)
     assert not connection.is_open
@@ -202,7 +202,7 @@ def says(data: bytes) -> Any:
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "frame size 1213486160 is over the limit"),
         (b"\xff\xff\xff\xff", "frame size -1 is negative"),
         (b"\0\0\0\x02ab", "a frame of 2 bytes"),
-        (b"\0\0\0\x04\0\0\0\x63", "an answer to request 99, which is not in flight"),
+        (b"\0\0\0\x04\0\0\0\x63", "a response to request 99, which is not in flight"),
         (b"\0\0\0\x06\0\0\0\x01\0\0", "malformed"),
     ],
 )
@@ -220,7 +220,9 @@ async def test_what_is_not_kafka_is_told_as_such(data: bytes, words: str) -> Non
 async def test_a_peer_that_says_nothing_is_told_as_such() -> None:
     network = ScriptedNetwork()
     network.brokers[1].script("ApiVersions", Gate())
-    with pytest.raises(RequestTimeoutError, match=r"send ApiVersions .*no answer within 1000 ms. .*a plaintext one\?"):
+    with pytest.raises(
+        RequestTimeoutError, match=r"send ApiVersions .*no response within 1000 ms. .*a plaintext one\?"
+    ):
         await connect(network)
     assert not network.brokers[1].transports
 
@@ -252,7 +254,7 @@ async def test_a_web_server() -> None:
 
     async with await asyncio.start_server(web_server, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(NotKafkaError, match=rf"read an answer at 127.0.0.1:{port}: frame size .* over the limit"):
+        with pytest.raises(NotKafkaError, match=rf"read a response at 127.0.0.1:{port}: frame size .* over the limit"):
             async with Producer(f"127.0.0.1:{port}"):
                 pass
 
