@@ -86,7 +86,7 @@ def _used(pid: int) -> Sample:
     return {"processor": usage.cpu_seconds(pid), "memory": usage.resident_bytes(pid) / 1e6}
 
 
-def _of_server(prepare: Callable[[Path], Server]) -> Sample:
+def measure_server(prepare: Callable[[Path], Server]) -> Sample:
     """A broker with a configuration; Apache Kafka formats its directory first."""
     with TemporaryDirectory(prefix="comparison-") as directory:
         began = time.perf_counter()
@@ -131,7 +131,7 @@ def _of_kfake(program: Path) -> Sample:
         return sample | {"stop": time.perf_counter() - began}
 
 
-def _embedded(which: str) -> Sample:
+def measure_embedded(which: str) -> Sample:
     """In an interpreter of its own, which starts brokers when told to: the first, or one more after it."""
     with _program([sys.executable, "-m", "benchmarks.embedded"], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -160,10 +160,10 @@ def _embedded(which: str) -> Sample:
 
 def _brokers(directory: Path) -> dict[str, Callable[[], Sample]]:
     found: dict[str, Callable[[], Sample]] = {
-        f"Apache Kafka {java.KAFKA_VERSION}": partial(_of_server, partial(apache.prepare, options=KAFKA_OPTIONS)),
-        "Odradek, a process": partial(_of_server, odradek.prepare),
-        "Odradek, embedded, the first": partial(_embedded, "first"),
-        "Odradek, embedded, one more": partial(_embedded, "second"),
+        f"Apache Kafka {java.KAFKA_VERSION}": partial(measure_server, partial(apache.prepare, options=KAFKA_OPTIONS)),
+        "Odradek, a process": partial(measure_server, odradek.prepare),
+        "Odradek, embedded, the first": partial(measure_embedded, "first"),
+        "Odradek, embedded, one more": partial(measure_embedded, "second"),
     }
     if go := shutil.which("go"):
         program = directory / "kfake"
@@ -189,10 +189,10 @@ def measure(rounds: int) -> None:
     print(f"| | {' | '.join(_FIGURES)} |")
     print(f"|---|{'---|' * len(_FIGURES)}")
     for name, rows in samples.items():
-        print(f"| {name} | {' | '.join(_cell(rows, figure) for figure in _FIGURES)} |")
+        print(f"| {name} | {' | '.join(format_cell(rows, figure) for figure in _FIGURES)} |")
 
 
-def _cell(rows: list[Sample], figure: str) -> str:
+def format_cell(rows: list[Sample], figure: str) -> str:
     values = [row[figure] for row in rows if figure in row]
     if not values:
         return ""

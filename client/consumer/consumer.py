@@ -188,7 +188,6 @@ class Consumer:
         if self._group is not None and self._group.is_subscribed:
             raise ConfigurationError("assign partitions", "the group assigns them", "Call unsubscribe() first")
         self._subscription.assign(TopicPartition(*partition) for partition in partitions)
-        self._cluster.want(self._subscription.topics())
         self._assignment_changed()
 
     async def subscribe(
@@ -207,11 +206,12 @@ class Consumer:
             self._subscription.assign(())
             self._assignment_changed()
         await group.subscribe(names, pattern, listener)
-        self._cluster.want(names)
+        self._cluster.track("subscribed", names)
 
     async def unsubscribe(self) -> None:
         """Revoke all partitions and leave the group at once."""
         await self._require_group("unsubscribe").subscribe((), None, None)
+        self._cluster.track("subscribed", ())
 
     def assignment(self) -> list[TopicPartition]:
         """The assigned partitions, sorted."""
@@ -220,7 +220,7 @@ class Consumer:
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
         """All partitions of a topic. Raises UnknownTopicError, TimeLimitError."""
         self._check_open()
-        metadata = await self._cluster.topic(topic, self._timeout_ms)
+        metadata = await self._cluster.topic(topic, self._timeout_ms, keep=False)
         return [TopicPartition(topic, index) for index in range(len(metadata.partitions))]
 
     def pause(self, *partitions: Partition) -> None:
@@ -257,7 +257,7 @@ class Consumer:
 
     async def position(self, partition: Partition) -> int:
         """The offset of the next record of a partition; looked up if there is none yet. Raises ClientError."""
-        self._check_open()
+        self._check_open(may_leave=True)
         return await self._positions.position(self._subscription.state(TopicPartition(*partition)))
 
     def lag(self, partition: Partition) -> int | None:
@@ -343,7 +343,7 @@ class Consumer:
 
     def _assignment_changed(self) -> None:
         self._subscription.current = None
-        self._cluster.track(self._subscription.topics())
+        self._cluster.track("assigned", self._subscription.topics())
         self._fetcher.wakeup()
 
     def _subscribed(self) -> Collection[str]:

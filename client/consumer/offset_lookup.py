@@ -40,6 +40,14 @@ class OffsetLookup:
         Gets the metadata of the topics, then the offsets, with retries, each of the two for `timeout_ms` at most.
         Raises BrokerError for an error that cannot be retried, and the last error after `timeout_ms`.
         """
+        lookup = object()
+        self._cluster.track(lookup, {partition.topic for partition in times})
+        try:
+            return await self._find(times, timeout_ms)
+        finally:
+            self._cluster.track(lookup, ())
+
+    async def _find(self, times: Mapping[TopicPartition, int], timeout_ms: int) -> Found:
         found: Found = {}
         failure: ClientError | None = None
         backoff = Backoff(self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000)
@@ -64,7 +72,7 @@ class OffsetLookup:
 
     async def _find_topics(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> None:
         for topic in {partition.topic for partition in partitions}:
-            await self._cluster.topic(topic, timeout_ms)
+            await self._cluster.topic(topic, timeout_ms, keep=False)
         for topic, index in partitions:
             known = self._cluster.image.topics[topic]
             if not 0 <= index < len(known.partitions):

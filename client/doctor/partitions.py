@@ -36,7 +36,8 @@ def check_partitions(metadata: MetadataResponse) -> list[Finding]:
         findings.append(Finding(Severity.WARNING, "partitions", text, cure))
     if not findings:
         which = "the only one has" if count == 1 else f"all {count} have"
-        findings.append(Finding(Severity.OK, "partitions", f"{which} a leader and all replicas in sync"))
+        text = f"{which} a leader and all replicas in sync" if count else "there are none yet"
+        findings.append(Finding(Severity.OK, "partitions", text))
     return findings
 
 

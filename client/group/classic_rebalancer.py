@@ -59,6 +59,7 @@ class ClassicRebalancer:
     async def rejoin(self, *, was_lost: bool) -> bool:
         owned = self._owned.partitions()
         self._counts = {}
+        self._cluster.track("assigned by the leader", ())
         if was_lost:
             await self._owned.lose(owned)
         elif self._is_eager:
@@ -88,7 +89,7 @@ class ClassicRebalancer:
 
     async def _count_partitions(self, topics: Collection[str]) -> Mapping[str, int]:
         """Count the partitions of topics, for the leader of the group; topics that do not exist are left out."""
-        self._cluster.track(topics)
+        self._cluster.track("assigned by the leader", topics)
         if not set(topics) <= self._cluster.image.topics.keys():
             await self._cluster.refresh()
         self._counts = self._partition_counts(topics)

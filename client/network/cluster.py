@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from odradek.client.config import Address, ClientConfig
 from odradek.client.errors import (
@@ -50,7 +50,7 @@ class Cluster:
         self.on_change: list[Callable[[], None]] = []
         self._config = config
         self._creates_topics = creates_topics
-        self._topics: set[str] = set()
+        self._tracked: dict[object, frozenset[str]] = {}
         self._refresh: asyncio.Task[None] | None = None
         self._requested_topics: frozenset[str] = frozenset()
         self._metadata_source: str | None = None
@@ -152,24 +152,36 @@ class Cluster:
         """Request metadata and wait for the response. Raises ClientError."""
         await asyncio.shield(self.request_refresh())
 
-    def track(self, topics: Iterable[str]) -> None:
-        """Ask for these topics too, from the next time on."""
-        self._topics.update(topics)
+    def track(self, user: object, topics: Collection[str]) -> None:
+        """Request metadata of these topics for a user, in place of those that it tracked before.
 
-    def want(self, topics: Collection[str]) -> None:
-        """As `track`, and ask soon for those that are not known."""
-        self.track(topics)
+        Topics without metadata are requested soon.
+        """
+        if topics:
+            self._tracked[user] = frozenset(topics)
+        else:
+            self._tracked.pop(user, None)
         if not self.image.topics.keys() >= set(topics):
             self.request_refresh()
 
-    async def topic(self, name: str, timeout_ms: int) -> TopicMetadata:
-        """The metadata of a topic, requested until they exist or `timeout_ms` is over; tracked from then on.
+    def _topics(self) -> frozenset[str]:
+        return frozenset().union(*self._tracked.values())
+
+    async def topic(self, name: str, timeout_ms: int, *, keep: bool = True) -> TopicMetadata:
+        """The metadata of a topic, requested until they exist or `timeout_ms` is over; with `keep` it stays tracked.
 
         Raises UnknownTopicError and other BrokerErrors, TimeLimitError.
         """
-        was_tracked = name in self._topics
-        self._topics.add(name)
+        if (known := self.image.topics.get(name)) is None:
+            known = await self._wait_for_topic(name, timeout_ms)
+        if keep:
+            self.track(f"topic {name}", {name})
+        return known
+
+    async def _wait_for_topic(self, name: str, timeout_ms: int) -> TopicMetadata:
+        user = object()
         failure: ClientError | None = None
+        self._tracked[user] = frozenset({name})
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (known := self.image.topics.get(name)) is None:
@@ -185,8 +197,7 @@ class Cluster:
             failure = failure or self.topic_failure(name)
             raise failure or TimeLimitError("find a topic", f"no metadata within {timeout_ms} ms", topic=name) from None
         finally:
-            if name not in self.image.topics and not was_tracked:
-                self._topics.discard(name)
+            del self._tracked[user]
 
     def update_leader(
         self, topic: str, partition: int, leader: int, leader_epoch: int, brokers: list[tuple[int, Address]]
@@ -205,11 +216,11 @@ class Cluster:
         loop = asyncio.get_running_loop()
         if loop.time() - self._requested_at > 2 * self._config.retry_backoff_max_ms / 1000:
             self._backoff.reset()  # the last refresh was long ago, so its backoff does not matter
-        if self._topics <= self._requested_topics:
+        if self._topics() <= self._requested_topics:
             await asyncio.sleep(max(0, self._requested_at + self._backoff.next() - loop.time()))
         self._requested_at = loop.time()
         connection = await self.any_connection()
-        self._requested_topics = frozenset(self._topics)
+        self._requested_topics = self._topics()
         wanted = [MetadataRequestTopic(name=name) for name in sorted(self._requested_topics)]
         request = MetadataRequest(wanted, self._creates_topics)
         response = await connection.send(request, MetadataResponse)
@@ -218,6 +229,7 @@ class Cluster:
         before = self.image
         self._metadata_source = connection.name
         self._merge(response)
+        self.image = self.image.only(self._requested_topics | self._topics())
         if self.image != before:
             self._backoff.reset()
 
@@ -282,7 +294,7 @@ class Cluster:
         self._refresh_failure = error if isinstance(error, ClientError) else None
         if error is not None:
             _LOG.info("%s", error)  # callers that need the metadata raise it or request them again
-        elif not self._topics <= self._requested_topics and not self._is_closed:
+        elif not self._topics() <= self._requested_topics and not self._is_closed:
             self.request_refresh()  # for topics that were added after the request was sent
         self._notify()
 

@@ -7,7 +7,7 @@ removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from odradek.client.config import Address
@@ -94,6 +94,12 @@ class ClusterImage(NamedTuple):
             topics,
             errors,
         )
+
+    def only(self, names: Collection[str]) -> ClusterImage:
+        """Return the image without all other topics, or itself if it has no other."""
+        if self.topics.keys() <= set(names):
+            return self
+        return self._replace(topics={name: topic for name, topic in self.topics.items() if name in names})
 
     def with_leader(self, topic: str, index: int, leader: int, leader_epoch: int) -> ClusterImage:
         """Return the image with a new leader of a partition (KIP-951), or itself if nothing changes."""

@@ -78,6 +78,10 @@ class Broker:
     def script(self, name: str, *answers: Script) -> None:
         self._scripts[by_name(name).key].extend(answers)
 
+    def clear_scripts(self) -> None:
+        """Answer all later requests as a broker does."""
+        self._scripts.clear()
+
     def limit(self, name: str, last_version: int) -> None:
         """Serve an API only up to this version."""
         key = by_name(name).key

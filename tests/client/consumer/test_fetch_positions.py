@@ -232,7 +232,7 @@ async def test_a_lookup_that_takes_too_long_says_what_was_in_the_way() -> None:
         with pytest.raises(BrokerError, match=r"look up an offset on t-0 at broker1:9092 .*OFFSET_NOT_AVAILABLE"):
             await consumer.end_offsets([T0])
         assert now() == pytest.approx(3, abs=0.1)
-        network.brokers[1]._scripts.clear()
+        network.brokers[1].clear_scripts()
         network.brokers[1].script("ListOffsets", Gate())
         with pytest.raises(TimeLimitError, match="look up an offset: no response within 3000 ms"):
             await consumer.end_offsets([T0])

@@ -178,6 +178,11 @@ async def told(said: dict[str, Any], *, status: int) -> list[str]:
         return (await examine(address, status=status))[2:]
 
 
+async def test_a_cluster_without_partitions(cluster: dict[str, Any]) -> None:
+    cluster["partitions"] = []
+    assert f"{OK}  partitions: there are none yet." in await told(cluster, status=0)
+
+
 async def test_partitions_without_a_leader_or_with_replicas_out_of_sync(cluster: dict[str, Any]) -> None:
     cluster["partitions"] = [(1, [1], [1]), (-1, [2, 3], []), (1, [1, 2], [1])]
     without_leader, out_of_sync = await told(cluster, status=1)
@@ -186,7 +191,7 @@ async def test_partitions_without_a_leader_or_with_replicas_out_of_sync(cluster:
         " these replicas, and look for disk errors in their logs."
     )
     assert out_of_sync == (
-        f"{WARNING}  partitions: 1 of 3 has replicas out of sync: orders-2 (not 2). Start those brokers, or see why"
+        f"{WARNING}  partitions: 1 of 3 has replicas out of sync: orders-2 (not 2). Start those brokers, or check why"
         " they are slow."
     )
 

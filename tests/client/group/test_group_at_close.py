@@ -26,6 +26,7 @@ class CommitsAtTheEnd(RebalanceListener):
         self._consumer = consumer
 
     async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        assert await self._consumer.position(partitions[0]) == 10
         await self._consumer.commit()
         assert await self._consumer.committed(partitions) == {partitions[0]: CommittedOffset(10, 0)}
 

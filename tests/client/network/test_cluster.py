@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from odradek.client import BootstrapError, Consumer, Producer
-from odradek.client.config import Address
+from odradek.client.config import Address, ClientConfig, parse_bootstrap_servers
+from odradek.client.network.cluster import Cluster
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import now
@@ -111,6 +112,24 @@ async def test_a_cluster_in_trouble_is_not_asked_in_a_circle() -> None:
 
 
 @simulated
+async def test_metadata_are_not_requested_of_topics_that_are_not_read_any_more() -> None:
+    network = ScriptedNetwork()
+    for topic in ("before", "now", "elsewhere"):
+        network.create(topic)
+    async with Consumer(network.bootstrap, network=network, metadata_max_age_ms=10000) as consumer:
+        consumer.assign([("before", 0)])
+        await consumer.partitions_for("elsewhere")
+        await consumer.end_offsets([("elsewhere", 0)])
+        consumer.assign([("now", 0)])
+        await asyncio.sleep(25)
+    assert requested_topics(network)[-1] == ["now"]
+
+
+def requested_topics(network: ScriptedNetwork) -> list[list[str | None]]:
+    return [[topic.name for topic in request.topics or ()] for request in network.brokers[1].received(MetadataRequest)]
+
+
+@simulated
 async def test_metadata_are_asked_for_again_when_they_are_old() -> None:
     network = ScriptedNetwork()
     network.create("t")
@@ -132,16 +151,20 @@ async def test_many_who_need_the_same_topic_ask_once() -> None:
 
 
 @simulated
-async def test_who_needs_metadata_does_not_join_a_request_that_has_just_ended() -> None:
+async def test_a_refresh_that_has_just_ended_is_not_joined() -> None:
     network = ScriptedNetwork()
-    async with Consumer(network.bootstrap, network=network) as consumer:
-        cluster = consumer._cluster
-        ended = cluster._refresh = asyncio.create_task(asyncio.sleep(0))
-        await ended  # and nobody was told yet
-        asked = cluster.request_refresh()
-        assert asked is not ended
-        cluster._refresh_ended(ended)
-        assert cluster.request_refresh() is asked
+    network.create("t")
+    cluster = Cluster(ClientConfig(bootstrap_servers=parse_bootstrap_servers(network.bootstrap)), network)
+    await cluster.start()
+    cluster.track("a test", ["t"])
+    ended = cluster.request_refresh()
+    while not ended.done():  # noqa: ASYNC110 - ends before the callbacks of the task run
+        await asyncio.sleep(0)
+    refresh = cluster.request_refresh()
+    assert refresh is not ended
+    await asyncio.sleep(0)
+    assert cluster.request_refresh() is refresh
+    await cluster.close()
 
 
 @pytest.mark.parametrize("kind", [Producer, Consumer])

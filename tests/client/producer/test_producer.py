@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
-import msgspec
 import pytest
 
 from odradek.client import (
@@ -285,15 +286,18 @@ async def test_what_is_not_bytes_is_a_type_error_and_leaves_no_trace() -> None:
 
 
 @simulated
-async def test_what_a_codec_raises_is_told_to_those_who_wait() -> None:
+async def test_an_error_of_a_codec_fails_the_records_of_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise zlib.error("no memory")
+
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, compression_type="gzip") as producer:
-        msgspec.structs.force_setattr(producer._config, "compression_level", 99)  # zlib goes up to 9
-        refused = await producer.send("t", b"x")
-        with pytest.raises(ClientError, match=r"encode records: .*ompression level"):
-            await refused
-        msgspec.structs.force_setattr(producer._config, "compression_level", 9)
+        with monkeypatch.context() as patches:
+            patches.setattr(zlib, "compress", fail)
+            refused = await producer.send("t", b"x")
+            with pytest.raises(ClientError, match=r"encode records: error: no memory"):
+                await refused
         await (await producer.send("t", b"y"))
     assert log.values() == [b"y"]
 

@@ -16,7 +16,7 @@ from odradek.client import (
     RecordTooLargeError,
     UnknownTopicError,
 )
-from odradek.client.producer.partition_queue import MAX_EPOCH
+from odradek.client.producer import sender
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdResponse
 from odradek.protocol.messages.produce import (
@@ -273,12 +273,12 @@ async def test_the_producer_id_is_asked_for_until_there_is_one() -> None:
 
 
 @simulated
-async def test_another_producer_id_is_used_when_the_epochs_of_one_are_used_up() -> None:
+async def test_another_producer_id_is_used_after_the_last_epoch_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "MAX_EPOCH", 0)
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
         await (await producer.send("t", b"1"))
-        producer._topics["t"].queues[0].producer_epoch = MAX_EPOCH
         network.brokers[1].script("Produce", refuse(ErrorCode.INVALID_PRODUCER_EPOCH))
         sent = [await producer.send("t", value) for value in numbers(10)]
         await asyncio.gather(*sent)
