@@ -1,4 +1,4 @@
-"""A real broker for the client: ours; Apache Kafka too where a test says `servers`, or alone with `--server apache`."""
+"""A real broker for tests of the client: ours, and Apache Kafka in tests with `servers` or with `--server apache`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def apache_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what asks for a broker against ours, against those of `servers(...)`, or against the one of `--server`."""
+    """Run tests with a broker against ours, against those of `servers(...)`, or against the one of `--server`."""
     fixture = next((name for name in ("bootstrap", "server") if name in metafunc.fixturenames), None)
     if fixture is None:
         return
@@ -53,7 +53,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 async def bootstrap(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """The address of a broker that creates topics of three partitions by itself."""
+    """The address of a broker that automatically creates topics with three partitions."""
     if request.param == "apache":
         yield request.getfixturevalue("apache_server").bootstrap
     else:
@@ -63,7 +63,7 @@ async def bootstrap(request: pytest.FixtureRequest) -> AsyncIterator[str]:
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    """A broker process that the test may stop, kill and start. Apache's is that of all tests: its starts take long."""
+    """A broker process that the test may stop, kill and start. All tests share Apache's, which starts slowly."""
     if request.param == "apache":
         server = request.getfixturevalue("apache_server")
         yield server
@@ -77,7 +77,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def topic() -> str:
-    """A name that no other test uses."""
+    """The name of a topic that no other test uses."""
     return f"topic-{next(_numbers)}"
 
 

@@ -1,4 +1,4 @@
-"""Logs with numbered records over a scripted network, and reading them."""
+"""Logs with numbered records over a scripted network, and functions to read them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def values(records: list[ConsumerRecord]) -> list[bytes | None]:
 
 
 def fill(log: Log, count: int, per_batch: int = 10, codec: Codec = Codec.NONE) -> None:
-    """Append the numbers from the end offset on, timestamps equal to offsets."""
+    """Append records whose values and timestamps are their offsets."""
     for start in range(log.end_offset, log.end_offset + count, per_batch):
         log.add(
             batch([b"%d" % offset for offset in range(start, start + per_batch)], start, timestamp=start, codec=codec)
@@ -27,7 +27,7 @@ def fill(log: Log, count: int, per_batch: int = 10, codec: Codec = Codec.NONE) -
 
 
 async def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
-    """Exactly this many records, by poll."""
+    """Read exactly this many records with poll."""
     records: list[ConsumerRecord] = []
     while len(records) < count:
         records += await consumer.poll(max_records=count - len(records))

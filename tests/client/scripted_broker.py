@@ -1,9 +1,9 @@
 """Brokers in memory, for the simulated side of the client's Network seam (`scripted_network`).
 
 A broker serves ApiVersions, Metadata, InitProducerId, Produce, Fetch, ListOffsets and OffsetForLeaderEpoch from the
-logs that it leads. Tests bend it: `broker.script("Produce", answer, ...)` has each function answer one request in place
-of the broker, in order. It may call `broker.serve(request)` for what the broker would have said, and returns an answer,
-None for none, or DROP to end the connection.
+logs that it leads. Tests change its behaviour: after `broker.script("Produce", function, ...)` each function handles
+one request instead of the broker, in order. It returns a response, None for no response, or DROP to close the
+connection; `broker.serve(request)` returns the broker's own response.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _LATEST, _EARLIEST = -1, -2
 
 
 class Broker:
-    """One broker. `requests` are all that were read, in order, `versions` what it says it serves."""
+    """One broker. `requests` are all that it has read, in order, `versions` the versions that it serves."""
 
     def __init__(self, network: ScriptedNetwork, node_id: int) -> None:
         self.network = network
@@ -79,7 +79,7 @@ class Broker:
         self._scripts[by_name(name).key].extend(answers)
 
     def clear_scripts(self) -> None:
-        """Answer all later requests as a broker does."""
+        """Remove the remaining functions of `script`."""
         self._scripts.clear()
 
     def limit(self, name: str, last_version: int) -> None:
@@ -91,7 +91,7 @@ class Broker:
         return [request for request in self.requests if isinstance(request, kind)]
 
     def go_down(self) -> None:
-        """End all connections and refuse new ones."""
+        """Close all connections and refuse new ones."""
         self.is_up = False
         self.drop_connections()
 
@@ -110,7 +110,7 @@ class Broker:
         return await self.serve(request)
 
     async def serve(self, request: Any) -> Message | None:
-        """What a broker says; None for a Produce with acks=0."""
+        """The response of a broker; None for a Produce with acks=0."""
         match request:
             case ApiVersionsRequest():
                 return ApiVersionsResponse(0, [ApiVersion(key, *served) for key, served in self.versions.items()])
@@ -126,7 +126,7 @@ class Broker:
                 return self._list_offsets(request)
             case OffsetForLeaderEpochRequest():
                 return self._ends_of_epochs(request)
-        raise AssertionError(f"nobody serves {request}")
+        raise AssertionError(f"the scripted broker does not serve {request}")
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         network = self.network

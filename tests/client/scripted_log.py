@@ -1,7 +1,7 @@
 """A partition in the memory of a scripted broker.
 
-It checks what a leader checks of idempotent producers (sequence, epoch, the last five batches), so that what is in it
-at the end is what a real log would hold. Like Kafka's, it takes any sequence of a producer that it does not know.
+It makes the checks of a leader for idempotent producers (sequence, epoch, the last five batches), so it contains the
+same batches as a real log. Like Kafka's, it accepts any first sequence of a producer that is new to it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Log:
         return ErrorCode.NONE, base_offset
 
     def add(self, batch: bytes | bytearray) -> None:
-        """Take a batch as it is, whatever is in it."""
+        """Append a batch without any check."""
         for _, header in batch_headers(batch):
             self.end_offset = header.next_offset
         self.data += batch
@@ -72,13 +72,13 @@ class Log:
         return ErrorCode.NONE, -1
 
     def forget_all_but_the_last_batch(self) -> None:
-        """Know of each producer what a snapshot of Kafka's keeps, as after a crash."""
+        """Keep of each producer only what a snapshot of Kafka contains, as after a crash."""
         for batches in self._producers.values():
             while len(batches) > 1:
                 batches.popleft()
 
     def forget_producers(self) -> None:
-        """Know of none, as when all have expired."""
+        """Drop the state of all producers, as when they have expired."""
         self._producers.clear()
 
     def records(self) -> list[Record]:
@@ -95,7 +95,7 @@ class Log:
         return [header for _, header in batch_headers(self.data)]
 
     def truncate(self, offset: int) -> None:
-        """Lose the batches from this offset on; a batch begins there, or the log ends."""
+        """Remove the batches from this offset on, which is the start of a batch or the end of the log."""
         for position, header in batch_headers(self.data):
             if header.base_offset >= offset:
                 del self.data[position:]
@@ -103,7 +103,7 @@ class Log:
         self.end_offset = offset
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to this one, and where it ends; -1 and -1 without any."""
+        """The largest epoch up to this one and its end offset; -1 and -1 without any."""
         known = -1
         for header in self.headers():
             if header.partition_leader_epoch > epoch:
@@ -112,7 +112,7 @@ class Log:
         return (known, self.end_offset) if known >= 0 else (-1, -1)
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that holds `offset`, at least one."""
+        """Whole batches from the one that contains `offset`, at least one."""
         found = bytearray()
         for position, header in batch_headers(self.data):
             if header.last_offset >= offset:

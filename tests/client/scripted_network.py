@@ -1,7 +1,7 @@
-"""The simulated side of the client's Network seam: connections in memory, to brokers that are scripted.
+"""The simulated side of the client's Network seam: connections in memory to scripted brokers.
 
-What a client hands to a transport is kept together with a copy of what it held then: `check_buffers` fails if a buffer
-was changed after it had been handed over. Answers reach the client in pieces of `piece_size` bytes.
+Each buffer that a client passes to a transport is stored with a copy of its content; `check_buffers` fails if a buffer
+was changed afterwards. Responses reach the client in pieces of `piece_size` bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ScriptedNetwork:
         self.with_sessions = with_sessions
         self.brokers = {node_id: Broker(self, node_id) for node_id in range(1, brokers + 1)}
         self.logs: dict[tuple[str, int], Log] = {}
-        self.aliases: dict[Address, Broker] = {}  # where brokers can be reached without advertising it
+        self.aliases: dict[Address, Broker] = {}  # addresses of brokers that they do not advertise
         self.unreachable: set[Address] = set()
         self.piece_size = piece_size
         self.written: list[tuple[Any, bytes]] = []
@@ -60,7 +60,7 @@ class ScriptedNetwork:
         return transport
 
     def create(self, topic: str, partitions: int = 1) -> list[Log]:
-        """A topic, perhaps in the place of one that goes, whose partition i is led by broker i mod n, from 1 on."""
+        """Create a topic, or recreate it; partition i is led by broker i mod n, counted from 1."""
         self._lives[topic] += 1
         for log in self.partitions(topic):
             del self.logs[topic, log.partition]
@@ -72,7 +72,7 @@ class ScriptedNetwork:
         return [log for log in self.logs.values() if log.topic == topic]
 
     def move(self, log: Log, to: int) -> None:
-        """Let another broker lead, in the next epoch."""
+        """Move the leadership to another broker, with the next epoch."""
         log.leader = to
         log.leader_epoch += 1
 
@@ -94,7 +94,7 @@ class ScriptedNetwork:
 
 
 class MemoryTransport(asyncio.Transport):
-    """A connection: the client writes into it, and a task answers for the broker, one request after the other."""
+    """A connection: the client writes into it, and a task responds for the broker, one request after the other."""
 
     def __init__(self, broker: Broker, protocol: asyncio.BufferedProtocol, dialled: Address) -> None:
         super().__init__()
@@ -118,11 +118,11 @@ class MemoryTransport(asyncio.Transport):
             del self._received[:end]
 
     def waiting_requests(self) -> int:
-        """Requests that were sent and that the broker has not begun to read."""
+        """The number of sent requests that the broker has not begun to read."""
         return self._requests.qsize()
 
     def send(self, data: bytes) -> None:
-        """Bytes from the broker to the client."""
+        """Deliver bytes from the broker to the client."""
         piece_size = self._broker.network.piece_size
         for start in range(0, len(data), piece_size):
             piece = data[start : start + piece_size]
@@ -138,7 +138,7 @@ class MemoryTransport(asyncio.Transport):
                 piece = piece[count:]
 
     def lose(self) -> None:
-        """The broker ends the connection."""
+        """Close the connection on the side of the broker."""
         self._close(None)
 
     def abort(self) -> None:

@@ -1,4 +1,4 @@
-"""The fetch sessions of a scripted broker (KIP-227): what requests add up to, and answers without what is no news."""
+"""The fetch sessions of a scripted broker (KIP-227): the sum of incremental requests, and incremental responses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Key = tuple[str, bytes, int]
 
 
 class Sessions:
-    """The sessions of one broker. `forget` loses them all, as a restart does; `incremental` counts requests in one."""
+    """The sessions of one broker. `forget` drops all, as a restart does; `incremental` counts the requests in one."""
 
     def __init__(self) -> None:
         self.incremental = 0
@@ -29,7 +29,7 @@ class Sessions:
         self._open.clear()
 
     def enter(self, request: FetchRequest) -> FetchRequest | FetchResponse:
-        """What the request means in its session, or the refusal."""
+        """All partitions of the session after a request, or the session error."""
         if request.session_epoch == 0:
             self._open.pop(request.session_id, None)
             self._open[next(self._ids)] = (1, self._named(request))
@@ -53,7 +53,7 @@ class Sessions:
         )
 
     def leave(self, request: FetchRequest, answer: FetchResponse) -> FetchResponse:
-        """The answer as it is sent."""
+        """The response without unchanged partitions."""
         answer.session_id = request.session_id
         if request.session_epoch == 0:
             answer.session_id = max(self._open)

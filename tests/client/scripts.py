@@ -1,4 +1,4 @@
-"""Answers for `Broker.script` that more than one test module needs, and batches to put into logs."""
+"""Functions for `Broker.script` that several test modules use, and batches for logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.client.scripted_broker import DROP, Broker
 
 
 def now() -> float:
-    """Seconds of virtual time."""
+    """The virtual time in seconds."""
     return asyncio.get_running_loop().time()
 
 
@@ -23,18 +23,18 @@ def numbers(count: int) -> list[bytes]:
 
 
 async def drop_unread(broker: Broker, request: Any) -> object:
-    """The request was lost."""
+    """Lose the request."""
     return DROP
 
 
 async def serve_and_drop(broker: Broker, request: Any) -> object:
-    """The answer was lost."""
+    """Lose the response."""
     await broker.serve(request)
     return DROP
 
 
 def refuse(code: ErrorCode) -> Any:
-    """Answer every partition of a Produce with this error, append nothing."""
+    """Return this error for every partition of a Produce, without an append."""
 
     async def answer(broker: Broker, request: ProduceRequest) -> Any:
         broker.network.logs, logs = {}, broker.network.logs
@@ -50,7 +50,7 @@ def refuse(code: ErrorCode) -> Any:
 
 
 class Gate:
-    """Holds a request until it is opened, and lets the broker serve it then."""
+    """Holds a request until the gate is opened; then the broker serves it."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -75,7 +75,7 @@ def batch(
     is_transactional: bool = False,
     leader_epoch: int = 0,
 ) -> bytearray:
-    """A batch; the timestamp goes up by one from record to record."""
+    """Build a batch; timestamps increase by one from record to record."""
     builder = BatchBuilder(codec, producer_id=producer_id, producer_epoch=0, is_transactional=is_transactional)
     for index, value in enumerate(values):
         builder.append(timestamp + index, None, value)

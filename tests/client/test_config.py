@@ -1,4 +1,4 @@
-"""Settings: what is accepted, and what is refused with which words."""
+"""Settings: accepted values, and the errors for the others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_bootstrap_servers_are_host_and_port(servers: Any, addresses: list[Addre
         ("http://a:9092", "not a URL"),
     ],
 )
-def test_bootstrap_servers_that_cannot_be_are_refused(servers: Any, cure: str) -> None:
+def test_invalid_bootstrap_servers_are_refused(servers: Any, cure: str) -> None:
     with pytest.raises(ConfigurationError, match=cure):
         parse_bootstrap_servers(servers)
 
@@ -68,7 +68,7 @@ def test_an_ipv6_address_is_written_in_brackets() -> None:
         ({"value_serializer": "json"}, "value_serializer is 'json'. give a function that returns bytes"),
     ],
 )
-def test_settings_of_a_producer_that_cannot_be_are_refused(settings: Any, words: str) -> None:
+def test_invalid_settings_of_a_producer_are_refused(settings: Any, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words) as refused:
         Producer("localhost:9092", **settings)
     assert isinstance(refused.value, ValueError)
@@ -95,6 +95,6 @@ def test_settings_of_a_producer_that_cannot_be_are_refused(settings: Any, words:
         ({"group_id": " "}, "give the group a name"),
     ],
 )
-def test_settings_of_a_consumer_that_cannot_be_are_refused(settings: Any, words: str) -> None:
+def test_invalid_settings_of_a_consumer_are_refused(settings: Any, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         Consumer("localhost:9092", **settings)

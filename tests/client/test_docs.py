@@ -1,4 +1,4 @@
-"""The programs of docs/client.md do what the page says."""
+"""The programs of docs/client.md run as the page says."""
 
 from __future__ import annotations
 

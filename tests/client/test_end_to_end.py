@@ -1,4 +1,4 @@
-"""Producer and consumer against a real broker: everything that goes in comes out."""
+"""Producer and consumer against a real broker: every record that is sent is read."""
 
 from __future__ import annotations
 
@@ -75,17 +75,17 @@ async def test_every_kind_of_acknowledgement(bootstrap: str, make_topic: MakeTop
     topic = await make_topic(partitions=2)
     partition = TopicPartition(topic, 1)
     async with Consumer(bootstrap) as consumer, Producer(bootstrap, acks=acks) as producer:
-        # With acks=0 nobody tells that the partition has no leader yet, and the records would be lost.
+        # With acks=0 there is no error while the partition has no leader, and the records would be lost.
         assert await consumer.end_offsets([partition]) == {partition: 0}
         sent = [await producer.send(topic, b"%d" % number, partition=1) for number in range(100)]
         offsets = [(await at).offset for at in sent]
         assert offsets == ([-1] * 100 if acks == 0 else list(range(100)))
         while (await consumer.end_offsets([partition]))[partition] < 100:
-            pass  # without acknowledgements they may still be on their way
+            pass  # without acknowledgements they may not have arrived yet
     assert values((await read_all(bootstrap, topic))[1]) == [b"%d" % number for number in range(100)]
 
 
-async def test_log_append_time_is_told_to_sender_and_reader(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_sender_and_reader_get_log_append_time(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(message_timestamp_type="LogAppendTime")
     before = time.time_ns() // 1_000_000
     async with Producer(bootstrap) as producer:
@@ -112,7 +112,7 @@ async def test_offsets_of_times(bootstrap: str, make_topic: MakeTopic) -> None:
         assert (await consumer.poll())[0].offset == 700
 
 
-async def test_out_of_range_is_what_the_policy_makes_of_it(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_auto_offset_reset_with_an_offset_out_of_range(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     async with Producer(bootstrap) as producer:
         await (await producer.send(topic, b"only"))
@@ -127,7 +127,7 @@ async def test_out_of_range_is_what_the_policy_makes_of_it(bootstrap: str, make_
         assert values(await consumer.poll()) == [b"only"]
 
 
-async def test_a_new_record_wakes_a_reader_that_waits(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_a_new_record_wakes_a_waiting_reader(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     async with Consumer(bootstrap, fetch_max_wait_ms=20000) as consumer, Producer(bootstrap, linger_ms=0) as producer:
         consumer.assign([(topic, 0)])
@@ -183,7 +183,7 @@ async def test_a_consumer_creates_no_topic(bootstrap: str) -> None:
 
 
 class CuttingNetwork(TcpNetwork):
-    """The real network, and somebody with scissors."""
+    """The real network, whose connections the test can cut."""
 
     def __init__(self) -> None:
         self.transports: list[asyncio.WriteTransport] = []
@@ -199,7 +199,7 @@ class CuttingNetwork(TcpNetwork):
         self.transports.clear()
 
 
-async def test_cut_connections_lose_nothing_and_double_nothing(bootstrap: str, topic: str) -> None:
+async def test_cut_connections_lose_and_duplicate_no_record(bootstrap: str, topic: str) -> None:
     network = CuttingNetwork()
     async with Producer(
         bootstrap, network=network, batch_size=500, retry_backoff_ms=1, reconnect_backoff_ms=1
@@ -216,7 +216,7 @@ async def test_cut_connections_lose_nothing_and_double_nothing(bootstrap: str, t
     assert sum(at.offset < 0 for at in metadata) == 0
 
 
-async def test_cut_connections_do_not_show_in_what_is_read(bootstrap: str, topic: str) -> None:
+async def test_cut_connections_do_not_change_the_records_that_are_read(bootstrap: str, topic: str) -> None:
     async with Producer(bootstrap) as producer:
         for number in range(5000):
             await producer.send(topic, b"%d" % number, partition=number % 3)

@@ -1,4 +1,4 @@
-"""The exception tree: as it is drawn, and what its messages say."""
+"""The exception tree: its drawing in the docstring, and its messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odradek.protocol.errors import ErrorCode
 
 
 def tree() -> dict[str, tuple[str, str]]:
-    """Name to parent and retriability, as the module's docstring draws them."""
+    """Name to parent and retriability, in the drawing of the module's docstring."""
     drawn: dict[str, tuple[str, str]] = {}
     parents: list[str] = []
     for line in (errors.__doc__ or "").split("```")[1].strip().splitlines():
@@ -48,7 +48,7 @@ def test_a_code_chooses_class_and_retriability() -> None:
     assert not broker_error(42, "fetch").retriable
 
 
-def test_a_message_says_what_was_tried_where_why_and_what_to_do() -> None:
+def test_a_message_has_operation_place_cause_and_cure() -> None:
     error = broker_error(3, "fetch", broker="b:1 (broker 1)", topic="t", partition=2)
     assert str(error) == (
         "fetch on t-2 at b:1 (broker 1): UNKNOWN_TOPIC_OR_PARTITION. "
@@ -56,7 +56,7 @@ def test_a_message_says_what_was_tried_where_why_and_what_to_do() -> None:
     )
 
 
-def test_a_code_from_the_future_is_told_as_a_number() -> None:
+def test_an_unknown_code_is_a_number_in_the_message() -> None:
     error = broker_error(1234, "fetch", "something new")
     assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert "error code 1234, unknown to this client: something new" in str(error)

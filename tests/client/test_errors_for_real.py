@@ -1,4 +1,4 @@
-"""Every type of error provoked once for real, by a socket or a broker, and what its message says.
+"""Every type of error, provoked by a real socket or broker, with its message.
 
 Each test names the type that it provokes; the last one checks that none is missing.
 """
@@ -68,7 +68,7 @@ from tests.crash.kill_at_rolls import Relay
 from tests.peers.server import Server, free_port
 
 GROUPING = {ClientError, TransportError}
-"""Types that only stand for others."""
+"""Types that only have subclasses."""
 
 PROVOKED: set[type[ClientError]] = set()
 
@@ -82,7 +82,7 @@ def provokes(*types: type[ClientError]) -> Callable[[F], F]:
 
 @asynccontextmanager
 async def listening(serve: Any, **options: Any) -> AsyncIterator[str]:
-    """A TCP server on a port of its own that does `serve(reader, writer)`."""
+    """A TCP server on a free port that runs `serve(reader, writer)`."""
 
     served: list[asyncio.Task[Any] | None] = []
 
@@ -102,7 +102,7 @@ async def listening(serve: Any, **options: Any) -> AsyncIterator[str]:
 @pytest.fixture
 def unused_port() -> Iterator[int]:
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # and nobody listens
+        unused.bind(("127.0.0.1", 0))  # bound, but not listening
         yield unused.getsockname()[1]
 
 
@@ -111,7 +111,7 @@ async def find(bootstrap: str) -> None:
         pass
 
 
-# No broker there.
+# No broker.
 
 
 @provokes(BootstrapError)
@@ -131,7 +131,7 @@ async def test_a_name_that_does_not_resolve() -> None:
         await find("no-such-host.invalid:9092")
 
 
-async def test_a_listener_that_cannot_be_reached_where_it_is_advertised(unused_port: int) -> None:
+async def test_an_unreachable_advertised_address(unused_port: int) -> None:
     async with Broker({"advertised.listeners": f"PLAINTEXT://127.0.0.1:{unused_port}"}) as broker:
         with pytest.raises(BootstrapError) as told:
             await find(broker.bootstrap)
@@ -146,7 +146,7 @@ async def test_plaintext_to_a_port_of_tls() -> None:
         await reader.read()
 
     async with listening(say_nothing, ssl=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) as address:
-        with pytest.raises(TransportError) as told:  # it hangs up, or says so in TLS first
+        with pytest.raises(TransportError) as told:  # it closes, perhaps after a TLS alert
             await find(address)
     assert address in str(told.value)
     assert str(told.value).endswith("Is this the port of a Kafka listener, and is it a plaintext one?")
@@ -163,7 +163,7 @@ async def test_a_web_server() -> None:
             await find(address)
 
 
-async def test_a_port_that_takes_connections_and_says_nothing() -> None:
+async def test_a_silent_port() -> None:
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
@@ -176,7 +176,7 @@ async def test_a_port_that_takes_connections_and_says_nothing() -> None:
 
 @provokes(UnsupportedVersionError)
 async def test_a_broker_that_is_too_old() -> None:
-    """It knows ApiVersions and Metadata, and names itself."""
+    """It serves ApiVersions and Metadata only."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, port = writer.get_extra_info("sockname")
@@ -198,7 +198,7 @@ async def test_a_broker_that_is_too_old() -> None:
     )
 
 
-# A broker that goes away.
+# A broker that stops.
 
 
 @provokes(RequestTimeoutError, TimeLimitError, BufferFullError, DeliveryTimeoutError)
@@ -261,7 +261,7 @@ async def test_a_broker_that_dies(server: Server) -> None:
         )
 
 
-# A log that is not what it was.
+# A damaged log.
 
 
 async def write(bootstrap: str, topic: str, count: int) -> None:
@@ -271,7 +271,7 @@ async def write(bootstrap: str, topic: str, count: int) -> None:
 
 
 @provokes(CorruptRecordsError)
-async def test_a_log_with_a_bit_that_has_flipped(server: Server) -> None:
+async def test_a_log_with_a_flipped_bit(server: Server) -> None:
     await write(server.bootstrap, "t", 1)
     await write(server.bootstrap, "t", 1)
     await asyncio.to_thread(server.stop)
@@ -314,12 +314,12 @@ async def test_a_log_that_was_lost(bootstrap: str, apache_server: Server, make_t
         )
 
 
-# What a broker refuses.
+# Errors of a broker.
 
 
 @pytest.mark.servers("odradek", "apache")
 @provokes(UnknownTopicError, TopicExistsError, BrokerError, RecordTooLargeError, OffsetOutOfRangeError, NoOffsetError)
-async def test_what_is_refused(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_errors_of_the_broker(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1, max_message_bytes=1000)
     at = rf"{bootstrap} \(broker 1\)"
     async with Admin(bootstrap) as admin:
@@ -345,7 +345,7 @@ async def test_what_is_refused(bootstrap: str, make_topic: MakeTopic) -> None:
 
 @pytest.mark.servers("apache")
 @provokes(MembershipError)
-async def test_a_commit_for_a_group_by_one_who_is_no_member(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_a_commit_from_outside_of_a_group_with_members(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     group = f"group-{topic}"
     async with Consumer(bootstrap, group_id=group) as member, Consumer(bootstrap, group_id=group) as other:
@@ -367,7 +367,7 @@ async def send_for_ever(producer: Producer, topic: str) -> None:
 
 @pytest.mark.servers("apache")
 @provokes(AuthorizationError)
-async def test_what_is_not_allowed(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_missing_authorization(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     deny = AclBinding(
         ResourceType.TOPIC,
@@ -384,7 +384,7 @@ async def test_what_is_not_allowed(bootstrap: str, make_topic: MakeTopic) -> Non
         for made in admin.create_acls([deny]).values():
             await asyncio.to_thread(made.result, 30)
         with pytest.raises(AuthorizationError) as told:
-            await send_for_ever(producer, topic)  # that is, until the broker has taken the rule over
+            await send_for_ever(producer, topic)  # until the broker has applied the ACL
         assert re.fullmatch(
             rf"send records on {topic}-0 at {bootstrap} \(broker 1\): TOPIC_AUTHORIZATION_FAILED.*\. "
             "Ask for an ACL on the topic",
@@ -394,7 +394,7 @@ async def test_what_is_not_allowed(bootstrap: str, make_topic: MakeTopic) -> Non
 
 @provokes(PossiblyPersistedError)
 async def test_records_that_a_broker_has_forgotten(tmp_path: Path) -> None:
-    """Three batches are written and their answers lost; after a clean stop the broker knows the last of them alone."""
+    """Three batches are written and their responses lost; after a clean stop the broker remembers only the last one."""
     port, relay_port = free_port(), free_port()
     properties = {
         "log.dirs": str(tmp_path),
@@ -424,7 +424,7 @@ async def test_records_that_a_broker_has_forgotten(tmp_path: Path) -> None:
 
 
 @provokes(ConfigurationError, ClosedError)
-async def test_mistakes(bootstrap: str) -> None:
+async def test_mistakes_of_the_user(bootstrap: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^configure the client: acks is 2\. choose one of 0, 1, -1, all$"):
         Producer(bootstrap, acks=2)  # type: ignore[arg-type]
     consumer = Consumer(bootstrap)

@@ -1,4 +1,4 @@
-"""A broker that stops, dies or freezes under a producer and a consumer: they notice nothing but the time."""
+"""A broker that stops, dies or freezes while a producer and a consumer run: it causes a delay and no loss."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_nothing_is_lost_or_doubled_or_out_of_order(server: Server, topic:
 
 
 async def read_committing(consumer: Consumer, count: int) -> list[bytes | None]:
-    """So many values, in the order of their offsets in each partition, all of them committed."""
+    """Read so many values, in the order of their offsets in each partition, and commit them."""
     values: list[bytes | None] = []
     while len(values) < count:
         values += [record.value for record in await consumer.poll()]
@@ -73,7 +73,7 @@ async def read_committing(consumer: Consumer, count: int) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_a_group_goes_on_where_it_was_when_its_broker_was_killed(
+async def test_a_group_continues_after_its_broker_was_killed(
     server: Server, topic: str, protocol: GroupProtocol
 ) -> None:
     await make_topic(server, topic)
@@ -120,7 +120,7 @@ asyncio.run(main())
 """
 
 
-async def test_the_share_of_a_member_that_is_killed_goes_on_at_another(server: Server, topic: str) -> None:
+async def test_another_member_takes_over_from_a_killed_one(server: Server, topic: str) -> None:
     await make_topic(server, topic)
     group = f"group-{topic}"
     async with Producer(server.bootstrap) as producer:
@@ -150,11 +150,11 @@ async def test_the_share_of_a_member_that_is_killed_goes_on_at_another(server: S
         await asyncio.gather(first.wait(), second.wait())
     everything = {b"%d %d\n" % (partition, offset) for partition in range(2) for offset in range(101)}
     assert set(lines) == everything
-    assert len(lines) - len(everything) <= 1  # at most what the first had printed and not committed when it was killed
+    assert len(lines) - len(everything) <= 1  # at most the record that the killed member had printed and not committed
 
 
 async def until_shares_are(admin: Admin, group: str, *sizes: int) -> None:
-    """Ask until the members of the group have so many partitions each."""
+    """Wait until the members of the group have so many partitions each."""
     shares: list[int] = []
     while shares != sorted(sizes):
         described = (await admin.describe_groups([group])).value(group)

@@ -1,4 +1,4 @@
-"""The names of settings: docs/client.md lists them as they are, and other names are answered with ours."""
+"""The names of settings: docs/client.md lists them, and the errors for other names suggest ours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REQUIRED = object()
 
 
 def tables() -> dict[str, list[tuple[str, Any, str | None, str | None]]]:
-    """The rows of each table of settings of the page: name, default, aiokafka's name, librdkafka's."""
+    """The rows of the page's tables of settings: name, default, aiokafka's name, librdkafka's name."""
     found = {}
     for title, body in re.findall(
         r"^\| ([\w ]+) \| default .*\n\|[-|]+\n((?:\|.*\n)+)", PAGE.read_text(), re.MULTILINE
@@ -52,13 +52,13 @@ def test_the_page_lists_every_setting_of_a_client_with_its_default(client: str) 
     assert {name: default for name, default, *_ in tables()[client]} == defaults
 
 
-def test_the_names_of_the_page_are_those_that_the_client_knows() -> None:
+def test_the_names_of_the_page_are_those_of_the_client() -> None:
     listed = {name: (aiokafka, librdkafka) for rows in tables().values() for name, _, aiokafka, librdkafka in rows}
     assert listed == OTHER_NAMES
 
 
 @pytest.mark.interop
-def test_aiokafka_takes_its_names_and_has_none_for_the_others() -> None:
+def test_aiokafka_has_its_names_and_none_of_the_others() -> None:
     import aiokafka
     from aiokafka.admin import AIOKafkaAdminClient
 
@@ -71,7 +71,7 @@ def test_aiokafka_takes_its_names_and_has_none_for_the_others() -> None:
 
 
 @pytest.mark.interop
-def test_librdkafka_knows_its_names() -> None:
+def test_librdkafka_has_its_names() -> None:
     assert "No such configuration property" in what_librdkafka_says_of("no.such.name")
     for name, (_, property_name) in OTHER_NAMES.items():
         if property_name is not None:
@@ -113,7 +113,7 @@ def what_librdkafka_says_of(property_name: str) -> str:
         ("Producer", "transactional_id", "no setting transactional_id: transactions are not supported yet"),
     ],
 )
-def test_a_name_that_is_no_setting_is_answered_with_the_one_that_is_meant(client: str, name: str, words: str) -> None:
+def test_the_error_for_an_unknown_setting_suggests_the_right_one(client: str, name: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(words)):
         CLIENTS[client]("localhost:9092", **{name: 1})
 
@@ -123,7 +123,7 @@ def test_a_name_that_is_no_setting_is_answered_with_the_one_that_is_meant(client
     [("SSL", "TLS is"), ("SASL_PLAINTEXT", "SASL is"), ("SASL_SSL", "TLS and SASL are"), ("ssl", "TLS is")],
 )
 @pytest.mark.parametrize("client", CLIENTS)
-def test_security_protocols_are_refused_as_not_there_yet(client: str, protocol: str, missing: str) -> None:
+def test_security_protocols_are_refused_as_not_supported_yet(client: str, protocol: str, missing: str) -> None:
     words = (
         f"security_protocol is '{protocol}', and {missing} not supported yet. Use a PLAINTEXT listener of the brokers"
     )

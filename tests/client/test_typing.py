@@ -1,4 +1,4 @@
-"""The public surface is typed: mypy, strict, agrees with a user's program and finds the mistakes in another."""
+"""The types of the public API: mypy --strict accepts one user's program and finds the mistakes in another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def errors_of(program: Path, cache: Path) -> dict[int, str]:
     return {int(line): kind for _, line, kind in found}
 
 
-def test_a_users_program_is_what_the_types_say_and_mistakes_are_found(tmp_path: Path) -> None:
+def test_mypy_accepts_a_users_program_and_finds_mistakes(tmp_path: Path) -> None:
     assert errors_of(HERE / "user_program.py", tmp_path) == {}
     marked = {
         number: found[1]
@@ -34,12 +34,12 @@ def test_a_users_program_is_what_the_types_say_and_mistakes_are_found(tmp_path: 
     assert errors_of(HERE / "user_mistakes.py", tmp_path) == marked
 
 
-def test_the_package_says_that_it_is_typed() -> None:
+def test_the_package_is_marked_as_typed() -> None:
     assert client.__file__ is not None
     assert (Path(client.__file__).parent / "py.typed").exists()
 
 
-def test_what_is_public_can_be_imported_and_nothing_else() -> None:
+def test_only_public_names_can_be_imported() -> None:
     for name in client.__all__:
         assert getattr(client, name) is not None
     assert not hasattr(client, "no_such_name")

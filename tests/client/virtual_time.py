@@ -1,7 +1,7 @@
-"""An event loop whose clock stands still while there is work and jumps to the next timer when there is none.
+"""An event loop with virtual time: its clock stands still while there is work, and else jumps to the next timer.
 
-Hours pass in microseconds and everything happens in the same order every time. When there is neither work nor a timer,
-nothing can ever happen again: that is an error, where a real loop would hang.
+Hours pass in microseconds, and all runs have the same order. If there is neither work nor a timer, the test can never
+continue: that is an error, where a real loop would hang.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 
 class NothingWillHappenError(Exception):
-    """The test waits for something that nobody is going to do."""
+    """The test waits, and no task or timer can end that."""
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """Selects without waiting, and moves the clock by as much as it was told to wait."""
+    """Selects without waiting, and moves the clock by the requested timeout."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -58,7 +58,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def simulated(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test in virtual time; its fixtures are those that it names, as for any test."""
+    """Run an async test in virtual time; it may have fixtures."""
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:

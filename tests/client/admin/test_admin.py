@@ -41,7 +41,7 @@ async def admin(bootstrap: str) -> AsyncIterator[Admin]:
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Ask again until it holds: the controller answers before the brokers have taken a change over."""
+    """Repeat a check until it holds: the controller responds before the brokers have applied a change."""
     while not await holds():
         pass
 
@@ -94,7 +94,7 @@ async def test_each_item_has_its_own_outcome(admin: Admin, topic: str) -> None:
     assert isinstance(deleted["never-was"], UnknownTopicError)
 
 
-async def test_a_config_that_cannot_be_refuses_its_topic(admin: Admin, topic: str) -> None:
+async def test_an_invalid_config_refuses_its_topic(admin: Admin, topic: str) -> None:
     results = await admin.create_topics([NewTopic(topic, configs={"retention.ms": "soon"})])
     with pytest.raises(BrokerError, match=r"INVALID_CONFIG .*retention\.ms"):
         results.value(topic)
@@ -115,12 +115,12 @@ async def test_replicas_can_be_placed_by_hand(admin: Admin, topic: str) -> None:
     assert [one.replicas for one in described.partitions] == [(1,), (1,)]
 
 
-async def test_a_topic_named_twice_in_a_call_is_a_mistake(admin: Admin, topic: str) -> None:
+async def test_a_topic_named_twice_in_a_call_raises(admin: Admin, topic: str) -> None:
     with pytest.raises(ConfigurationError, match=f"create a topic on {topic}: it is named twice"):
         await admin.create_topics([NewTopic(topic, 1), NewTopic(topic, 2)])
 
 
-async def test_deletion_by_id_spares_another_topic_of_the_name(admin: Admin, topic: str) -> None:
+async def test_deletion_by_id_keeps_another_topic_of_the_same_name(admin: Admin, topic: str) -> None:
     first = (await admin.create_topics([NewTopic(topic, 1)])).value(topic)
     assert (await admin.delete_topics_by_id([first.topic_id])).value(first.topic_id) is None
     (await admin.create_topics([NewTopic(topic, 1)])).value(topic)
@@ -130,7 +130,7 @@ async def test_deletion_by_id_spares_another_topic_of_the_name(admin: Admin, top
     assert topic in await admin.list_topics()
 
 
-async def test_what_is_no_topic_id_is_a_mistake(admin: Admin) -> None:
+async def test_an_invalid_topic_id_raises(admin: Admin) -> None:
     with pytest.raises(ConfigurationError, match="22 characters"):
         await admin.describe_topics_by_id(["orders"])
 
@@ -165,7 +165,7 @@ async def test_configs_are_described_with_sources_synonyms_and_documentation(adm
     }
 
 
-async def test_configs_of_a_broker_that_is_not_there(admin: Admin) -> None:
+async def test_configs_of_a_broker_that_does_not_exist(admin: Admin) -> None:
     resource = ConfigResource.broker(77)
     outcome = (await admin.describe_configs([resource]))[resource]
     assert str(outcome) == (
@@ -291,7 +291,7 @@ async def test_internal_topics_are_listed_on_demand(admin: Admin, make_topic: Ma
     assert not any(listing.is_internal for listing in shown.values())
 
 
-async def test_before_start_and_after_close_nothing_is_asked(bootstrap: str) -> None:
+async def test_calls_before_start_and_after_close_raise(bootstrap: str) -> None:
     admin = Admin(bootstrap)
     with pytest.raises(ClosedError, match="administer: the Admin is not open"):
         await admin.list_topics()

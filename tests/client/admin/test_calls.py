@@ -1,4 +1,4 @@
-"""`Admin` over a scripted network: whom it asks, what it repeats, and what becomes of items that cannot be done."""
+"""`Admin` over a scripted network: the brokers of its requests, retries, and the errors of items."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def serve_creation(network: ScriptedNetwork) -> None:
 
 
 @simulated
-async def test_a_broker_without_the_api_is_told_by_name_with_the_api() -> None:
+async def test_the_error_for_a_broker_without_the_api_names_both() -> None:
     network = ScriptedNetwork()
     async with Admin(network.bootstrap, network=network) as admin:
         with pytest.raises(UnsupportedVersionError) as told:
@@ -57,7 +57,7 @@ async def test_a_broker_without_the_api_is_told_by_name_with_the_api() -> None:
 
 
 @simulated
-async def test_a_version_that_lacks_what_is_asked_for_is_told() -> None:
+async def test_a_version_without_a_requested_feature_is_an_error() -> None:
     network = ScriptedNetwork()
     network.create("t")
     network.brokers[1].limit("ListOffsets", 6)
@@ -69,7 +69,7 @@ async def test_a_version_that_lacks_what_is_asked_for_is_told() -> None:
 
 
 @simulated
-async def test_what_may_pass_is_asked_again_and_what_lasts_is_not() -> None:
+async def test_retriable_errors_are_retried_and_final_ones_are_not() -> None:
     network = ScriptedNetwork(brokers=2)
     serve_creation(network)
     network.brokers[1].script("CreateTopics", drop_unread, refuse(ErrorCode.NOT_CONTROLLER), create)
@@ -83,7 +83,7 @@ async def test_what_may_pass_is_asked_again_and_what_lasts_is_not() -> None:
 
 
 @simulated
-async def test_when_the_time_is_over_an_item_has_the_last_error() -> None:
+async def test_an_item_has_the_last_error_after_the_timeout() -> None:
     network = ScriptedNetwork()
     serve_creation(network)
     network.brokers[1].script("CreateTopics", *[refuse(ErrorCode.NOT_CONTROLLER)] * 100)
@@ -96,7 +96,7 @@ async def test_when_the_time_is_over_an_item_has_the_last_error() -> None:
 
 
 @simulated
-async def test_a_broker_that_says_nothing_ends_in_a_time_limit() -> None:
+async def test_a_silent_broker_is_a_time_limit_error() -> None:
     network = ScriptedNetwork()
     serve_creation(network)
 
@@ -110,7 +110,7 @@ async def test_a_broker_that_says_nothing_ends_in_a_time_limit() -> None:
 
 
 @simulated
-async def test_an_answer_that_names_another_item_is_an_error_of_this_one() -> None:
+async def test_an_item_that_is_missing_in_the_response_has_an_error() -> None:
     network = ScriptedNetwork()
     serve_creation(network)
 
@@ -125,7 +125,7 @@ async def test_an_answer_that_names_another_item_is_an_error_of_this_one() -> No
 
 
 @simulated
-async def test_every_leader_is_asked_once_for_all_its_partitions() -> None:
+async def test_every_leader_gets_one_request_for_all_its_partitions() -> None:
     network = ScriptedNetwork(brokers=3)
     network.create("t", 9)
     places = {TopicPartition("t", index): OffsetSpec.LATEST for index in range(9)}
@@ -139,7 +139,7 @@ async def test_every_leader_is_asked_once_for_all_its_partitions() -> None:
 
 
 @simulated
-async def test_a_leader_that_moved_is_followed_and_one_that_is_missing_is_told() -> None:
+async def test_a_moved_leader_is_followed_and_a_missing_one_is_an_error() -> None:
     network = ScriptedNetwork(brokers=2)
     first, second = network.create("t", 2)
     network.move(second, to=1)

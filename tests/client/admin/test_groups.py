@@ -1,4 +1,4 @@
-"""`Admin` and groups of real brokers: listed, described, deleted, their offsets read and changed, how far they lag."""
+"""`Admin` and groups of real brokers: list, describe and delete them, read and change their offsets, lag."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def code_of(outcome: object) -> ErrorCode:
     return outcome.code
 
 
-async def test_a_group_without_members_is_made_read_and_deleted(admin: Admin, make_topic: MakeTopic) -> None:
+async def test_a_group_without_members_is_created_read_and_deleted(admin: Admin, make_topic: MakeTopic) -> None:
     topic = await make_topic(2)
     group = f"group-{topic}"
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -51,7 +51,7 @@ async def test_a_group_without_members_is_made_read_and_deleted(admin: Admin, ma
     assert group not in await admin.list_groups()
 
 
-async def test_a_group_that_is_not_there(admin: Admin) -> None:
+async def test_a_group_that_does_not_exist(admin: Admin) -> None:
     described = (await admin.describe_groups(["never-was"]))["never-was"]
     assert code_of(described) is ErrorCode.GROUP_ID_NOT_FOUND
     assert str(described).startswith("describe a group never-was at ")

@@ -1,4 +1,4 @@
-"""Logs that Apache Kafka 4.3.1 wrote, read as the answer to a fetch would bring them: what its own clients read."""
+"""Logs that Apache Kafka 4.3.1 wrote, read as a Fetch response: the same records as Kafka's own clients read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fetched(topic: str, *, read_committed: bool = False, start: int = 0) -> list
 
 
 def as_expected(record: ConsumerRecord) -> dict[str, Any]:
-    """In the form of the expected files, where a type of timestamp is 1 for the sender's and 2 for the broker's."""
+    """A record in the form of the expected files, in which timestamp type 1 is the sender's and 2 the broker's."""
     assert record.timestamp_type is not None
     return {
         "offset": record.offset,
@@ -68,6 +68,6 @@ def test_committed_records_are_those_that_kafkas_clients_read() -> None:
 
 
 @pytest.mark.parametrize("start", [1, 17, 30, 55])
-def test_a_fetch_that_begins_inside_of_transactions_leaves_out_the_same(start: int) -> None:
+def test_a_fetch_that_begins_inside_of_transactions_skips_the_same_records(start: int) -> None:
     wanted = [row for row in expected("transactional.read_committed") if row["offset"] >= start]
     assert fetched("transactional", read_committed=True, start=start) == wanted

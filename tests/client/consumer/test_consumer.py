@@ -1,4 +1,4 @@
-"""The consumer over a scripted network: which records the user gets, and when."""
+"""The consumer over a scripted network: the records that the user gets, and their order and time."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tests.client.virtual_time import simulated
 T0 = ("t", 0)
 
 
-# Reading.
+# Records.
 
 
 @simulated
-async def test_poll_returns_what_is_there_in_order() -> None:
+async def test_poll_returns_the_records_in_order() -> None:
     network, _ = one_log(100)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
         consumer.assign([T0])
@@ -42,7 +42,7 @@ async def test_poll_returns_what_is_there_in_order() -> None:
 
 
 @simulated
-async def test_iteration_gives_record_by_record_and_the_position_goes_with_it() -> None:
+async def test_iteration_returns_each_record_and_moves_the_position() -> None:
     network, log = one_log(100)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
         consumer.assign([T0])
@@ -63,7 +63,7 @@ async def test_iteration_gives_record_by_record_and_the_position_goes_with_it() 
 
 @pytest.mark.parametrize("codec", list(Codec))
 @simulated
-async def test_every_codec_is_read(codec: Codec) -> None:
+async def test_records_of_every_codec_are_read(codec: Codec) -> None:
     network, log = one_log()
     fill(log, 1000, per_batch=500, codec=codec)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -84,7 +84,7 @@ async def test_all_partitions_of_all_brokers_are_read_each_in_order() -> None:
 
 
 @simulated
-async def test_partitions_take_turns() -> None:
+async def test_partitions_alternate() -> None:
     network = ScriptedNetwork()
     for log in network.create("t", 2):
         fill(log, 1000)
@@ -110,7 +110,7 @@ async def test_a_record_that_comes_later_arrives_at_once() -> None:
 
 
 @simulated
-async def test_poll_returns_nothing_when_its_time_is_over() -> None:
+async def test_poll_returns_nothing_after_its_timeout() -> None:
     network, _ = one_log(10)
     async with Consumer(network.bootstrap, network=network) as consumer:
         consumer.assign([T0])
@@ -166,11 +166,11 @@ def test_records_of_a_log_and_of_a_consumer_have_the_same_fields() -> None:
     assert fields[2 : 2 + len(Record._fields)] == Record._fields
 
 
-# What is not for users.
+# Skipped records.
 
 
 @simulated
-async def test_control_batches_are_stepped_over() -> None:
+async def test_control_batches_are_skipped() -> None:
     network, log = one_log(10)
     log.add(build_end_txn_marker(EndTxnMarker(ControlRecordType.COMMIT, 0), 7, 0, 0, base_offset=10))
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -181,7 +181,7 @@ async def test_control_batches_are_stepped_over() -> None:
 
 
 def transactions(log: Log) -> None:
-    """Committed, aborted, none, and again by the producer whose transaction was aborted before."""
+    """Records: committed, aborted, without transaction, and committed by the producer of the aborted ones."""
 
     def add(value: bytes, producer_id: int = -1) -> None:
         log.add(batch([value], log.end_offset, producer_id=producer_id, is_transactional=producer_id >= 0))
@@ -226,7 +226,7 @@ async def test_readers_of_uncommitted_records_see_all_of_them() -> None:
 
 
 @simulated
-async def test_no_more_is_fetched_ahead_than_two_answers_of_a_partition() -> None:
+async def test_at_most_two_fetches_of_a_partition_are_buffered() -> None:
     network, _ = one_log(1000)
     async with Consumer(
         network.bootstrap, network=network, auto_offset_reset="earliest", max_partition_fetch_bytes=500
@@ -239,7 +239,7 @@ async def test_no_more_is_fetched_ahead_than_two_answers_of_a_partition() -> Non
 
 
 @simulated
-async def test_an_idle_partition_does_not_hold_up_one_whose_buffers_are_full() -> None:
+async def test_an_idle_partition_does_not_delay_one_with_a_full_buffer() -> None:
     network = ScriptedNetwork()
     busy, _ = network.create("t", 2)
     fill(busy, 1000)
@@ -272,7 +272,7 @@ async def test_nothing_is_fetched_before_the_first_poll() -> None:
 
 
 @simulated
-async def test_topics_go_by_name_to_brokers_without_topic_ids() -> None:
+async def test_requests_to_brokers_without_topic_ids_name_topics() -> None:
     network, _ = one_log(10, with_topic_ids=False)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
         consumer.assign([T0])
@@ -280,7 +280,7 @@ async def test_topics_go_by_name_to_brokers_without_topic_ids() -> None:
 
 
 @simulated
-async def test_old_versions_are_spoken_to_old_brokers() -> None:
+async def test_old_brokers_get_old_versions() -> None:
     network, _ = one_log(10)
     for name, version in (("Fetch", 4), ("Metadata", 4), ("ListOffsets", 2), ("ApiVersions", 0)):
         network.brokers[1].limit(name, version)
@@ -289,11 +289,11 @@ async def test_old_versions_are_spoken_to_old_brokers() -> None:
         assert values(await read(consumer, 10)) == numbers(10)
 
 
-# The end.
+# Close.
 
 
 @simulated
-async def test_close_ends_iteration_and_a_poll_that_waits() -> None:
+async def test_close_ends_iteration_and_a_waiting_poll() -> None:
     network, _ = one_log()
     consumer = Consumer(network.bootstrap, network=network)
     await consumer.start()

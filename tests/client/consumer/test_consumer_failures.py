@@ -1,4 +1,4 @@
-"""The consumer over a scripted network that fails, and over bytes that cannot be read."""
+"""The consumer over a scripted network with failures, and with corrupt batches."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.client.virtual_time import simulated
 T0 = ("t", 0)
 
 
-# What cannot be read.
+# Corrupt batches.
 
 
 @simulated
-async def test_a_batch_with_a_wrong_checksum_is_told_after_the_records_before_it() -> None:
+async def test_a_wrong_checksum_raises_after_the_records_before_the_batch() -> None:
     network, log = one_log(30)
     log.data[-1] ^= 1
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -60,7 +60,7 @@ async def test_a_wrong_checksum_stops_iteration_too() -> None:
 
 
 @simulated
-async def test_a_batch_that_expands_too_far_is_told_after_the_records_before_it() -> None:
+async def test_a_batch_that_expands_too_far_raises_after_the_records_before_it() -> None:
     network, log = one_log(10)
     log.add(batch([bytes(128 << 20)], 10, codec=Codec.ZSTD))
     fill(log, 9)
@@ -74,7 +74,7 @@ async def test_a_batch_that_expands_too_far_is_told_after_the_records_before_it(
 
 
 @simulated
-async def test_checksums_are_not_looked_at_when_they_are_not_wanted() -> None:
+async def test_checksums_are_ignored_without_check_crcs() -> None:
     network, log = one_log(10)
     log.data[17] ^= 1
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest", check_crcs=False) as consumer:
@@ -83,7 +83,7 @@ async def test_checksums_are_not_looked_at_when_they_are_not_wanted() -> None:
 
 
 @simulated
-async def test_bytes_that_are_no_batch_are_told() -> None:
+async def test_bytes_that_are_no_batch_raise() -> None:
     network, log = one_log(20)
     size = log.headers()[0].size
     log.data[size + 16] = 77  # the magic of the second batch
@@ -96,7 +96,7 @@ async def test_bytes_that_are_no_batch_are_told() -> None:
 
 
 @simulated
-async def test_a_batch_that_is_cut_off_where_it_must_not_be_is_told() -> None:
+async def test_an_incomplete_first_batch_raises() -> None:
     network, log = one_log(10)
     log.read = lambda offset, max_bytes: bytes(log.data[:50])  # type: ignore[method-assign]
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -105,7 +105,7 @@ async def test_a_batch_that_is_cut_off_where_it_must_not_be_is_told() -> None:
             await consumer.poll()
 
 
-# Failures on the way.
+# Failures of requests.
 
 
 @pytest.mark.parametrize("how", [drop_unread, serve_and_drop])
@@ -119,7 +119,7 @@ async def test_a_lost_fetch_is_repeated(how: Any) -> None:
 
 
 @simulated
-async def test_reading_follows_the_leader() -> None:
+async def test_fetches_follow_the_leader() -> None:
     network, log = one_log(50, brokers=2)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
         consumer.assign([T0])
@@ -130,7 +130,7 @@ async def test_reading_follows_the_leader() -> None:
 
 
 @simulated
-async def test_a_refusal_that_names_the_new_leader_costs_no_pause() -> None:
+async def test_an_error_that_names_the_new_leader_causes_no_backoff() -> None:
     network, log = one_log(50, brokers=2)
 
     async def name_the_leader(broker: Broker, request: FetchRequest) -> Any:
@@ -151,7 +151,7 @@ async def test_a_refusal_that_names_the_new_leader_costs_no_pause() -> None:
 
 
 @simulated
-async def test_a_broker_that_is_down_for_a_while_delays_and_loses_nothing() -> None:
+async def test_a_broker_that_is_down_for_a_while_causes_a_delay_and_no_loss() -> None:
     network, log = one_log(10)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
         consumer.assign([T0])
@@ -166,7 +166,7 @@ async def test_a_broker_that_is_down_for_a_while_delays_and_loses_nothing() -> N
 
 
 @simulated
-async def test_what_may_not_be_read_is_told_at_each_poll() -> None:
+async def test_an_unauthorized_topic_raises_at_each_poll() -> None:
     network, _ = one_log(10)
 
     async def refuse(broker: Broker, request: FetchRequest) -> Any:
@@ -184,7 +184,7 @@ async def test_what_may_not_be_read_is_told_at_each_poll() -> None:
 
 
 @simulated
-async def test_a_topic_that_cannot_be_found_is_told_and_holds_up_no_other() -> None:
+async def test_a_missing_topic_raises_and_delays_no_other() -> None:
     network, _ = one_log(10)
     async with Consumer(
         network.bootstrap, network=network, auto_offset_reset="earliest", default_api_timeout_ms=5000
@@ -199,12 +199,12 @@ async def test_a_topic_that_cannot_be_found_is_told_and_holds_up_no_other() -> N
             await consumer.end_offsets([("t", 3)])
 
 
-# Everything at once.
+# Random failures.
 
 
 @pytest.mark.parametrize("seed", range(10))
 @simulated
-async def test_whatever_happens_every_record_is_read_once_and_in_order(seed: int) -> None:
+async def test_every_record_is_read_once_and_in_order_through_random_failures(seed: int) -> None:
     chance = random.Random(seed)
     network = ScriptedNetwork(brokers=3, piece_size=chance.choice([7, 1000, 100000]), with_sessions=seed % 2 == 1)
     logs = network.create("t", 4)

@@ -1,4 +1,4 @@
-"""Where a consumer over a scripted network reads on: seeks, policies, lookups of offsets."""
+"""The positions of a consumer over a scripted network: seeks, `auto_offset_reset`, lookups of offsets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T0 = ("t", 0)
 
 @pytest.mark.parametrize(("policy", "position"), [("earliest", 20), ("latest", 100)])
 @simulated
-async def test_without_a_position_the_policy_says_where_to_begin(policy: Any, position: int) -> None:
+async def test_auto_offset_reset_sets_the_first_position(policy: Any, position: int) -> None:
     network, log = one_log(100)
     log.start_offset = 20
     async with Consumer(network.bootstrap, network=network, auto_offset_reset=policy) as consumer:
@@ -42,7 +42,7 @@ async def test_without_a_position_the_policy_says_where_to_begin(policy: Any, po
     ("policy", "position"), [("by_duration:PT30M", 2), ("by_duration:P1DT1H", 0), ("by_duration:PT0.5S", 3)]
 )
 @simulated
-async def test_a_duration_says_how_old_the_first_record_may_be(policy: str, position: int) -> None:
+async def test_by_duration_begins_at_the_first_record_that_is_not_older(policy: str, position: int) -> None:
     network, log = one_log()
     present = time.time_ns() // 1_000_000
     for offset, age_s in enumerate((7200, 3600, 60)):
@@ -53,7 +53,7 @@ async def test_a_duration_says_how_old_the_first_record_may_be(policy: str, posi
 
 
 @simulated
-async def test_without_a_position_and_a_policy_reading_is_an_error_until_the_user_seeks() -> None:
+async def test_auto_offset_reset_none_raises_until_the_user_seeks() -> None:
     network, _ = one_log(100)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="none") as consumer:
         consumer.assign([T0])
@@ -69,7 +69,7 @@ async def test_without_a_position_and_a_policy_reading_is_an_error_until_the_use
 
 
 @simulated
-async def test_a_seek_into_a_batch_skips_the_records_before() -> None:
+async def test_a_seek_into_a_batch_skips_its_earlier_records() -> None:
     network, _ = one_log(100)
     async with Consumer(network.bootstrap, network=network) as consumer:
         consumer.assign([T0])
@@ -95,7 +95,7 @@ async def test_seeks_to_the_beginning_the_end_and_a_time() -> None:
 
 
 @simulated
-async def test_offsets_can_be_asked_for_without_an_assignment() -> None:
+async def test_offsets_are_looked_up_without_an_assignment() -> None:
     network = ScriptedNetwork(brokers=2)
     for log in network.create("t", 2):
         fill(log, 30)
@@ -112,7 +112,7 @@ async def test_offsets_can_be_asked_for_without_an_assignment() -> None:
 
 
 @simulated
-async def test_a_seek_does_not_wait_for_a_parked_fetch() -> None:
+async def test_a_seek_does_not_wait_for_a_fetch_at_the_broker() -> None:
     network, _ = one_log(100)
     async with Consumer(network.bootstrap, network=network, fetch_max_wait_ms=20000) as consumer:
         consumer.assign([T0])
@@ -125,7 +125,7 @@ async def test_a_seek_does_not_wait_for_a_parked_fetch() -> None:
 
 
 @simulated
-async def test_what_was_fetched_before_a_seek_is_not_handed_out_after_it() -> None:
+async def test_records_fetched_before_a_seek_are_not_returned_after_it() -> None:
     network, _ = one_log(100)
     gate = Gate()
     network.brokers[1].script("Fetch", gate)
@@ -139,7 +139,7 @@ async def test_what_was_fetched_before_a_seek_is_not_handed_out_after_it() -> No
 
 
 @simulated
-async def test_an_offset_out_of_range_goes_where_the_policy_says() -> None:
+async def test_auto_offset_reset_replaces_an_offset_out_of_range() -> None:
     network, log = one_log(100)
     log.start_offset = 30
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -151,7 +151,7 @@ async def test_an_offset_out_of_range_goes_where_the_policy_says() -> None:
 
 
 @simulated
-async def test_an_offset_out_of_range_without_a_policy_is_told_and_the_next_seek_repairs_it() -> None:
+async def test_an_offset_out_of_range_raises_without_a_policy_until_a_seek() -> None:
     network, _ = one_log(100)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="none") as consumer:
         consumer.assign([T0])
@@ -183,7 +183,7 @@ async def test_partitions_that_stay_assigned_keep_their_positions() -> None:
 
 
 @simulated
-async def test_paused_partitions_hand_nothing_out() -> None:
+async def test_paused_partitions_return_no_records() -> None:
     network = ScriptedNetwork()
     for log in network.create("t", 2):
         fill(log, 50)
@@ -207,7 +207,7 @@ def refuse_offsets(code: ErrorCode) -> Any:
 
 
 @simulated
-async def test_a_lookup_is_repeated_until_every_leader_has_answered() -> None:
+async def test_a_lookup_is_retried_until_every_leader_has_responded() -> None:
     network = ScriptedNetwork(brokers=2)
     logs = network.create("t", 4)
     for log in logs:
@@ -224,7 +224,7 @@ async def test_a_lookup_is_repeated_until_every_leader_has_answered() -> None:
 
 
 @simulated
-async def test_a_lookup_that_takes_too_long_says_what_was_in_the_way() -> None:
+async def test_a_lookup_that_times_out_raises_the_last_error() -> None:
     network, _ = one_log(10)
     async with Consumer(network.bootstrap, network=network, default_api_timeout_ms=3000) as consumer:
         await consumer.partitions_for("t")
@@ -239,7 +239,7 @@ async def test_a_lookup_that_takes_too_long_says_what_was_in_the_way() -> None:
 
 
 @simulated
-async def test_a_lookup_that_is_refused_for_good_fails_at_once() -> None:
+async def test_a_lookup_fails_at_once_with_a_final_error() -> None:
     network, _ = one_log(10)
     network.brokers[1].script("ListOffsets", refuse_offsets(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     async with Consumer(network.bootstrap, network=network) as consumer:

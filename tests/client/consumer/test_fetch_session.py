@@ -1,4 +1,4 @@
-"""Fetch sessions over a scripted network: what goes without saying, and what is said again when one is lost."""
+"""Fetch sessions over a scripted network: incremental requests, and full ones after an error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def said(request: FetchRequest) -> list[tuple[int, int]]:
 
 
 @simulated
-async def test_after_the_first_request_only_what_changed_is_said() -> None:
+async def test_requests_after_the_first_contain_only_changes() -> None:
     network = network_of()
     broker = network.brokers[1]
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -46,7 +46,7 @@ async def test_after_the_first_request_only_what_changed_is_said() -> None:
 
 
 @simulated
-async def test_partitions_that_are_not_wanted_any_more_are_forgotten() -> None:
+async def test_unassigned_partitions_are_removed_from_the_session() -> None:
     network = network_of()
     broker = network.brokers[1]
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -65,7 +65,7 @@ async def test_partitions_that_are_not_wanted_any_more_are_forgotten() -> None:
 
 @pytest.mark.parametrize("how", [drop_unread, serve_and_drop])
 @simulated
-async def test_a_session_of_which_an_answer_was_lost_is_replaced(how: Any) -> None:
+async def test_a_lost_response_replaces_the_session(how: Any) -> None:
     network = network_of()
     broker = network.brokers[1]
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -81,7 +81,7 @@ async def test_a_session_of_which_an_answer_was_lost_is_replaced(how: Any) -> No
 
 
 @simulated
-async def test_a_session_that_the_broker_has_forgotten_is_opened_again() -> None:
+async def test_a_session_that_the_broker_evicted_is_opened_again() -> None:
     network = network_of()
     broker = network.brokers[1]
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -97,7 +97,7 @@ async def test_a_session_that_the_broker_has_forgotten_is_opened_again() -> None
 
 
 @simulated
-async def test_without_sessions_every_request_is_whole() -> None:
+async def test_every_request_is_full_without_sessions() -> None:
     network = ScriptedNetwork()
     network.create("t", 2)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -110,7 +110,7 @@ async def test_without_sessions_every_request_is_whole() -> None:
 
 
 @simulated
-async def test_a_topic_that_was_created_again_is_another_one_in_the_session() -> None:
+async def test_a_recreated_topic_is_another_one_in_the_session() -> None:
     network = network_of(1)
     broker = network.brokers[1]
     before = network.topic_id("t")
@@ -153,7 +153,7 @@ async def refuse(broker: Broker, request: Any) -> FetchResponse:
 
 
 @simulated
-async def test_a_refused_session_does_not_show() -> None:
+async def test_the_user_does_not_see_a_session_error() -> None:
     network = network_of(1)
     network.logs["t", 0].add(batch([b"x"]))
     network.brokers[1].script("Fetch", refuse)

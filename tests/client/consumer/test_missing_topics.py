@@ -18,7 +18,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @simulated
-async def test_an_assigned_topic_that_is_missing_is_one_warning_and_is_read_when_it_is_there(
+async def test_a_missing_assigned_topic_is_one_warning_and_is_read_when_it_exists(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     network = ScriptedNetwork()
@@ -38,11 +38,11 @@ async def test_an_assigned_topic_that_is_missing_is_one_warning_and_is_read_when
         for log in network.partitions("typo"):
             del network.logs[log.topic, log.partition]
         await consumer.poll(timeout_ms=10_000)
-        assert len(warnings(caplog)) == 2  # it went: that is told again
+        assert len(warnings(caplog)) == 2  # it was deleted, so there is a second warning
 
 
 @simulated
-async def test_an_assigned_partition_that_is_missing_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_missing_assigned_partition_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     network = ScriptedNetwork()
     network.create("t", 2)
     async with Consumer(network.bootstrap, network=network, metadata_max_age_ms=1000) as consumer:
@@ -54,7 +54,7 @@ async def test_an_assigned_partition_that_is_missing_is_one_warning(caplog: pyte
 
 
 @simulated
-async def test_a_topic_that_is_not_assigned_any_more_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_topic_that_is_no_longer_assigned_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Consumer(network.bootstrap, network=network, metadata_max_age_ms=1000) as consumer:
@@ -65,7 +65,7 @@ async def test_a_topic_that_is_not_assigned_any_more_is_no_warning(caplog: pytes
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_a_subscribed_topic_that_is_missing_is_one_warning(
+async def test_a_missing_subscribed_topic_is_one_warning(
     bootstrap: str, topic: str, protocol: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with (

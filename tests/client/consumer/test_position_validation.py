@@ -1,4 +1,4 @@
-"""A new leader without the records that were read from the one before (KIP-320), over a scripted network."""
+"""A new leader without records that were read from the earlier one (KIP-320), over a scripted network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T0 = ("t", 0)
 
 
 def fill(log: Log, count: int, mark: str = "") -> None:
-    """Append batches of one record, in the leader's epoch."""
+    """Append batches of one record in the leader's epoch."""
     for offset in range(log.end_offset, log.end_offset + count):
         log.add(batch([b"%d%s" % (offset, mark.encode())], offset, leader_epoch=log.leader_epoch))
 
@@ -49,7 +49,7 @@ async def read(consumer: Consumer, count: int) -> list[bytes | None]:
 
 
 @simulated
-async def test_a_new_leader_that_has_everything_is_asked_once_and_read_on() -> None:
+async def test_a_new_leader_with_all_records_is_validated_once() -> None:
     network, log = two_brokers()
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
         consumer.assign([T0])
@@ -63,7 +63,7 @@ async def test_a_new_leader_that_has_everything_is_asked_once_and_read_on() -> N
 
 
 @simulated
-async def test_with_a_policy_reading_goes_on_where_the_logs_part() -> None:
+async def test_a_policy_continues_where_the_logs_diverge() -> None:
     network, log = two_brokers()
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="latest") as consumer:
         consumer.assign([T0])
@@ -76,7 +76,7 @@ async def test_with_a_policy_reading_goes_on_where_the_logs_part() -> None:
 
 
 @simulated
-async def test_without_a_policy_truncation_is_told_until_the_user_seeks() -> None:
+async def test_truncation_raises_without_a_policy_until_the_user_seeks() -> None:
     network, log = two_brokers()
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="none") as consumer:
         consumer.assign([T0])
@@ -99,7 +99,7 @@ async def test_without_a_policy_truncation_is_told_until_the_user_seeks() -> Non
 
 
 @simulated
-async def test_what_is_only_buffered_is_fetched_again_without_a_word() -> None:
+async def test_lost_records_in_the_buffer_are_fetched_again() -> None:
     network, log = two_brokers()
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="none") as consumer:
         consumer.assign([T0])
@@ -108,12 +108,12 @@ async def test_what_is_only_buffered_is_fetched_again_without_a_word() -> None:
         log.truncate(6)
         network.move(log, to=2)
         fill(log, 6, mark=" again")
-        await asyncio.sleep(2)  # until the parked fetch has met the new leader
+        await asyncio.sleep(2)  # until the waiting fetch gets the error of the old leader
         assert await read(consumer, 8) == [b"4", b"5"] + [b"%d again" % offset for offset in range(6, 12)]
 
 
 @simulated
-async def test_a_leader_that_knows_nothing_of_the_epoch_is_a_matter_for_the_policy() -> None:
+async def test_a_leader_without_the_epoch_applies_the_policy() -> None:
     network, log = two_brokers()
     log.leader_epoch = 3
     log.data.clear()
@@ -143,7 +143,7 @@ async def name_nothing(broker: Broker, request: OffsetForLeaderEpochRequest) -> 
 
 @pytest.mark.parametrize("trouble", [drop_unread, answer_with(ErrorCode.UNKNOWN_LEADER_EPOCH)])
 @simulated
-async def test_the_question_is_repeated_until_it_is_answered(trouble: Any) -> None:
+async def test_validation_is_retried_until_it_succeeds(trouble: Any) -> None:
     network, log = two_brokers()
     network.brokers[2].script("OffsetForLeaderEpoch", trouble, trouble)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -156,7 +156,7 @@ async def test_the_question_is_repeated_until_it_is_answered(trouble: Any) -> No
 
 
 @simulated
-async def test_a_question_that_is_refused_for_good_is_told() -> None:
+async def test_a_final_error_of_validation_raises() -> None:
     network, log = two_brokers()
     network.brokers[2].script("OffsetForLeaderEpoch", answer_with(ErrorCode.TOPIC_AUTHORIZATION_FAILED), name_nothing)
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:
@@ -172,7 +172,7 @@ async def test_a_question_that_is_refused_for_good_is_told() -> None:
 
 
 @simulated
-async def test_a_broker_without_the_api_is_believed() -> None:
+async def test_positions_are_valid_at_a_broker_without_the_api() -> None:
     network, log = two_brokers()
     del network.brokers[2].versions[23]
     async with Consumer(network.bootstrap, network=network, auto_offset_reset="earliest") as consumer:

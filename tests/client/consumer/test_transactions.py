@@ -1,4 +1,4 @@
-"""Records of transactions, written by librdkafka into a real broker: who reads committed records sees no others."""
+"""Transactions that librdkafka writes to a real broker: `read_committed` returns only their committed records."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ async def read(bootstrap: str, topic: str, level: str) -> list[ConsumerRecord]:
         consumer.assign([partition])
         end = (await consumer.end_offsets([partition]))[partition]
         while await consumer.position(partition) < end:
-            records += await consumer.poll(timeout_ms=100)  # markers are no records to wait for
+            records += await consumer.poll(timeout_ms=100)  # the markers return no records
     return records
 
 
-async def test_aborted_records_and_markers_are_left_out_of_what_is_read(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_aborted_records_and_markers_are_skipped(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     rounds = [("good", [b"good %d-%d" % (turn, index) for index in range(3)]) for turn in range(5)]
     spoiled = [("bad", [b"bad %d-%d" % (turn, index) for index in range(turn + 1)]) for turn in range(5)]
@@ -57,7 +57,7 @@ async def test_aborted_records_and_markers_are_left_out_of_what_is_read(bootstra
     assert [record.value for record in every] == [value for _, values in mixed for value in values]
     offsets = [record.offset for record in every]
     assert offsets == sorted(set(offsets))
-    assert offsets[3] == 4  # behind the first transaction's marker
+    assert offsets[3] == 4  # after the first transaction's marker
     assert committed == [record for record in every if record.value and record.value.startswith(b"good")]
 
 

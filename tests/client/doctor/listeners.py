@@ -1,4 +1,4 @@
-"""Listeners on loopback that are not what a client looks for, or say what a broker rarely says."""
+"""Listeners on loopback that are no brokers, or brokers with rare responses."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.peers.availability import program
 
 Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Answers = Mapping[str, Callable[[int], Message]]
-"""By the name of an API: what a broker that listens on the port answers."""
+"""The response of a broker on the given port, by the name of the API."""
 
 _SIZE = struct.Struct(">i")
 
 
 @asynccontextmanager
 async def listening(conversation: Conversation, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """The address of a listener that has this conversation with everyone who connects."""
+    """The address of a listener that runs this function for each connection."""
     writers: list[asyncio.StreamWriter] = []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,11 +42,11 @@ async def listening(conversation: Conversation, tls: ssl.SSLContext | None = Non
     async with server:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         for writer in writers:
-            writer.transport.abort()  # a farewell of TLS would wait for a peer who has left
+            writer.transport.abort()  # a TLS shutdown would wait for a peer that has closed
 
 
 class Silent:
-    """A listener that hears everyone and answers nobody."""
+    """A listener that reads and never responds."""
 
     def __init__(self) -> None:
         self._heard = asyncio.Semaphore(0)
@@ -57,7 +57,7 @@ class Silent:
             yield address
 
     async def connected(self, count: int) -> None:
-        """Wait until so many have said something."""
+        """Wait until so many connections have sent something."""
         for _ in range(count):
             await self._heard.acquire()
 
@@ -88,7 +88,7 @@ async def mail(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 def broker(answers: Answers) -> Conversation:
-    """A broker that serves what is given here, in the versions that we know; for the rest it ends the connection."""
+    """A broker that serves only the given APIs, in all our versions, and closes the connection for any other."""
     served = [ApiVersion(api.key, api.min_version, api.max_version) for api in map(by_name, ("ApiVersions", *answers))]
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -110,7 +110,7 @@ def broker(answers: Answers) -> Conversation:
 
 
 def tls_context(directory: Path) -> ssl.SSLContext:
-    """A server's context, with a certificate that nobody trusts."""
+    """The TLS context of a server with an untrusted certificate."""
     key, certificate = directory / "key.pem", directory / "certificate.pem"
     command = [program("openssl", "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     files: list[Any] = ["-nodes", "-keyout", key, "-out", certificate, "-subj", "/CN=localhost", "-days", "2"]

@@ -1,4 +1,4 @@
-"""Every finding of the doctor, provoked by real listeners, as `python -m client doctor` tells it."""
+"""Every finding of `doctor`, provoked by real listeners, as the command prints it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def examine(servers: str, *arguments: str, status: int) -> list[str]:
 
 
 @pytest.mark.servers("odradek", "apache")
-async def test_a_cluster_that_is_well(bootstrap: str, topic: str) -> None:
+async def test_a_healthy_cluster(bootstrap: str, topic: str) -> None:
     await run("topics", "create", "--bootstrap-server", bootstrap, "--topic", topic, "--partitions", "3")
     answers, cluster, partitions, clock = await examine(bootstrap, status=0)
     assert answers.startswith(f"{OK}  {bootstrap}: a Kafka broker responds (")
@@ -55,7 +55,7 @@ async def test_a_cluster_that_is_well(bootstrap: str, topic: str) -> None:
 
 
 @pytest.mark.servers("odradek", "apache")
-async def test_a_record_goes_there_and_back_if_that_is_asked_for(bootstrap: str) -> None:
+async def test_a_round_trip_on_request(bootstrap: str) -> None:
     *_, trip, clock = await examine(bootstrap, "--write", status=0)
     assert trip.startswith(f"{OK}  round trip: a topic was created, a record written and read, the topic deleted (")
     assert clock.startswith(f"{OK}  clock: the broker's and ours agree to within ")
@@ -69,13 +69,13 @@ async def test_a_round_trip_that_is_refused() -> None:
     assert line.startswith(f"{PROBLEM}  round trip: create a topic: INVALID_REPLICATION_FACTOR (")
 
 
-async def test_a_name_that_nobody_knows() -> None:
+async def test_a_name_that_does_not_resolve() -> None:
     [line] = await examine("nowhere.invalid:9092", status=1)
     assert line.startswith(f"{PROBLEM}  nowhere.invalid:9092: nowhere.invalid cannot be resolved (")
     assert line.endswith(" Check the spelling, /etc/hosts and DNS on this machine.")
 
 
-async def test_a_port_where_nobody_listens() -> None:
+async def test_a_port_without_a_listener() -> None:
     [line] = await examine("127.0.0.1:1", status=1)
     assert line == (
         f"{PROBLEM}  127.0.0.1:1: no connection (127.0.0.1:1: connection refused)."
@@ -125,7 +125,7 @@ async def test_an_advertised_address_that_cannot_be_reached() -> None:
         assert line.endswith(f"or make {advertised} reachable from this machine.")
 
 
-async def test_the_address_of_another_broker_is_no_advice_for_one_that_cannot_be_reached(
+async def test_the_cure_for_an_unreachable_broker_is_not_the_address_of_another(
     cluster: dict[str, Any],
 ) -> None:
     cluster["others"] = [MetadataResponseBroker(2, "127.0.0.1", 1)]
@@ -144,7 +144,7 @@ async def test_bootstrap_servers_of_two_clusters() -> None:
 
 @pytest.fixture
 def cluster() -> dict[str, Any]:
-    """What a scripted broker says, to be changed by the test."""
+    """The responses of a scripted broker, which the test may change."""
     return {"controller": 1, "partitions": [(1, [1], [1])], "clock": time.time, "host": "127.0.0.1", "others": []}
 
 
@@ -218,7 +218,7 @@ async def test_a_broker_that_advertises_all_addresses(cluster: dict[str, Any]) -
 
 
 def resolve(monkeypatch: pytest.MonkeyPatch, **addresses: list[str]) -> None:
-    """Have this loop resolve names (with "_" for ".") so; the listeners behind are real."""
+    """Replace name resolution in this loop, with "_" for "."; the listeners are real."""
 
     async def resolved(host: str, port: int) -> list[Any]:
         return [(None, None, None, "", (one, port)) for one in addresses.get(host.replace(".", "_"), [host])]
@@ -227,12 +227,12 @@ def resolve(monkeypatch: pytest.MonkeyPatch, **addresses: list[str]) -> None:
 
 
 async def diagnosed(host: str, address: str) -> list[Finding]:
-    """What is found by way of a name for the host of an address."""
+    """The findings for an address whose host has this name."""
     server = Address(host, int(address.partition(":")[2]))
     return [finding async for finding in diagnose([server], TcpNetwork(), 5)]
 
 
-async def test_a_name_of_which_one_address_is_dead(cluster: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_with_one_unreachable_address(cluster: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     resolve(monkeypatch, both_example=["127.0.0.2", "127.0.0.1"])
     async with listening(broker(answers(cluster))) as address:
         answering, half, *_ = await diagnosed("both.example", address)
@@ -255,7 +255,7 @@ async def test_a_broker_that_advertises_loopback_to_other_machines(
     assert f"such as kafka.example:{port}, " in warning.cure
 
 
-async def test_a_listener_that_demands_authentication() -> None:
+async def test_a_listener_that_requires_authentication() -> None:
     only_versions = {name: lambda _: ProduceResponse() for name in ("Produce", "Fetch", "ListOffsets")}
 
     def closes(_: int) -> Message:
@@ -267,7 +267,7 @@ async def test_a_listener_that_demands_authentication() -> None:
     assert line.endswith(" If the listener requires authentication (SASL), use the port of one that does not.")
 
 
-async def test_a_broker_of_another_age() -> None:
+async def test_a_broker_without_common_versions() -> None:
     async with listening(broker({})) as address:
         _, line = await examine(address, status=1)
     assert line.startswith(f"{PROBLEM}  {address}: client and broker have no common version of Produce 3 to ")

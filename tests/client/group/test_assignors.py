@@ -1,4 +1,4 @@
-"""Assignors of classic groups: the examples of Kafka's documentation, and what must hold of every assignment."""
+"""Assignors of classic groups: the examples of Kafka's documentation, and the properties of every assignment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def text(assignment: Assignment) -> dict[str, str]:
     return {member: " ".join(map(str, partitions)) for member, partitions in assignment.items()}
 
 
-def test_range_gives_equal_blocks_of_each_topic_and_the_last_members_what_is_left() -> None:
+def test_range_assigns_equal_blocks_and_the_rest_to_the_last_members() -> None:
     assert text(ASSIGNORS["range"].assign(members("t0", "t1"), {"t0": 3, "t1": 3})) == {
         "C0": "t0-0 t0-1 t1-0 t1-1",
         "C1": "t0-2 t1-2",
@@ -51,7 +51,7 @@ def test_range_is_the_formula(partitions: int, count: int) -> None:
     assert found == {member: every[place * share : (place + 1) * share] for place, member in enumerate(by_id)}
 
 
-def test_round_robin_deals_out_and_passes_over_those_who_do_not_subscribe() -> None:
+def test_round_robin_skips_members_that_do_not_subscribe() -> None:
     assert text(ASSIGNORS["roundrobin"].assign(members("t0", "t1"), {"t0": 3, "t1": 3})) == {
         "C0": "t0-0 t0-2 t1-1",
         "C1": "t0-1 t1-0 t1-2",
@@ -85,7 +85,7 @@ def test_sticky_spreads_the_example_of_kafka_evenly() -> None:
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
-def test_topics_that_do_not_exist_are_nobodys(name: str) -> None:
+def test_topics_that_do_not_exist_are_not_assigned(name: str) -> None:
     assert ASSIGNORS[name].assign(members("t", "gone"), {}) == {"C0": [], "C1": []}
 
 
@@ -95,14 +95,14 @@ def subscribers_of(assignment: Assignment, topics: Sequence[str], generation: in
     ]
 
 
-def test_a_new_member_takes_only_what_it_takes_to_be_even() -> None:
+def test_a_new_member_gets_only_its_even_share() -> None:
     before = assign_sticky(members("t", count=3), {"t": 12})
     found = assign_sticky([*subscribers_of(before, ["t"]), Subscriber("C9", frozenset({"t"}))], {"t": 12})
     assert sorted(map(len, found.values())) == [3, 3, 3, 3]
     assert all(set(found[member]) <= set(before[member]) for member in before)
 
 
-def test_a_member_that_goes_leaves_the_others_what_they_have() -> None:
+def test_the_other_members_keep_their_partitions_when_one_leaves() -> None:
     before = assign_sticky(members("t", count=4), {"t": 12})
     del before["C2"]
     found = assign_sticky(subscribers_of(before, ["t"]), {"t": 12})
@@ -110,7 +110,7 @@ def test_a_member_that_goes_leaves_the_others_what_they_have() -> None:
     assert all(set(before[member]) <= set(found[member]) for member in before)
 
 
-def test_of_two_who_claim_a_partition_the_newer_has_it_and_of_equals_nobody() -> None:
+def test_the_newer_of_two_claims_wins_and_equal_claims_cancel_out() -> None:
     first, second = TopicPartition("t", 0), TopicPartition("t", 1)
     older = Subscriber("a", frozenset({"t"}), (first, second), 4)
     newer = Subscriber("b", frozenset({"t"}), (first,), 5)
@@ -118,7 +118,7 @@ def test_of_two_who_claim_a_partition_the_newer_has_it_and_of_equals_nobody() ->
     assert claims([older, newer, equal]) == {first: "b"}
 
 
-def test_a_cooperative_partition_is_nobodys_while_its_owner_has_it() -> None:
+def test_a_cooperative_partition_is_not_assigned_while_another_member_owns_it() -> None:
     before = assign_sticky(members("t", count=1), {"t": 4})
     joined = [*subscribers_of(before, ["t"]), Subscriber("C9", frozenset({"t"}))]
     first = assign_cooperative(joined, {"t": 4})
@@ -133,7 +133,7 @@ GROUPS = st.lists(st.frozensets(st.sampled_from("abcde")), min_size=1, max_size=
 
 
 @given(TOPICS, GROUPS, st.sampled_from(sorted(ASSIGNORS)), st.integers())
-def test_every_partition_that_somebody_wants_has_one_owner_who_wants_it(
+def test_every_subscribed_partition_has_one_owner_that_subscribes_to_it(
     partitions: dict[str, int], wanted: list[frozenset[str]], name: str, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -170,13 +170,13 @@ def test_sticky_is_even_among_equals_and_a_fixed_point(partitions: dict[str, int
 
 
 @pytest.mark.parametrize("generation", [-1, 7])
-def test_what_sticky_members_tell_each_other_is_read_back(generation: int) -> None:
+def test_sticky_data_round_trip(generation: int) -> None:
     owned = [TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("\u00fc", 1)]
     assert decode_sticky_data(encode_sticky_data(owned, generation)) == (owned, generation)
     data = encode_sticky_data(owned, generation)
-    assert decode_sticky_data(data[:-4]) == (owned, -1)  # as before Kafka 2.3
+    assert decode_sticky_data(data[:-4]) == (owned, -1)  # the form before Kafka 2.3
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\0\0\x02\0\x01a", b"\0\0\0\x01\0\x01\xff\0\0\0\0"])
-def test_what_sticky_members_cannot_have_told_is_nothing(data: Any) -> None:
+def test_invalid_sticky_data_are_ignored(data: Any) -> None:
     assert decode_sticky_data(data) == ([], -1)

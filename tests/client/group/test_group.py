@@ -1,4 +1,4 @@
-"""Consumers of a group against a real broker: they share partitions, commit, take over, and go on where others left."""
+"""Consumers of a group against a real broker: they share partitions, commit, take over, and continue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.client.conftest import MakeTopic
 pytestmark = pytest.mark.servers("odradek", "apache")
 
 OURS = pytest.mark.servers("odradek")
-"""For tests that take long, and were shown with `--server apache` to hold there as well."""
+"""For slow tests, which were run with `--server apache` as well."""
 
 STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 PROTOCOLS: list[dict[str, Any]] = [
@@ -78,7 +78,7 @@ async def poll_for_ever(consumer: Consumer) -> None:
 
 
 class Told(RebalanceListener):
-    """Writes down what it is told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[int]]] = []
@@ -98,7 +98,7 @@ def numbers(count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("settings", BOTH)
-async def test_a_lone_member_reads_everything_and_the_next_goes_on_behind_it(
+async def test_a_single_member_reads_everything_and_the_next_one_continues(
     bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(2)
@@ -119,7 +119,7 @@ async def test_a_lone_member_reads_everything_and_the_next_goes_on_behind_it(
 
 
 @pytest.mark.parametrize("settings", PROTOCOLS)
-async def test_two_members_share_and_one_that_leaves_is_gone_at_once(
+async def test_two_members_share_and_the_other_takes_over_when_one_leaves(
     bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(4)
@@ -140,7 +140,7 @@ async def test_two_members_share_and_one_that_leaves_is_gone_at_once(
 
 
 @OURS
-async def test_eager_members_give_everything_up_and_cooperative_ones_what_moves(
+async def test_eager_members_revoke_everything_and_cooperative_ones_what_moves(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = await make_topic(4)
@@ -158,7 +158,7 @@ async def test_eager_members_give_everything_up_and_cooperative_ones_what_moves(
 
 
 @pytest.mark.parametrize("settings", BOTH)
-async def test_what_was_not_committed_is_read_again_by_another(
+async def test_uncommitted_records_are_read_again_by_another_member(
     bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(1)
@@ -186,7 +186,7 @@ async def test_assigned_partitions_begin_where_the_group_committed(bootstrap: st
         )
 
 
-async def test_an_exception_commits_nothing_of_what_it_interrupts(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_an_exception_prevents_the_commit_at_close(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1)
     await write(bootstrap, topic, numbers(10), 1)
 
@@ -215,7 +215,7 @@ async def test_positions_are_committed_at_intervals_between_records(bootstrap: s
             offsets = (await admin.list_group_offsets({f"group-{topic}": None})).value(f"group-{topic}")
 
 
-async def test_a_pattern_takes_topics_that_come_later(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_a_pattern_matches_topics_that_are_created_later(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1)
     await write(bootstrap, topic, [b"first"], 1)
     async with (
@@ -257,7 +257,7 @@ async def test_partitions_that_are_added_are_read(
 
 
 @pytest.mark.parametrize("settings", BOTH)
-async def test_a_static_member_returns_unnoticed(
+async def test_a_static_member_returns_without_a_rebalance(
     bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(2)
@@ -277,7 +277,7 @@ async def test_a_static_member_returns_unnoticed(
         assert told.calls == before
 
 
-async def test_two_of_one_instance_id_do_not_both_stay(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_only_one_of_two_members_with_the_same_instance_id_stays(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1)
     async with (
         consumer_of(bootstrap, topic, group_instance_id="same") as first,
@@ -313,7 +313,7 @@ async def test_a_member_that_does_not_poll_leaves_and_comes_back(
 
 
 @pytest.mark.parametrize("settings", BOTH)
-async def test_unsubscribing_gives_everything_up(
+async def test_unsubscribing_revokes_everything(
     bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(2)
@@ -331,7 +331,9 @@ async def test_unsubscribing_gives_everything_up(
         assert await consumer.committed([(topic, 0)]) == {(topic, 0): CommittedOffset(3)}
 
 
-async def test_one_group_gives_unicast_and_a_group_each_broadcast(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_members_of_one_group_share_records_and_each_group_gets_all(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
     topic = await make_topic(2)
     await write(bootstrap, topic, numbers(10), 2)
     groups = [Consumer(bootstrap, group_id=f"{topic}-{number}", auto_offset_reset="earliest") for number in range(2)]
@@ -341,7 +343,7 @@ async def test_one_group_gives_unicast_and_a_group_each_broadcast(bootstrap: str
             assert len(await read(consumer, 10)) == 10
 
 
-async def test_without_a_group_id_there_is_no_group(bootstrap: str) -> None:
+async def test_group_calls_without_a_group_id_raise(bootstrap: str) -> None:
     async with Consumer(bootstrap) as consumer:
         with pytest.raises(ConfigurationError, match=r"subscribe: there is no group_id\. Give the consumer one"):
             await consumer.subscribe("t")

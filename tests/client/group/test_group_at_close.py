@@ -1,4 +1,4 @@
-"""A consumer of a group that is closed: its listener is told, and may still commit."""
+"""Closing a consumer of a group: its listener is called, and may still commit."""
 
 from __future__ import annotations
 

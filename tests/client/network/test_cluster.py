@@ -1,4 +1,4 @@
-"""Finding the cluster, and finding it again."""
+"""The cluster of a client: bootstrap, metadata, and changes of addresses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_one_bootstrap_server_that_answers_is_enough() -> None:
 
 
 @simulated
-async def test_when_none_answers_all_that_was_tried_is_told() -> None:
+async def test_the_error_without_any_response_lists_all_attempts() -> None:
     network = ScriptedNetwork(brokers=2)
     network.brokers[1].go_down()
     network.brokers[2].go_down()
@@ -44,7 +44,7 @@ async def test_when_none_answers_all_that_was_tried_is_told() -> None:
 
 
 @simulated
-async def test_the_bootstrap_connection_serves_on_if_the_broker_advertises_it() -> None:
+async def test_the_bootstrap_connection_is_kept_if_its_address_is_advertised() -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Producer(network.bootstrap, network=network) as producer:
@@ -53,7 +53,7 @@ async def test_the_bootstrap_connection_serves_on_if_the_broker_advertises_it() 
 
 
 @simulated
-async def test_brokers_are_spoken_to_by_the_address_that_they_advertise() -> None:
+async def test_connections_use_the_advertised_address() -> None:
     network = ScriptedNetwork()
     network.create("t")
     network.aliases[ALIAS] = network.brokers[1]
@@ -64,7 +64,7 @@ async def test_brokers_are_spoken_to_by_the_address_that_they_advertise() -> Non
 
 
 @simulated
-async def test_an_advertised_address_that_cannot_be_reached_is_told() -> None:
+async def test_an_unreachable_advertised_address_is_an_error() -> None:
     network = ScriptedNetwork()
     network.aliases[ALIAS] = network.brokers[1]
     network.unreachable.add(network.brokers[1].address)
@@ -92,7 +92,7 @@ async def test_a_cluster_whose_addresses_all_changed_is_found_through_the_bootst
 
 
 @simulated
-async def test_a_cluster_in_trouble_is_not_asked_in_a_circle() -> None:
+async def test_metadata_requests_back_off_without_a_leader() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(
@@ -112,7 +112,7 @@ async def test_a_cluster_in_trouble_is_not_asked_in_a_circle() -> None:
 
 
 @simulated
-async def test_metadata_are_not_requested_of_topics_that_are_not_read_any_more() -> None:
+async def test_metadata_requests_leave_out_topics_that_are_no_longer_used() -> None:
     network = ScriptedNetwork()
     for topic in ("before", "now", "elsewhere"):
         network.create(topic)
@@ -130,7 +130,7 @@ def requested_topics(network: ScriptedNetwork) -> list[list[str | None]]:
 
 
 @simulated
-async def test_metadata_are_asked_for_again_when_they_are_old() -> None:
+async def test_old_metadata_are_refreshed() -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Consumer(network.bootstrap, network=network, metadata_max_age_ms=10000) as consumer:
@@ -141,7 +141,7 @@ async def test_metadata_are_asked_for_again_when_they_are_old() -> None:
 
 
 @simulated
-async def test_many_who_need_the_same_topic_ask_once() -> None:
+async def test_concurrent_lookups_of_a_topic_share_a_request() -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Consumer(network.bootstrap, network=network) as consumer:

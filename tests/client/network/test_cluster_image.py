@@ -1,4 +1,4 @@
-"""How answers to Metadata change the image of the cluster."""
+"""Changes of the cluster image by responses to Metadata."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_later_epoch_replaces_the_leader_and_an_earlier_one_does_not() -> None
     assert (moved.leader, moved.leader_epoch) == (2, 6)
 
 
-def test_epochs_begin_again_when_the_topic_was_created_again() -> None:
+def test_epochs_restart_with_a_recreated_topic() -> None:
     image = ClusterImage().merge(answer(1, 5)).merge(answer(2, 0, ID_B))
     partition = image.partition("t", 0)
     assert partition is not None
@@ -39,12 +39,12 @@ def test_epochs_begin_again_when_the_topic_was_created_again() -> None:
     assert image.topics["t"].topic_id == ID_B
 
 
-def test_topics_that_an_answer_does_not_name_stay() -> None:
+def test_topics_that_are_not_in_a_response_stay() -> None:
     image = ClusterImage().merge(answer(1, 0)).merge(answer(1, 0, name="other"))
     assert set(image.topics) == {"t", "other"}
 
 
-def test_a_topic_that_is_gone_goes_and_one_in_trouble_stays() -> None:
+def test_a_deleted_topic_is_removed_and_one_with_another_error_stays() -> None:
     image = ClusterImage().merge(answer(1, 0))
     assert "t" not in image.merge(answer(1, 0, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)).topics
     troubled = image.merge(answer(1, 0, error=ErrorCode.LEADER_NOT_AVAILABLE))
@@ -52,7 +52,7 @@ def test_a_topic_that_is_gone_goes_and_one_in_trouble_stays() -> None:
     assert troubled.errors == {"t": ErrorCode.LEADER_NOT_AVAILABLE}
 
 
-def test_a_named_leader_is_news_only_with_a_later_epoch_and_a_known_address() -> None:
+def test_a_new_leader_is_stored_only_with_a_later_epoch_and_a_known_address() -> None:
     image = ClusterImage().merge(answer(1, 5))
     assert image.with_leader("t", 0, 2, 5) is image
     assert image.with_leader("t", 0, 9, 6) is image
@@ -62,7 +62,7 @@ def test_a_named_leader_is_news_only_with_a_later_epoch_and_a_known_address() ->
     assert partition.leader == 2
 
 
-def test_a_named_broker_is_news_only_with_another_address() -> None:
+def test_a_broker_is_stored_only_with_another_address() -> None:
     image = ClusterImage().merge(answer(1, 5))
     assert image.with_brokers([(1, Address("one", 1))]) is image
     assert image.with_brokers([(3, Address("three", 3))]).brokers[3] == ("three", 3)

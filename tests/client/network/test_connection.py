@@ -1,4 +1,4 @@
-"""One connection: agreeing on versions, answers in flight, and every way in which it ends."""
+"""One connection: negotiation of versions, requests in flight, and all ways in which it closes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def connect(network: Any, address: Address = SCRIPTED, seconds: float = 1)
 
 
 class Breaking(ScriptedNetwork):
-    """Makes a connection, and fails."""
+    """Makes a connection, and then fails."""
 
     async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
         self.made = await super().connect(address, protocol)
@@ -56,7 +56,7 @@ async def test_a_connection_that_fails_when_it_is_made_leaves_no_transport() -> 
 
 
 @simulated
-async def test_no_connection_is_kept_once_the_client_is_closed() -> None:
+async def test_a_connection_opened_during_close_is_closed() -> None:
     config = AdminConfig(bootstrap_servers=(SCRIPTED,), default_api_timeout_ms=1000)
     connections = Connections(config, ScriptedNetwork())
     connection = await connections.open_address(SCRIPTED)
@@ -72,7 +72,7 @@ async def test_no_connection_is_kept_once_the_client_is_closed() -> None:
 
 
 @simulated
-async def test_the_highest_version_that_both_know_is_spoken() -> None:
+async def test_the_highest_common_version_is_used() -> None:
     network = ScriptedNetwork()
     network.brokers[1].limit("Metadata", 8)
     connection = await connect(network)
@@ -83,7 +83,7 @@ async def test_the_highest_version_that_both_know_is_spoken() -> None:
 
 @pytest.mark.parametrize("newest", [0, 1, 2, 3])
 @simulated
-async def test_a_broker_that_does_not_know_our_api_versions_is_asked_again_in_its_own(newest: int) -> None:
+async def test_api_versions_falls_back_to_the_version_of_the_broker(newest: int) -> None:
     network = ScriptedNetwork()
     network.brokers[1].limit("ApiVersions", newest)
     connection = await connect(network)
@@ -94,7 +94,7 @@ async def test_a_broker_that_does_not_know_our_api_versions_is_asked_again_in_it
 
 
 @simulated
-async def test_an_api_that_the_broker_does_not_serve_is_an_error_that_names_both_sides() -> None:
+async def test_the_error_for_a_missing_api_names_both_sides() -> None:
     network = ScriptedNetwork()
     connection = await connect(network)
     with pytest.raises(UnsupportedVersionError) as told:
@@ -115,7 +115,7 @@ async def test_an_api_that_the_broker_does_not_serve_is_an_error_that_names_both
 
 
 @simulated
-async def test_answers_find_their_requests() -> None:
+async def test_responses_are_matched_to_their_requests() -> None:
     network = ScriptedNetwork(piece_size=3)
     for name in ("a", "b", "c"):
         network.create(name)
@@ -128,7 +128,7 @@ async def test_answers_find_their_requests() -> None:
 
 
 @simulated
-async def test_a_cancelled_request_does_not_disturb_those_behind_it() -> None:
+async def test_a_cancelled_request_does_not_affect_later_ones() -> None:
     network = ScriptedNetwork()
     connection = await connect(network)
     first = connection.send(MetadataRequest([]), MetadataResponse)
@@ -139,7 +139,7 @@ async def test_a_cancelled_request_does_not_disturb_those_behind_it() -> None:
 
 
 @simulated
-async def test_a_request_that_is_not_answered_in_time_takes_the_connection_with_it() -> None:
+async def test_a_request_timeout_closes_the_connection() -> None:
     network = ScriptedNetwork()
     network.brokers[1].script("Metadata", Gate())
     connection = await connect(network)
@@ -153,7 +153,7 @@ async def test_a_request_that_is_not_answered_in_time_takes_the_connection_with_
 
 
 @simulated
-async def test_when_the_broker_hangs_up_everything_in_flight_fails() -> None:
+async def test_requests_in_flight_fail_when_the_broker_closes_the_connection() -> None:
     network = ScriptedNetwork()
     network.brokers[1].script("Metadata", drop_unread)
     connection = await connect(network)
@@ -185,7 +185,7 @@ async def test_after_close_nothing_is_sent() -> None:
         connection.send_without_response(MetadataRequest([]))
 
 
-# Peers that are not what we think.
+# Peers of another protocol.
 
 
 def says(data: bytes) -> Any:
@@ -207,7 +207,7 @@ def says(data: bytes) -> Any:
     ],
 )
 @simulated
-async def test_what_is_not_kafka_is_told_as_such(data: bytes, words: str) -> None:
+async def test_bytes_of_another_protocol_are_a_not_kafka_error(data: bytes, words: str) -> None:
     network = ScriptedNetwork()
     network.brokers[1].script("ApiVersions", says(data))
     with pytest.raises(NotKafkaError, match=words) as told:
@@ -217,7 +217,7 @@ async def test_what_is_not_kafka_is_told_as_such(data: bytes, words: str) -> Non
 
 
 @simulated
-async def test_a_peer_that_says_nothing_is_told_as_such() -> None:
+async def test_a_silent_peer_is_a_timeout() -> None:
     network = ScriptedNetwork()
     network.brokers[1].script("ApiVersions", Gate())
     with pytest.raises(
@@ -230,7 +230,7 @@ async def test_a_peer_that_says_nothing_is_told_as_such() -> None:
 # The real network.
 
 
-async def test_a_port_where_nobody_listens() -> None:
+async def test_a_port_without_a_listener() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = Address(*unused.getsockname())
@@ -259,7 +259,7 @@ async def test_a_web_server() -> None:
                 pass
 
 
-async def test_a_server_that_accepts_and_hangs_up() -> None:
+async def test_a_server_that_accepts_and_closes() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.close()

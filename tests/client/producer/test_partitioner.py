@@ -1,4 +1,4 @@
-"""Which partition a record goes to. The hashes were computed by `org.apache.kafka.common.utils.Utils.murmur2` 4.3.1."""
+"""Partitioners. The hashes were computed with `org.apache.kafka.common.utils.Utils.murmur2` 4.3.1."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def partitioner(chosen: Any, partitions: int = 3, available: Sequence[int] = (),
 
 
 @pytest.mark.parametrize("name", ["default", "sticky"])
-def test_a_sticky_partition_takes_its_share_and_the_record_that_passes_it(name: str) -> None:
+def test_a_sticky_partition_gets_its_share_and_the_record_that_exceeds_it(name: str) -> None:
     sticky = partitioner(name)
     first = [sticky.choose(None, b"", size) for size in (60, 60)]
     assert first[0] == first[1] != sticky.choose(None, b"", 1)
@@ -66,7 +66,7 @@ def test_the_next_sticky_partition_is_another_one_if_there_is_one() -> None:
     assert sticky.choose(None, b"", 100) == chosen[-1]
 
 
-def test_a_sticky_partition_that_lost_its_leader_gets_nothing_more() -> None:
+def test_a_sticky_partition_without_a_leader_gets_no_more_records() -> None:
     sticky = partitioner("sticky", available=[0])
     assert sticky.choose(None, b"", 1) == 0
     sticky.update(3, [1, 2])
@@ -74,18 +74,18 @@ def test_a_sticky_partition_that_lost_its_leader_gets_nothing_more() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "murmur2"])
-def test_equal_keys_meet_where_java_puts_them_also_where_there_is_no_leader(name: str) -> None:
+def test_keys_have_the_partitions_of_java_also_without_a_leader(name: str) -> None:
     by_key = partitioner(name, 17, available=[0])
     for key, java in JAVA_HASHES:
         assert by_key.choose(key, b"", 1) == (java & 0x7FFFFFFF) % 17
 
 
-def test_murmur2_puts_records_without_a_key_where_the_empty_key_goes() -> None:
+def test_murmur2_treats_a_missing_key_as_an_empty_one() -> None:
     by_key = partitioner("murmur2", 17)
     assert by_key.choose(None, b"", 1) == by_key.choose(b"", b"", 1) == 275646681 % 17
 
 
-def test_round_robin_goes_from_one_available_partition_to_the_next() -> None:
+def test_round_robin_uses_the_available_partitions_in_turn() -> None:
     in_turn = partitioner("round_robin", 4, available=[0, 1, 3])
     chosen = [in_turn.choose(b"key", b"", 1) for _ in range(9)]
     start = chosen.index(0)
@@ -97,7 +97,7 @@ def test_random_uses_every_available_partition_and_no_other() -> None:
     assert {at_random.choose(b"key", b"", 1) for _ in range(500)} == {0, 1, 3}
 
 
-def test_a_function_is_told_the_record_and_the_partitions() -> None:
+def test_a_function_gets_the_record_and_the_partitions() -> None:
     asked: list[Any] = []
 
     def last(*question: Any) -> int:
@@ -109,7 +109,7 @@ def test_a_function_is_told_the_record_and_the_partitions() -> None:
 
 
 @pytest.mark.parametrize("returned", [-1, 3, None, "0"])
-def test_a_function_that_names_no_partition_is_told_so(returned: Any) -> None:
+def test_a_function_that_returns_no_partition_is_an_error(returned: Any) -> None:
     with pytest.raises(
         ConfigurationError, match=r"choose a partition on t: the partitioner returned .*, and the topic has 3"
     ):

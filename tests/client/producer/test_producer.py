@@ -1,4 +1,4 @@
-"""The producer over a scripted network: what gets into the logs, in which batches, requests and partitions."""
+"""The producer over a scripted network: the records in the logs, and their batches, requests and partitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.client.virtual_time import simulated
 
 
 @simulated
-async def test_records_reach_the_log_in_order_and_futures_tell_where() -> None:
+async def test_records_reach_the_log_in_order_and_futures_have_their_offsets() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, batch_size=200) as producer:
@@ -41,7 +41,7 @@ async def test_records_reach_the_log_in_order_and_futures_tell_where() -> None:
 
 
 @simulated
-async def test_everything_of_a_record_arrives() -> None:
+async def test_all_fields_of_a_record_arrive() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, compression_type="zstd") as producer:
@@ -56,7 +56,7 @@ async def test_everything_of_a_record_arrives() -> None:
 
 
 @simulated
-async def test_a_lone_record_waits_for_linger_ms_and_a_full_batch_does_not() -> None:
+async def test_a_single_record_waits_for_linger_ms_and_a_full_batch_does_not() -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Producer(network.bootstrap, network=network, linger_ms=1000, batch_size=200) as producer:
@@ -83,7 +83,7 @@ async def test_flush_does_not_wait_for_linger_ms() -> None:
 
 
 @simulated
-async def test_one_request_takes_the_batches_of_all_partitions_of_a_broker() -> None:
+async def test_one_request_contains_the_batches_of_all_partitions_of_a_broker() -> None:
     network = ScriptedNetwork()
     network.create("t", 3)
     async with Producer(network.bootstrap, network=network) as producer:
@@ -104,8 +104,8 @@ async def test_records_sent_in_a_row_share_a_request_without_linger() -> None:
 
 
 @simulated
-async def test_a_sender_gives_way_after_a_batch_of_whatever_partitions() -> None:
-    """Otherwise one with many partitions would fill `buffer_memory` before anything is sent."""
+async def test_a_sender_yields_after_a_batch_of_any_partitions() -> None:
+    """Otherwise a sender to many partitions would fill `buffer_memory` before the first request."""
     network = ScriptedNetwork()
     network.create("t", 50)
     async with Producer(network.bootstrap, network=network, linger_ms=0, batch_size=10_000) as producer:
@@ -127,7 +127,7 @@ async def test_no_more_than_max_in_flight_requests_wait_at_a_broker() -> None:
         sent = [await producer.send("t", value) for value in numbers(10)]
         await gate.reached.wait()
         [transport] = broker.transports
-        assert transport.waiting_requests() == 1  # and one that the gate holds
+        assert transport.waiting_requests() == 1  # besides the one that the gate holds
         gate.open()
         await asyncio.gather(*sent)
 
@@ -144,7 +144,7 @@ async def test_a_request_is_not_larger_than_max_request_size() -> None:
 
 
 @simulated
-async def test_topics_go_by_name_to_brokers_without_topic_ids() -> None:
+async def test_requests_to_brokers_without_topic_ids_name_topics() -> None:
     network = ScriptedNetwork(with_topic_ids=False)
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network) as producer:
@@ -153,7 +153,7 @@ async def test_topics_go_by_name_to_brokers_without_topic_ids() -> None:
 
 
 @simulated
-async def test_old_versions_are_spoken_to_old_brokers() -> None:
+async def test_old_brokers_get_old_versions() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     for name, version in (("Produce", 3), ("Metadata", 4), ("InitProducerId", 0), ("ApiVersions", 0)):
@@ -164,7 +164,7 @@ async def test_old_versions_are_spoken_to_old_brokers() -> None:
 
 
 @simulated
-async def test_answers_may_come_in_pieces_of_one_byte() -> None:
+async def test_responses_may_arrive_byte_by_byte() -> None:
     network = ScriptedNetwork(piece_size=1)
     [log] = network.create("t", 1)
     async with Producer(network.bootstrap, network=network, batch_size=0) as producer:
@@ -186,11 +186,11 @@ async def test_records_with_equal_keys_share_the_partition_that_java_would_choos
 
 
 @simulated
-async def test_records_without_a_key_fill_a_batch_before_they_go_to_another_partition() -> None:
+async def test_records_without_a_key_fill_a_batch_before_the_next_partition() -> None:
     network = ScriptedNetwork()
     network.create("t", 3)
     async with Producer(network.bootstrap, network=network, batch_size=1000) as producer:
-        # Fifty batches: with ten, a partition that chance never chose was seen once in two hundred runs.
+        # Fifty batches: with ten, one partition was never chosen in one of two hundred runs.
         sent = [await producer.send("t", bytes(100)) for _ in range(500)]
         partitions = [(await at).partition for at in sent]
     runs = [partition for index, partition in enumerate(partitions) if index % 10 == 0]
@@ -200,7 +200,7 @@ async def test_records_without_a_key_fill_a_batch_before_they_go_to_another_part
 
 
 @simulated
-async def test_a_function_of_the_user_chooses_and_what_it_raises_is_raised() -> None:
+async def test_a_users_partitioner_chooses_and_its_exceptions_are_raised() -> None:
     network = ScriptedNetwork()
     logs = network.create("t", 3)
 
@@ -239,11 +239,11 @@ async def test_partitions_that_were_added_are_used_after_the_next_metadata() -> 
         assert (await (await producer.send("t", b"", partition=1))).partition == 1
 
 
-# Without answers, without idempotence.
+# acks=0 and acks=1.
 
 
 @simulated
-async def test_acks_0_waits_for_nobody_and_knows_no_offset() -> None:
+async def test_acks_0_does_not_wait_and_returns_no_offset() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, acks=0, batch_size=0) as producer:
@@ -255,7 +255,7 @@ async def test_acks_0_waits_for_nobody_and_knows_no_offset() -> None:
 
 
 @simulated
-async def test_acks_1_is_not_idempotent_unless_asked_and_then_it_is_refused() -> None:
+async def test_acks_1_excludes_idempotence() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, acks=1) as producer:
@@ -266,11 +266,11 @@ async def test_acks_1_is_not_idempotent_unless_asked_and_then_it_is_refused() ->
         Producer(network.bootstrap, network=network, acks=1, enable_idempotence=True)
 
 
-# What cannot be sent.
+# Records that cannot be sent.
 
 
 @simulated
-async def test_what_is_not_bytes_is_a_type_error_and_leaves_no_trace() -> None:
+async def test_a_value_that_is_not_bytes_raises_and_leaves_no_record() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network) as producer:

@@ -1,4 +1,4 @@
-"""The producer over a scripted network that fails: each record is in the log once and in order, or fails itself."""
+"""The producer over a scripted network with failures: each record is in the log once and in order, or it fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import Gate, drop_unread, now, numbers, refuse, serve_and_drop
 from tests.client.virtual_time import simulated
 
-# Failures on the way.
+# Failures of requests.
 
 
 @simulated
@@ -46,7 +46,7 @@ async def test_a_batch_whose_request_was_lost_is_sent_again() -> None:
 
 
 @simulated
-async def test_a_batch_whose_answer_was_lost_is_not_doubled() -> None:
+async def test_a_batch_whose_response_was_lost_is_not_duplicated() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     network.brokers[1].script("Produce", serve_and_drop)
@@ -75,7 +75,7 @@ async def test_order_is_kept_when_one_of_several_in_flight_is_lost(lost: int, ho
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER])
 @simulated
-async def test_order_is_kept_when_one_of_several_in_flight_is_refused_for_now(code: ErrorCode) -> None:
+async def test_order_is_kept_when_one_of_several_in_flight_gets_a_retriable_error(code: ErrorCode) -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
@@ -89,8 +89,8 @@ async def test_order_is_kept_when_one_of_several_in_flight_is_refused_for_now(co
 
 @pytest.mark.parametrize("how", [Broker.serve, serve_and_drop])
 @simulated
-async def test_order_is_kept_when_the_first_batches_find_a_leader_that_is_not_ready(how: Any) -> None:
-    """A leader takes any sequence of a producer that it does not know: the second batch must not be first."""
+async def test_order_is_kept_when_the_leader_is_not_ready_for_the_first_batches(how: Any) -> None:
+    """A leader accepts any first sequence of a new producer: the second batch must not be written first."""
     network = ScriptedNetwork()
     [log] = network.create("t")
     network.brokers[1].script("Produce", refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), how)
@@ -112,7 +112,7 @@ async def test_records_follow_the_leader() -> None:
 
 
 @simulated
-async def test_a_refusal_that_names_the_new_leader_costs_no_pause() -> None:
+async def test_an_error_that_names_the_new_leader_causes_no_backoff() -> None:
     network = ScriptedNetwork(brokers=2)
     [log] = network.create("t")
 
@@ -135,7 +135,7 @@ async def test_a_refusal_that_names_the_new_leader_costs_no_pause() -> None:
 
 
 @simulated
-async def test_a_broker_that_is_down_for_a_while_delays_and_loses_nothing() -> None:
+async def test_a_broker_that_is_down_for_a_while_causes_a_delay_and_no_loss() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     broker = network.brokers[1]
@@ -153,7 +153,7 @@ async def test_a_broker_that_is_down_for_a_while_delays_and_loses_nothing() -> N
 
 
 @simulated
-async def test_a_broker_that_does_not_answer_is_asked_again_on_a_new_connection() -> None:
+async def test_a_request_without_a_response_is_repeated_on_a_new_connection() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     network.brokers[1].script("Produce", Gate())
@@ -165,7 +165,7 @@ async def test_a_broker_that_does_not_answer_is_asked_again_on_a_new_connection(
 
 
 @simulated
-async def test_what_is_refused_for_good_fails_and_the_rest_goes_on() -> None:
+async def test_a_batch_with_a_final_error_fails_and_later_ones_are_written() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, batch_size=0) as producer:
@@ -179,7 +179,7 @@ async def test_what_is_refused_for_good_fails_and_the_rest_goes_on() -> None:
             await failed
         assert [at.offset for at in await asyncio.gather(*sent)] == list(range(1, 6))
     assert log.values() == [b"0", *numbers(5)]
-    assert [header.producer_epoch for header in log.headers()] == [0, 1, 1, 1, 1, 1]  # a sequence is missing for good
+    assert [header.producer_epoch for header in log.headers()] == [0, 1, 1, 1, 1, 1]  # one sequence was never written
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_what_is_refused_for_good_fails_and_the_rest_goes_on() -> None:
     ],
 )
 @simulated
-async def test_of_the_reasons_for_single_records_the_first_is_told(message: str | None, told: str) -> None:
+async def test_the_error_contains_the_first_message_about_a_single_record(message: str | None, told: str) -> None:
     network = ScriptedNetwork()
     network.create("t")
     answer_with_code = refuse(ErrorCode.INVALID_RECORD)
@@ -239,7 +239,7 @@ async def test_a_single_record_that_is_too_large_for_the_topic_fails() -> None:
 
 
 @simulated
-async def test_a_topic_that_was_created_again_goes_on_with_what_it_has() -> None:
+async def test_a_recreated_topic_gets_the_waiting_records() -> None:
     network = ScriptedNetwork()
     network.create("t", 3)
     async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
@@ -255,7 +255,7 @@ async def test_a_topic_that_was_created_again_goes_on_with_what_it_has() -> None
 
 
 @simulated
-async def test_the_producer_id_is_asked_for_until_there_is_one() -> None:
+async def test_the_request_for_a_producer_id_is_retried() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
 
@@ -288,20 +288,20 @@ async def test_another_producer_id_is_used_after_the_last_epoch_of_one(monkeypat
     assert {header.producer_epoch for header in after} == {0}
 
 
-# A leader that no longer knows what it has.
+# A leader that has lost its state of the producer.
 
 
 async def serve_unanswered(broker: Broker, request: Any) -> None:
-    """The answer is late."""
+    """Append the batch, without a response."""
     await broker.serve(request)
 
 
 async def lose(broker: Broker, request: Any) -> None:
-    """The request was lost, and the connection is still there."""
+    """Lose the request, but keep the connection."""
 
 
 @simulated
-async def test_a_batch_that_the_leader_has_and_has_forgotten_fails_and_is_not_doubled() -> None:
+async def test_a_written_batch_that_the_leader_has_forgotten_fails_and_is_not_duplicated() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
 
@@ -327,7 +327,7 @@ async def test_a_batch_that_the_leader_has_and_has_forgotten_fails_and_is_not_do
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH])
 @simulated
-async def test_a_batch_of_a_forgotten_producer_is_not_sent_under_another_number(code: ErrorCode) -> None:
+async def test_a_batch_of_a_forgotten_producer_is_not_renumbered(code: ErrorCode) -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
@@ -340,8 +340,8 @@ async def test_a_batch_of_a_forgotten_producer_is_not_sent_under_another_number(
 
 
 @simulated
-async def test_what_was_never_sent_is_written_behind_batches_that_are_lost() -> None:
-    """The log was cut: the sequences of what was sent fit no more, and nothing says whether it is there."""
+async def test_batches_that_were_never_sent_are_written_after_lost_ones() -> None:
+    """The log was truncated: the leader refuses the sequences, so it is unknown whether the batches are in the log."""
     network = ScriptedNetwork()
     [log] = network.create("t")
     out_of_order = refuse(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -359,7 +359,7 @@ async def test_what_was_never_sent_is_written_behind_batches_that_are_lost() -> 
 
 
 @simulated
-async def test_what_may_be_written_is_not_numbered_again_with_the_batches_before_it() -> None:
+async def test_a_batch_that_may_be_written_is_not_renumbered_with_earlier_ones() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
@@ -375,8 +375,8 @@ async def test_what_may_be_written_is_not_numbered_again_with_the_batches_before
 
 
 @simulated
-async def test_a_batch_is_not_written_behind_its_successor() -> None:
-    """The leader had forgotten the producer, so it took the second batch when it had refused the first for now."""
+async def test_a_batch_is_not_written_after_its_successor() -> None:
+    """The leader has forgotten the producer, so it accepts the second batch after a retriable error for the first."""
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
@@ -390,7 +390,7 @@ async def test_a_batch_is_not_written_behind_its_successor() -> None:
 
 
 @simulated
-async def test_a_duplicate_whose_place_is_not_known_any_more_is_settled() -> None:
+async def test_a_duplicate_without_a_known_offset_is_completed() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network) as producer:
@@ -403,12 +403,12 @@ async def test_a_duplicate_whose_place_is_not_known_any_more_is_settled() -> Non
     network.check_buffers()
 
 
-# Everything at once.
+# Random failures.
 
 
 @pytest.mark.parametrize("seed", range(20))
 @simulated
-async def test_whatever_happens_every_record_is_written_once_and_in_order(seed: int) -> None:
+async def test_every_record_is_written_once_and_in_order_through_random_failures(seed: int) -> None:
     chance = random.Random(seed)
     network = ScriptedNetwork(brokers=3, piece_size=chance.choice([1, 7, 1000]))
     logs = network.create("t", 4)
@@ -458,8 +458,8 @@ async def test_whatever_happens_every_record_is_written_once_and_in_order(seed: 
 
 
 @simulated
-async def test_the_scripted_log_would_notice_a_gap() -> None:
-    """The chaos above proves nothing if the log takes anything."""
+async def test_the_scripted_log_detects_a_gap() -> None:
+    """The random test proves nothing if the log accepts every batch."""
     log = Log("t", 0, 1)
     builder = BatchBuilder(producer_id=1, producer_epoch=0, base_sequence=0)
     builder.append(0, None, b"")

@@ -1,4 +1,4 @@
-"""The limits of a producer over a scripted network: how long it tries, and how much it holds."""
+"""The limits of a producer over a scripted network: timeouts and memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import Gate, now, numbers, refuse
 from tests.client.virtual_time import simulated
 
-# Giving up.
+# Timeouts.
 
 
 @simulated
-async def test_a_record_that_is_not_acknowledged_in_time_fails_and_says_why() -> None:
+async def test_a_record_that_is_not_acknowledged_in_time_fails_with_the_reason() -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Producer(
@@ -38,7 +38,7 @@ async def test_a_record_that_is_not_acknowledged_in_time_fails_and_says_why() ->
 
 
 @simulated
-async def test_a_delivery_timeout_names_the_error_that_kept_the_leader_out_of_reach() -> None:
+async def test_a_delivery_timeout_contains_the_reason_why_the_leader_is_unreachable() -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Producer(
@@ -67,7 +67,7 @@ async def test_a_delivery_timeout_names_the_missing_leader_of_a_partition() -> N
 
 
 @simulated
-async def test_a_delivery_timeout_of_a_batch_that_waited_behind_a_refused_one_names_the_refusal() -> None:
+async def test_a_delivery_timeout_of_a_waiting_batch_contains_the_error_of_the_one_before() -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Producer(
@@ -81,7 +81,7 @@ async def test_a_delivery_timeout_of_a_batch_that_waited_behind_a_refused_one_na
 
 
 @simulated
-async def test_a_full_buffer_names_the_error_that_kept_the_leader_out_of_reach() -> None:
+async def test_a_full_buffer_error_contains_the_reason_why_the_leader_is_unreachable() -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Producer(network.bootstrap, network=network, buffer_memory=1500, max_block_ms=1000) as producer:
@@ -96,7 +96,7 @@ async def test_a_full_buffer_names_the_error_that_kept_the_leader_out_of_reach()
 
 
 @simulated
-async def test_a_broker_that_cannot_be_reached_is_one_warning_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unreachable_broker_is_one_warning_for_each_outage(caplog: pytest.LogCaptureFixture) -> None:
     network = ScriptedNetwork()
     network.create("t")
     async with Producer(network.bootstrap, network=network) as producer:
@@ -112,7 +112,7 @@ async def test_a_broker_that_cannot_be_reached_is_one_warning_an_outage(caplog: 
 
 
 @simulated
-async def test_memory_of_a_given_up_batch_stays_taken_while_its_request_is_under_way() -> None:
+async def test_the_memory_of_a_failed_batch_stays_in_use_while_its_request_is_in_flight() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     gate = Gate()
@@ -138,7 +138,7 @@ async def test_memory_of_a_given_up_batch_stays_taken_while_its_request_is_under
 
 
 @simulated
-async def test_records_behind_one_that_was_given_up_are_written_once_under_a_new_epoch() -> None:
+async def test_records_after_a_failed_one_are_written_once_with_a_new_epoch() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(
@@ -163,7 +163,7 @@ async def test_records_behind_one_that_was_given_up_are_written_once_under_a_new
 
 
 @simulated
-async def test_close_waits_no_longer_than_it_is_told() -> None:
+async def test_close_waits_no_longer_than_its_timeout() -> None:
     network = ScriptedNetwork()
     network.create("t")
     producer = Producer(network.bootstrap, network=network)
@@ -181,7 +181,7 @@ async def test_close_waits_no_longer_than_it_is_told() -> None:
 
 
 @simulated
-async def test_a_cancelled_wait_for_a_record_harms_nobody() -> None:
+async def test_a_cancelled_wait_for_a_record_has_no_side_effect() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network) as producer:
@@ -230,7 +230,7 @@ async def test_send_runs_a_few_batches_ahead_of_a_slow_leader_and_no_more() -> N
 
 
 @simulated
-async def test_send_fills_the_memory_all_the_same_when_the_leader_is_silent() -> None:
+async def test_send_fills_the_memory_when_the_leader_is_silent() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     gate = Gate()
@@ -245,7 +245,7 @@ async def test_send_fills_the_memory_all_the_same_when_the_leader_is_silent() ->
 
 
 @simulated
-async def test_a_record_larger_than_the_memory_goes_alone() -> None:
+async def test_a_record_larger_than_the_memory_is_sent_alone() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network, buffer_memory=100) as producer:

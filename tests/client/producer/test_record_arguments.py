@@ -1,4 +1,4 @@
-"""Arguments of `send`: those of a wrong type are named, those that serializers take become bytes."""
+"""Arguments of `send`: errors name a wrong type, and serializers convert keys and values."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_an_argument_of_a_wrong_type_is_named(arguments: dict[str, Any], w
 
 @pytest.mark.parametrize("topic", [b"t", None, 5])
 @simulated
-async def test_a_topic_of_a_wrong_type_is_named_and_nobody_is_asked_for_it(topic: Any) -> None:
+async def test_a_topic_of_a_wrong_type_is_named_without_a_request(topic: Any) -> None:
     network = ScriptedNetwork()
     async with Producer(network.bootstrap, network=network) as producer:
         asked = len(network.brokers[1].received(MetadataRequest))
@@ -70,7 +70,7 @@ async def test_a_topic_of_a_wrong_type_is_named_and_nobody_is_asked_for_it(topic
 
 
 @simulated
-async def test_what_a_partitioner_raises_is_raised_as_it_is() -> None:
+async def test_the_exception_of_a_partitioner_is_raised_unchanged() -> None:
     def partitioner(topic: str, key: bytes | None, value: bytes | None, count: int, available: Sequence[int]) -> int:
         raise TypeError("of the user")
 
@@ -82,7 +82,7 @@ async def test_what_a_partitioner_raises_is_raised_as_it_is() -> None:
 
 
 @simulated
-async def test_send_and_wait_returns_where_the_record_is() -> None:
+async def test_send_and_wait_returns_the_metadata_of_the_record() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer(network.bootstrap, network=network) as producer:
@@ -94,7 +94,7 @@ async def test_send_and_wait_returns_where_the_record_is() -> None:
 
 
 @simulated
-async def test_serializers_make_bytes_of_keys_and_values_of_none_too() -> None:
+async def test_serializers_get_keys_and_values_and_none_too() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
     async with Producer[str | None, Any](
@@ -109,7 +109,7 @@ async def test_serializers_make_bytes_of_keys_and_values_of_none_too() -> None:
 
 
 @simulated
-async def test_a_partitioner_gets_what_the_serializers_return() -> None:
+async def test_a_partitioner_gets_serialized_keys_and_values() -> None:
     network = ScriptedNetwork()
     network.create("t", 2)
     seen: list[tuple[bytes | None, bytes | None]] = []
@@ -126,7 +126,7 @@ async def test_a_partitioner_gets_what_the_serializers_return() -> None:
 
 
 @simulated
-async def test_a_serializer_that_returns_no_bytes_is_named_and_what_it_raises_is_raised() -> None:
+async def test_a_serializer_that_returns_no_bytes_is_named_and_its_exceptions_are_raised() -> None:
     network = ScriptedNetwork()
     [log] = network.create("t")
 

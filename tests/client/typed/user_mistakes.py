@@ -1,4 +1,4 @@
-"""Mistakes that the type checker finds: every line with a mark is one, with the kind of error that it gives."""
+"""Mistakes that the type checker finds: each marked line, with the code of its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's program, for the type checker alone: what it accepts here, and refuses in `user_mistakes.py`, is the API."""
+"""A user's program, for the type checker only; `user_mistakes.py` has the errors that it must find."""
 
 from __future__ import annotations
 
