@@ -26,14 +26,12 @@ from typing import NamedTuple, Self
 from odradek.broker.apis.table import HandlerTable
 from odradek.broker.clock import Clock, SystemClock, boot_id
 from odradek.broker.config import BrokerConfig
-from odradek.broker.config.topic_config import log_config
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.descriptor_budget import current_budget
 from odradek.broker.log_dir_startup import make_log_dirs, open_log_dirs
 from odradek.broker.maintenance.upkeep import Upkeep
 from odradek.broker.metadata.adoption import adopt_if_due
-from odradek.broker.metadata.image import MetadataImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
 from odradek.broker.metadata.registration import advertised_listeners
@@ -49,7 +47,6 @@ from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
-from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
@@ -201,20 +198,17 @@ class Broker:
         self._partitions = partitions = Partitions(
             node_id=config.node_id,
             log_dirs=self.log_dirs,
-            log_config_of=self._log_config_of,
+            config=metadata.current_config,
             purgatories=purgatories,
             threads=threads,
             tasks=tasks,
             metrics=self.metrics,
             clock=self._clock,
         )
-        self.upkeep = Upkeep(
-            self.log_dirs, partitions, threads, self._clock, lambda: metadata.image.dynamic_configs(config.node_id)
-        )
+        self.upkeep = Upkeep(self.log_dirs, partitions, threads, self._clock, metadata.current_config)
         groups = self._group_coordinator(metadata, partitions, threads, tasks, purgatories.groups)
         handlers = HandlerTable(read_only=self._read_only)
         self.services = Services(
-            config=config,
             clock=self._clock,
             metadata=metadata,
             partitions=partitions,
@@ -235,7 +229,7 @@ class Broker:
         self.group_lag = GroupLag(groups, partitions, threads, self._clock, config.metrics_partition_limit)
         self._gauges.attach(self.services, self.log_dirs, self.upkeep.compaction.cleaner, self.group_lag)
         self._server = Server(
-            config,
+            metadata.current_config,
             handlers,
             self.services,
             self.metrics,
@@ -246,7 +240,6 @@ class Broker:
         )
         metadata.on_change(lambda _, image: partitions.apply(image))
         metadata.on_change(groups.image_changed)
-        metadata.on_change(self._configure_server)
 
     async def _join_cluster(self, server: Server, threads: DiskThreads) -> None:
         """Register, and return when the partitions of the image that came of it are led here."""
@@ -262,7 +255,7 @@ class Broker:
     def _start_chores(self, tasks: BackgroundTasks) -> None:
         config = self.config
         if not self._read_only:
-            self.upkeep.start(tasks, config)
+            self.upkeep.start(tasks)
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
         if config.metrics_port >= 0:
             tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
@@ -296,7 +289,7 @@ class Broker:
             threads=threads,
             tasks=tasks,
             purgatory=purgatory,
-            factories=group_factories(self.config, lambda: metadata.image),
+            factories=group_factories(metadata.current_config, lambda: metadata.image),
         )
 
     async def _start_status_server(self) -> None:
@@ -369,18 +362,6 @@ class Broker:
             self._partitions.log_dir_failed(log_dirs.directories[index])
         if index == 0 or not log_dirs.online:  # the first holds the metadata
             self._fail("log directory", error)
-
-    def _configure_server(self, before: MetadataImage, after: MetadataImage) -> None:
-        if after.broker_configs != before.broker_configs:
-            node_id = self.config.node_id
-            previous, altered = (self.config.altered(image.dynamic_configs(node_id)) for image in (before, after))
-            for warning in altered.warnings:
-                if warning not in previous.warnings:
-                    _LOG.warning("property not applied", reason=warning)
-            self._running_server().configure(altered)
-
-    def _log_config_of(self, image: MetadataImage, topic: TopicImage) -> LogConfig:
-        return log_config(self.config.altered(image.dynamic_configs(self.config.node_id)), topic.configs)
 
     def _running_server(self) -> Server:
         if self._server is None:

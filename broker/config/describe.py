@@ -80,7 +80,8 @@ def with_cluster_defaults(config: BrokerConfig, dynamic_default: Texts) -> Texts
     Kafka sets it to the controller's own value when it formats a cluster with `eligible.leader.replicas.version` 1
     (KIP-966), which new clusters have. The feature itself is not served, and not advertised.
     """
-    return {MIN_INSYNC_REPLICAS: str(config.min_insync_replicas), **dynamic_default}
+    own = own_value(PROPERTIES[MIN_INSYNC_REPLICAS], config, NOTHING, NOTHING)
+    return {MIN_INSYNC_REPLICAS: str(own), **dynamic_default}
 
 
 def describe_broker_defaults(dynamic_default: Texts) -> list[ConfigRow]:

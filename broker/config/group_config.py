@@ -15,6 +15,8 @@ Differs from Kafka: `share.…` and `streams.…` are refused, because there are
 
 from __future__ import annotations
 
+import msgspec
+
 from odradek.broker.config.broker_config import PROPERTIES, BrokerConfig
 from odradek.broker.config.describe import (
     NOTHING,
@@ -41,6 +43,14 @@ GROUP_PROPERTIES: dict[str, Property[int]] = {
 """The broker-wide row by the name that a group overrides it under."""
 
 
+class GroupConfig(msgspec.Struct, frozen=True):
+    """The properties of one group, in milliseconds. The names are those of `GROUP_PROPERTIES`, with underscores."""
+
+    consumer_session_timeout_ms: int
+    consumer_heartbeat_interval_ms: int
+    consumer_assignment_interval_ms: int
+
+
 def validate(config: BrokerConfig, overrides: Texts) -> None:
     """Check a group's properties as a client sent them. Raises `KafkaError` INVALID_CONFIG, naming the property."""
     values = {name: getattr(config, _attribute(name)) for name in GROUP_PROPERTIES}
@@ -55,12 +65,22 @@ def validate(config: BrokerConfig, overrides: Texts) -> None:
         raise _invalid(f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}")
 
 
-def overridden(config: BrokerConfig, overrides: Texts) -> dict[str, int]:
-    """Return the values that a group has of its own.
+def group_config(config: BrokerConfig, overrides: Texts = NOTHING) -> GroupConfig:
+    """Return the configuration of a group with `overrides`, on a broker with `config`.
 
-    Where the broker's bounds are narrower now than when the value was set, they are what holds. Names that this version
-    does not know are passed over: another version wrote them.
+    A value beyond the broker's bounds, which may be narrower than when it was set, is replaced by the bound. Names that
+    this version does not have are skipped: another version wrote them.
     """
+    broker_wide = GroupConfig(
+        config.group_consumer_session_timeout_ms,
+        config.group_consumer_heartbeat_interval_ms,
+        config.group_consumer_assignment_interval_ms,
+    )
+    own = {attribute_name(name): value for name, value in _overridden(config, overrides).items()}
+    return msgspec.structs.replace(broker_wide, **own) if own else broker_wide
+
+
+def _overridden(config: BrokerConfig, overrides: Texts) -> dict[str, int]:
     values = {}
     for name, text in overrides.items():
         if name in GROUP_PROPERTIES:
@@ -73,7 +93,7 @@ def describe(
     config: BrokerConfig, overrides: Texts = NOTHING, *, dynamic: Texts = NOTHING, dynamic_default: Texts = NOTHING
 ) -> list[ConfigRow]:
     """Return every row of a group; `dynamic` was set for this broker, `dynamic_default` for all, at run time."""
-    own = overridden(config, overrides)
+    own = _overridden(config, overrides)
     rows = []
     for name, row in GROUP_PROPERTIES.items():
         value = own.get(name, own_value(row, config, dynamic, dynamic_default))

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_type import CLASSIC, CONSUMER, Group
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import MetadataImage
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.broker.coordinator.migration import Migration
 
 
-def group_factories(config: BrokerConfig, image: Callable[[], MetadataImage]) -> GroupFactories:
+def group_factories(config: CurrentConfig, image: Callable[[], MetadataImage]) -> GroupFactories:
     """Return the function that makes a group, by type. `image` returns the current metadata."""
 
     @cache
@@ -28,8 +28,8 @@ def group_factories(config: BrokerConfig, image: Callable[[], MetadataImage]) ->
         from odradek.broker.coordinator.consumer_group.settings import CurrentSettings
         from odradek.broker.coordinator.migration import Migration
 
-        classic = ClassicSettings(config.group_initial_rebalance_delay_ms, config.group_max_size)
-        return Migration(CurrentSettings(config, image), classic, image)
+        classic = ClassicSettings(config.broker.group_initial_rebalance_delay_ms, config.broker.group_max_size)
+        return Migration(CurrentSettings(config), classic, image)
 
     def classic_group(group_id: str, now_ms: int) -> Group:
         return types().classic_group(group_id, now_ms)

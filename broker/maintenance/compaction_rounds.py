@@ -11,15 +11,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from odradek.broker.clock import Clock
-from odradek.broker.config import BrokerConfig
-from odradek.broker.config.broker_config import PROPERTIES
-from odradek.broker.config.property import attribute_name
 from odradek.broker.maintenance.retention_check import RetentionCheck
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.storage.compaction.cleaner import Cleaner, CleanerSettings
 from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
 from odradek.broker.storage.log_dir import LogDir
@@ -28,18 +25,11 @@ from odradek.broker.tasks import BackgroundTasks
 
 _LOG = StructuredLogger(__name__)
 
-_DYNAMIC = (
-    "log.cleaner.backoff.ms",
-    "log.cleaner.dedupe.buffer.size",
-    "log.cleaner.io.buffer.load.factor",
-    "log.cleaner.io.max.bytes.per.second",
-)
-
 
 class CompactionRounds:
     """The cleaner of one broker. `start` once, on the loop; it ends with the tasks that it was started in.
 
-    `dynamic` tells which properties were set at run time, as text; each round asks again.
+    Each round reads its properties from `config` again.
     """
 
     def __init__(
@@ -47,32 +37,35 @@ class CompactionRounds:
         log_dirs: Sequence[LogDir],
         retention: RetentionCheck,
         clock: Clock,
-        dynamic: Callable[[], Mapping[str, str]],
+        config: CurrentConfig,
     ) -> None:
         self.cleaner = Cleaner(log_dirs, clock)
         self._retention = retention
-        self._dynamic = dynamic
+        self._config = config
+        self._threads = max(config.broker.log_cleaner_threads, 1)
 
-    def start(self, tasks: BackgroundTasks, config: BrokerConfig) -> None:
-        if not config.log_cleaner_enable:
-            return
-        threads = max(config.log_cleaner_threads, 1)
-        for index in range(threads):
-            tasks.start(f"cleaner {index}", self._work(config, threads))
+    def start(self, tasks: BackgroundTasks) -> None:
+        if self._config.broker.log_cleaner_enable:
+            for index in range(self._threads):
+                tasks.start(f"cleaner {index}", self._work())
 
-    async def _work(self, config: BrokerConfig, threads: int) -> None:
+    @property
+    def settings(self) -> CleanerSettings:
+        """The limits of one thread in a round that begins now."""
+        config = self._config.broker
+        return CleanerSettings(
+            buffer_bytes=config.log_cleaner_dedupe_buffer_size // self._threads,
+            load_factor=config.log_cleaner_io_buffer_load_factor,
+            bytes_per_second=config.log_cleaner_io_max_bytes_per_second / self._threads,
+        )
+
+    async def _work(self) -> None:
         worker = CleanerProcess()
         with ThreadPoolExecutor(1, thread_name_prefix="cleaner") as thread:
             try:
                 while True:
-                    effective = _effective(config, self._dynamic())
-                    settings = CleanerSettings(
-                        buffer_bytes=effective["log.cleaner.dedupe.buffer.size"] // threads,
-                        load_factor=effective["log.cleaner.io.buffer.load.factor"],
-                        bytes_per_second=effective["log.cleaner.io.max.bytes.per.second"] / threads,
-                    )
-                    if not self.cleaner.has_work() or not await self._round(worker, thread, settings):
-                        await asyncio.sleep(effective["log.cleaner.backoff.ms"] / 1000)
+                    if not self.cleaner.has_work() or not await self._round(worker, thread, self.settings):
+                        await asyncio.sleep(self._config.broker.log_cleaner_backoff_ms / 1000)
             finally:
                 worker.close()
 
@@ -93,11 +86,3 @@ class CompactionRounds:
             worker.deaths = 0
         await self._retention.run(lambda log: log.config.is_compacted)
         return has_compacted
-
-
-def _effective(config: BrokerConfig, dynamic: Mapping[str, str]) -> dict[str, Any]:
-    """The properties of each round, as they hold now."""
-    return {
-        name: PROPERTIES[name].parse(dynamic[name]) if name in dynamic else getattr(config, attribute_name(name))
-        for name in _DYNAMIC
-    }

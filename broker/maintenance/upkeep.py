@@ -18,12 +18,12 @@ property's default, never, makes the topic's setting idle.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable
 
 from odradek.broker.clock import Clock
-from odradek.broker.config import BrokerConfig
 from odradek.broker.maintenance.compaction_rounds import CompactionRounds
 from odradek.broker.maintenance.retention_check import RetentionCheck
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.log_dirs import LogDirs
@@ -38,7 +38,7 @@ _SLICE = 200
 
 
 class Upkeep:
-    """The chores of the log directories. `dynamic` tells which properties were set for this broker at run time.
+    """The chores of the log directories.
 
     Chores that write to the disk have ended when the tasks that they were started in have stopped, except for a flush:
     a log that is closed waits for it.
@@ -50,17 +50,18 @@ class Upkeep:
         partitions: Partitions,
         threads: DiskThreads,
         clock: Clock,
-        dynamic: Callable[[], Mapping[str, str]],
+        config: CurrentConfig,
     ) -> None:
         self._log_dirs = log_dirs
         self._partitions = partitions
         self._threads = threads
         self.retention = RetentionCheck(log_dirs, partitions, threads)
-        self.compaction = CompactionRounds(log_dirs.directories, self.retention, clock, dynamic)
+        self.compaction = CompactionRounds(log_dirs.directories, self.retention, clock, config)
+        self._config = config
 
-    def start(self, tasks: BackgroundTasks, config: BrokerConfig) -> None:
+    def start(self, tasks: BackgroundTasks) -> None:
         """Begin, until `tasks` are stopped."""
-        log_dirs, run = self._log_dirs, self._threads.run_to_end
+        config, log_dirs, run = self._config.broker, self._log_dirs, self._threads.run_to_end
         tasks.every(
             "high watermark checkpoint",
             config.replica_high_watermark_checkpoint_interval_ms,
@@ -83,7 +84,7 @@ class Upkeep:
             self.retention.run,
             first_ms=config.log_initial_task_delay_ms,
         )
-        self.compaction.start(tasks, config)
+        self.compaction.start(tasks)
         tasks.every("file deletion", _DELETION_CHECK_MS, self.delete_due)
         tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.forget_producers)
 

@@ -10,6 +10,7 @@
 | `controller`, `leadership`, `elections` | who leads: the actor, its pure decisions, elections that are asked for |
 | `topics`, `topic_names`, `placement` | topics are created, grown and deleted, by any broker |
 | `configs`, `config_changes` | properties that are changed at run time |
+| `current_config` | the broker's configuration as it holds now |
 | `producer_id_blocks` | producer ids |
 | `adoption` | topics of log directories that another broker has filled |
 """

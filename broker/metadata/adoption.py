@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from odradek.broker.config.topic_config import log_config, validate
+from odradek.broker.config.topic_config import validate
 from odradek.broker.metadata.image import PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import FIRST_ADOPTED, skip_to
@@ -120,7 +120,7 @@ def _partition(metadata: Metadata, log: Log | None) -> PartitionImage:
 
 def _valid(metadata: Metadata, name: str, configs: Mapping[str, str] | None) -> dict[str, str]:
     """The properties that this broker takes; the others are named in the log."""
-    defaults = log_config(metadata.config.altered(metadata.image.dynamic_configs(metadata.config.node_id)))
+    defaults = metadata.current_config.log_config()
     valid = {}
     for key, value in (INTERNAL_TOPIC_CONFIGS.get(name, {}) if configs is None else configs).items():
         try:

@@ -10,7 +10,7 @@ from odradek.broker.config.describe import MIN_INSYNC_REPLICAS
 from odradek.broker.config.group_config import GROUP_PROPERTIES
 from odradek.broker.config.group_config import validate as validate_group
 from odradek.broker.config.ignored_properties import IgnoredProperty, reason_ignored
-from odradek.broker.config.topic_config import TOPIC_PROPERTIES, log_config, validate
+from odradek.broker.config.topic_config import TOPIC_PROPERTIES, validate
 from odradek.broker.config.types import InvalidValueError, Type
 from odradek.broker.metadata.config_changes import Change, changed
 from odradek.broker.metadata.metadata import Metadata
@@ -36,7 +36,7 @@ async def alter_topic_configs(
         topic = image.topics.get(name)
         present = {} if replace or topic is None else topic.configs
         altered = changed(present, changes, _topic_schema)
-        validate(altered, log_config(metadata.config.altered(image.dynamic_configs(metadata.config.node_id))))
+        validate(altered, metadata.current_config.log_config())
         if topic is None:  # last, as in Kafka: what no topic could have is told first
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         if validate_only:

@@ -19,6 +19,7 @@ from typing import Any
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
@@ -66,7 +67,7 @@ class Metadata:
         on_failure: Callable[[str, BaseException], None],
     ) -> None:
         """`cluster_id` and `log_dir_id` are meta.properties'; `on_failure(what, error)` must stop the broker."""
-        self.config = config
+        self.current_config = CurrentConfig(config)
         self.store = store
         self.keys = Keys()
         self.randomness = randomness
@@ -77,12 +78,17 @@ class Metadata:
         self._boot_id = boot_id
         self._clock = clock
         self._on_failure = on_failure
-        self._callbacks: list[OnChange] = []
+        self._callbacks: list[OnChange] = [lambda _, image: self.current_config.apply(image)]
         self._waiting: dict[asyncio.Future[None], int] = {}
         self._failure: StoreError | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._registration: Registration | None = None
         self._controller: Controller | None = None
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's configuration as it holds now."""
+        return self.current_config.broker
 
     async def start(self, listeners: Sequence[Listener]) -> None:
         """Join the cluster and return once this broker runs and every partition that it can lead has its leader.

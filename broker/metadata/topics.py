@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from odradek.broker.config.topic_config import log_config, validate
+from odradek.broker.config.topic_config import validate
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.placement import DEFAULT, place, place_as_assigned
@@ -57,7 +57,7 @@ async def create_topic(
             # Kafka's words: programs that create a topic unless it is there look for them in a client's exception.
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
         check_new_name(name, image.topics)
-        validate(configs or {}, log_config(metadata.config.altered(image.dynamic_configs(metadata.config.node_id))))
+        validate(configs or {}, metadata.current_config.log_config())
         replicas = _replicas(metadata, partitions, replication_factor, assignments or {})
         topic = TopicImage(
             name=name,

@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any
 
 from odradek.broker.clock import Clock
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
@@ -32,7 +33,6 @@ from odradek.broker.replication.partition_changes import Change, PartitionChange
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.storage.disk.files import Volume
 from odradek.broker.storage.log import Log
-from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.opening.log_opening import ZERO_TOPIC_ID
@@ -46,14 +46,14 @@ _RETRY_SECONDS = 1.0
 
 
 class Partitions:
-    """The registry. `log_config_of` returns the LogConfig of a topic in an image."""
+    """The registry. `config` has the properties of the logs; a change of them is applied at once."""
 
     def __init__(
         self,
         *,
         node_id: int,
         log_dirs: LogDirs,
-        log_config_of: Callable[[MetadataImage, TopicImage], LogConfig],
+        config: CurrentConfig,
         purgatories: Sequence[Purgatory[Any]],
         threads: DiskThreads,
         tasks: BackgroundTasks,
@@ -62,7 +62,7 @@ class Partitions:
     ) -> None:
         self._node_id = node_id
         self._log_dirs = log_dirs
-        self._log_config_of = log_config_of
+        self._config = config
         self._purgatories = purgatories
         self._threads = threads
         self._metrics = metrics
@@ -71,6 +71,7 @@ class Partitions:
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._changing = PartitionChanges(tasks, clock)
         self._tasks = tasks
+        config.on_change(self._config_changed)
         self.on_late_creation: list[Callable[[], None]] = []  # called when a retried creation succeeded
 
     def __iter__(self) -> Iterator[Partition]:
@@ -189,7 +190,7 @@ class Partitions:
     def _changes(self, before: MetadataImage, after: MetadataImage) -> Iterator[Change]:
         for topic_id, new in after.topics_by_id.items():
             old = before.topics_by_id.get(topic_id)
-            if old is not None and (old.configs != new.configs or before.broker_configs != after.broker_configs):
+            if old is not None and old.configs != new.configs:
                 yield partial(self._reconfigure, new)
             if new is old:
                 continue
@@ -220,7 +221,7 @@ class Partitions:
             # The topic was deleted, perhaps while this broker was down, and created again under the same name.
             _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
             await self._threads.run(self._log_dirs.delete_log, topic.name, index)
-        config = self._log_config_of(self._image, topic)
+        config = self._config.log_config(topic.configs)
         try:
             log = await self._threads.run(self._log_dirs.create_log, topic.name, index, topic.topic_id, config)
         except TransientDiskError:
@@ -256,14 +257,17 @@ class Partitions:
             threads=self._threads,
             on_advance=self._touch,
         )
-        partition.configure(self._log_config_of(self._image, topic))
+        partition.configure(self._config.log_config(topic.configs))
         partition.apply(image)
         by_index = self._by_id.setdefault(topic.topic_id, {})
         by_index[index] = partition
         self._by_name[topic.name] = by_index
 
+    def _config_changed(self) -> None:
+        self._changing.run([partial(self._reconfigure, topic) for topic in self._image.topics_by_id.values()])
+
     def _reconfigure(self, topic: TopicImage) -> None:
-        config = self._log_config_of(self._image, topic)
+        config = self._config.log_config(topic.configs)
         for partition in self._by_id.get(topic.topic_id, {}).values():
             partition.configure(config)
 

@@ -23,7 +23,6 @@ from odradek.protocol.messages.produce import ProduceResponse
 class Services:
     """One broker's parts."""
 
-    config: BrokerConfig
     clock: Clock
     metadata: Metadata
     partitions: Partitions
@@ -36,3 +35,8 @@ class Services:
     time_slices: TimeSlices
     advertised_versions: Mapping[int, tuple[int, int]]
     """The versions of each served API, by API key, as ApiVersions reports them (inclusive)."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's configuration as it holds now."""
+        return self.metadata.config

@@ -20,6 +20,7 @@ from typing import Final
 from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.rules import connection_overrides
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import ConnectionContext
 from odradek.broker.request.handler import Result
@@ -52,7 +53,7 @@ class Connections:
 
     def __init__(
         self,
-        config: BrokerConfig,
+        config: CurrentConfig,
         dispatcher: Dispatcher,
         metrics: Metrics,
         clock: Clock,
@@ -61,12 +62,15 @@ class Connections:
         most: int = NO_LIMIT,
     ) -> None:
         self.most = most  # also if max.connections is larger
-        self.configure(config)
+        self._config = config
+        self._limits: dict[str, int] = {}
+        self._read_limits()
+        config.on_change(self._config_changed)
         self.dispatcher = dispatcher
         self.clock = clock
         self.loop = loop
         self.run_in_thread = run_in_thread
-        limit = config.queued_max_request_bytes
+        limit = config.broker.queued_max_request_bytes
         self.arena = ReceiveArena(memory=ReceiveMemory(None if limit < 0 else limit, self._memory_freed_in_thread))
         self.on_room: list[Callable[[], None]] = []
         self.holds = False
@@ -78,14 +82,22 @@ class Connections:
         self._by_host: Counter[str] = Counter()
         self._abandoned: set[asyncio.Future[Result]] = set()
 
-    def configure(self, config: BrokerConfig) -> None:
-        """Apply the limits of `config` from now on; open connections stay."""
-        self.config = config
-        self._limit = min(config.max_connections, self.most)
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration as it holds now."""
+        return self._config.broker
+
+    def _config_changed(self) -> None:
+        """Apply new limits: open connections stay, and waiting ones are accepted if there is room."""
+        self._read_limits()
+        for notify in self.on_room:
+            notify()
+
+    def _read_limits(self) -> None:
         # Differs from Kafka: host names are not resolved, only addresses count, because resolving would block the loop.
         self._limits = {
             host.strip("[]"): limit
-            for host, limit in connection_overrides(config.max_connections_per_ip_overrides).items()
+            for host, limit in connection_overrides(self.config.max_connections_per_ip_overrides).items()
         }
 
     def __iter__(self) -> Iterator[Connection]:
@@ -96,7 +108,7 @@ class Connections:
 
     @property
     def is_full(self) -> bool:
-        return len(self._connections) >= self._limit
+        return len(self._connections) >= min(self.config.max_connections, self.most)
 
     @property
     def limited_by(self) -> str:

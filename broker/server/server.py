@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from odradek.broker.clock import Clock
-from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import Address
 from odradek.broker.request.handler import Handler
@@ -40,7 +40,7 @@ class Server:
 
     def __init__(
         self,
-        config: BrokerConfig,
+        config: CurrentConfig,
         handlers: Mapping[int, Handler],
         services: Any,
         metrics: Metrics,
@@ -53,10 +53,10 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
         self._clock = clock
-        limit = config.socket_request_without_records_max_bytes
+        limit = config.broker.socket_request_without_records_max_bytes
         dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit)
         self.connections = Connections(config, dispatcher, metrics, clock, self._loop, run_in_thread, most_connections)
-        self.listeners = [Listener(endpoint, self.connections, metrics) for endpoint in config.listeners]
+        self.listeners = [Listener(endpoint, self.connections, metrics) for endpoint in config.broker.listeners]
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_at = clock.monotonic()
         self._cpu_at = _thread_cpu_seconds()
@@ -85,12 +85,6 @@ class Server:
                 raise
             _LOG.info("listening", listener=listener.name, address=listener.address)
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
-
-    def configure(self, config: BrokerConfig) -> None:
-        """Apply the properties that can change at run time: the limits of connections."""
-        self.connections.configure(config)
-        for notify in self.connections.on_room:
-            notify()
 
     @property
     def addresses(self) -> dict[str, Address]:

@@ -243,6 +243,14 @@ async def test_every_property_reaches_logs_that_are_in_use(broker: Broker, wire:
         assert log.config == before
 
 
+async def test_the_expiration_of_producer_ids_reaches_logs_that_are_in_use(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+
+    await set_to(wire, BROKER, "1", producer_id_expiration_ms="5")
+
+    assert broker.log_dir.logs["t", 0].config.producer_id_expiration_ms == 5
+
+
 async def refuses_big_batches(wire: Wire) -> bool:
     return (await produce(wire, "t", BIG)).error_code == ErrorCode.MESSAGE_TOO_LARGE
 

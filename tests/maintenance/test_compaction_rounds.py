@@ -9,6 +9,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleaner import CleanerSettings
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.handlers import configs
 from tests.handlers.configs import set_to
@@ -114,6 +115,22 @@ async def test_a_topic_that_is_no_longer_compacted_is_let_go(tmp_path: Path) -> 
             await set_to(wire, configs.TOPIC, "t", cleanup_policy="delete", retention_ms="-1")
             await until(lambda: not work.is_in_progress)
             assert values_in(await fetch(wire, "t", 0))[0] == b"0"
+
+
+async def test_limits_of_compaction_that_are_set_at_run_time_hold_from_the_next_round_on(tmp_path: Path) -> None:
+    async with Broker({"log.dirs": str(tmp_path), "log.cleaner.threads": "2"}) as broker:
+        async with Wire("127.0.0.1", broker.port) as wire:
+            await set_to(
+                wire,
+                configs.BROKER,
+                "",
+                log_cleaner_dedupe_buffer_size="4000000",
+                log_cleaner_io_buffer_load_factor="0.5",
+                log_cleaner_io_max_bytes_per_second="3000",
+            )
+        assert broker.upkeep.compaction.settings == CleanerSettings(
+            buffer_bytes=2_000_000, load_factor=0.5, bytes_per_second=1500.0
+        )
 
 
 async def test_nothing_is_compacted_where_the_cleaner_is_off(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
+from odradek.broker.maintenance.upkeep import Upkeep
+from odradek.broker.metadata.current_config import CurrentConfig
+from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.names import RECOVERY_POINTS
@@ -144,8 +147,9 @@ async def test_a_checkpoint_that_is_being_written_ends_before_the_chores_have_st
     monkeypatch.setattr("odradek.broker.log_dir_startup.OsFiles", lambda: files)
     properties = {"log.dirs": str(tmp_path), "log.flush.offset.checkpoint.interval.ms": "1"}
     async with Broker({"log.dirs": str(tmp_path)}) as broker:
-        tasks = BackgroundTasks(lambda name, error: None)
-        broker.upkeep.start(tasks, BrokerConfig.load(None, properties))
+        tasks, threads = BackgroundTasks(lambda name, error: None), DiskThreads(asyncio.get_running_loop())
+        config = CurrentConfig(BrokerConfig.load(None, properties))
+        Upkeep(broker.log_dirs, broker.services.partitions, threads, ManualClock(), config).start(tasks)
         await asyncio.to_thread(files.has_begun.wait)
         stopping = asyncio.ensure_future(tasks.stop())
         for _ in range(10):
@@ -153,3 +157,4 @@ async def test_a_checkpoint_that_is_being_written_ends_before_the_chores_have_st
         assert not stopping.done()
         files.may_go.set()
         await stopping
+        await threads.close()

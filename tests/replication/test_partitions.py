@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from odradek.broker.clock import SystemClock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
@@ -37,11 +39,6 @@ def image(*topics: TopicImage, **fields: Any) -> MetadataImage:
     )
 
 
-def _config(of: MetadataImage, topic: TopicImage) -> LogConfig:
-    bytes_of_brokers = of.broker_configs.get(None, ({}, 0))[0].get("message.max.bytes", "1000000")
-    return LogConfig(max_message_bytes=int(topic.configs.get("max.message.bytes", bytes_of_brokers)))
-
-
 @pytest.fixture
 def failures() -> list[BaseException]:
     """The errors of the tasks of `partitions`; a test removes those that it expects."""
@@ -49,12 +46,19 @@ def failures() -> list[BaseException]:
 
 
 @pytest.fixture
-async def partitions(log_dir: LogDir, threads: DiskThreads, failures: list[BaseException]) -> AsyncIterator[Partitions]:
+def config() -> CurrentConfig:
+    return CurrentConfig(BrokerConfig.load())
+
+
+@pytest.fixture
+async def partitions(
+    log_dir: LogDir, threads: DiskThreads, failures: list[BaseException], config: CurrentConfig
+) -> AsyncIterator[Partitions]:
     tasks = BackgroundTasks(lambda _, error: failures.append(error))
     made = Partitions(
         node_id=SELF,
         log_dirs=LogDirs([log_dir]),
-        log_config_of=_config,
+        config=config,
         purgatories=[Purgatory("Fetch", asyncio.get_running_loop())],
         threads=threads,
         tasks=tasks,
@@ -179,11 +183,12 @@ async def test_a_topics_configs_reach_its_logs(partitions: Partitions) -> None:
     assert partitions.get("t", 0).log.config.max_message_bytes == 700
 
 
-async def test_the_brokers_configs_reach_all_logs(partitions: Partitions) -> None:
-    await applied(partitions, image(topic()))
-    await applied(partitions, image(topic(), broker_configs={None: ({"message.max.bytes": "900"}, 1)}))
+async def test_the_brokers_configs_reach_all_logs(partitions: Partitions, config: CurrentConfig) -> None:
+    await applied(partitions, image(topic(count=2), topic("own", ANOTHER_ID, max_message_bytes="500")))
+    config.apply(MetadataImage(broker_configs={None: ({"message.max.bytes": "900"}, 1)}))
+    await partitions.settled()
 
-    assert partitions.get("t", 0).log.config.max_message_bytes == 900
+    assert [each.log.config.max_message_bytes for each in partitions] == [900, 900, 500]
 
 
 async def test_many_partitions_are_created_some_at_a_time(partitions: Partitions) -> None:
@@ -225,8 +230,8 @@ async def test_after_a_disk_failure_new_partitions_are_refused(partitions: Parti
 
 
 async def test_a_failed_change_fails_waiting_callers(partitions: Partitions, failures: list[BaseException]) -> None:
-    with pytest.raises(ValueError, match="many"):
-        await applied(partitions, image(topic(max_message_bytes="many")))
+    with pytest.raises(ValueError, match="null"):
+        await applied(partitions, image(topic("\0")))
 
     await applied(partitions, image(topic(), topic("u", ANOTHER_ID)))
 

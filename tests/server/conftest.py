@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.server.connections import NO_LIMIT
 from odradek.broker.server.server import Server
@@ -39,8 +40,10 @@ async def serve() -> AsyncIterator[Serve]:
         clock: ManualClock | None = None,
         **overrides: str,
     ) -> Serving:
-        config = BrokerConfig.load(
-            None, {"listeners": "PLAINTEXT://127.0.0.1:0", **{k.replace("_", "."): v for k, v in overrides.items()}}
+        config = CurrentConfig(
+            BrokerConfig.load(
+                None, {"listeners": "PLAINTEXT://127.0.0.1:0", **{k.replace("_", "."): v for k, v in overrides.items()}}
+            )
         )
         metrics, clock = Metrics(), clock or ManualClock()
         server = Server(
@@ -54,7 +57,7 @@ async def serve() -> AsyncIterator[Serve]:
         )
         if start:
             await server.start()
-        running.append(Serving(server, metrics, clock))
+        running.append(Serving(server, metrics, clock, config))
         return running[-1]
 
     yield open_server

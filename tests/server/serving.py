@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from odradek.broker.apis.table import ROWS
+from odradek.broker.metadata.current_config import CurrentConfig
+from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.handler import Handler
@@ -156,15 +158,21 @@ def framed_request(name: str, version: int, request: Message, correlation_id: in
 class Serving:
     """A running server and all clients of it."""
 
-    def __init__(self, server: Server, metrics: Metrics, clock: ManualClock) -> None:
+    def __init__(self, server: Server, metrics: Metrics, clock: ManualClock, config: CurrentConfig) -> None:
         self.server = server
         self.metrics = metrics
         self.clock = clock
+        self.config = config
         self.clients: list[Client] = []
 
     @property
     def connections(self) -> Connections:
         return self.server.connections
+
+    def set_at_run_time(self, **properties: str) -> None:
+        """Set properties for all brokers, as AlterConfigs does; the dots in their names are written as underscores."""
+        texts = {name.replace("_", "."): text for name, text in properties.items()}
+        self.config.apply(MetadataImage(broker_configs={None: (texts, 1)}))
 
     async def connect(self, *, receive_buffer: int | None = None, source: str = "127.0.0.1") -> Client:
         host, port = self.server.listeners[0].address

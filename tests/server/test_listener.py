@@ -7,7 +7,6 @@ import socket
 
 import pytest
 
-from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.server import listener
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.server.serving import METADATA_VERSION, Serve
@@ -31,7 +30,7 @@ async def test_descriptors_limit_the_connections_below_the_property(serve: Serve
     await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
     await second.ask("Metadata", METADATA_VERSION, MetadataRequest())
     await third.send_request("Metadata", METADATA_VERSION, MetadataRequest())
-    serving.server.configure(BrokerConfig.load(None, {"max.connections": "100"}))  # as AlterConfigs does
+    serving.set_at_run_time(max_connections="100")
     for _ in range(100):
         await asyncio.sleep(0)
     assert len(serving.connections) == 2
@@ -45,7 +44,7 @@ async def test_waiting_clients_are_accepted_when_the_limit_is_raised(serve: Serv
     first, second = [await serving.connect() for _ in range(2)]
     await first.ask("Metadata", METADATA_VERSION, MetadataRequest())
     await second.send_request("Metadata", METADATA_VERSION, MetadataRequest())
-    serving.server.configure(BrokerConfig.load(None, {"max.connections": "2"}))
+    serving.set_at_run_time(max_connections="2")
     await second.receive_frame()
 
 

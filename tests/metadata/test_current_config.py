@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import PROPERTIES
+from odradek.broker.config.property import Property, attribute_name
+from odradek.broker.metadata.current_config import CurrentConfig
+from odradek.broker.metadata.image import MetadataImage
+
+THIS, OTHER = 7, 8
+CHANGED = {
+    "log.cleanup.policy": "compact",
+    "compression.type": "zstd",
+    "compression.gzip.level": "5",
+    "compression.lz4.level": "5",
+    "compression.zstd.level": "5",
+    "log.cleaner.io.buffer.load.factor": "0.5",
+    "log.cleaner.min.cleanable.ratio": "0.25",
+    "log.message.timestamp.type": "LogAppendTime",
+    "log.preallocate": "true",
+    "max.connections.per.ip.overrides": "127.0.0.1:2",
+    "unclean.leader.election.enable": "true",
+}
+ANY_NUMBER = "12345"
+
+
+@pytest.fixture
+def config() -> CurrentConfig:
+    return CurrentConfig(BrokerConfig.load(None, {"node.id": str(THIS), "message.max.bytes": "1000"}))
+
+
+def image(*, of_all: dict[str, str] | None = None, groups: Any = None, **of_brokers: dict[str, str]) -> MetadataImage:
+    of_each = {int(name.removeprefix("of_")): (texts, 1) for name, texts in of_brokers.items()}
+    return MetadataImage(
+        broker_configs={**of_each, **({None: (of_all, 1)} if of_all else {})},
+        group_configs={group_id: (texts, 1) for group_id, texts in (groups or {}).items()},
+    )
+
+
+@pytest.mark.parametrize("row", [row for row in PROPERTIES.values() if row.dynamic], ids=lambda row: row.name)
+def test_every_dynamic_property_changes_and_changes_back(config: CurrentConfig, row: Property[Any]) -> None:
+    attribute, text = attribute_name(row.name), CHANGED.get(row.name, ANY_NUMBER)
+    before = getattr(config.broker, attribute)
+
+    config.apply(image(of_7={row.name: text}))
+    assert getattr(config.broker, attribute) == row.parse(text) != before
+
+    config.apply(image())
+    assert getattr(config.broker, attribute) == before
+
+
+def test_a_brokers_own_value_comes_before_that_of_all_brokers_before_its_file(config: CurrentConfig) -> None:
+    name = "message.max.bytes"
+    config.apply(image(of_all={name: "2000"}))
+    assert config.broker.message_max_bytes == 2000
+
+    config.apply(image(of_all={name: "2000"}, of_7={name: "3000"}))
+    assert config.broker.message_max_bytes == 3000
+
+    config.apply(image(of_8={name: "4000"}))
+    assert config.broker.message_max_bytes == 1000
+
+
+def test_a_configuration_that_was_read_never_changes(config: CurrentConfig) -> None:
+    before = config.broker
+
+    config.apply(image(of_all={"message.max.bytes": "2000"}))
+
+    assert (before.message_max_bytes, config.broker.message_max_bytes) == (1000, 2000)
+
+
+def test_callbacks_run_after_each_change_and_see_the_new_values(config: CurrentConfig) -> None:
+    seen: list[int] = []
+    config.on_change(lambda: seen.append(config.broker.message_max_bytes))
+
+    config.apply(image(of_all={"message.max.bytes": "2000"}))
+    config.apply(image(of_all={"message.max.bytes": "2000"}, groups={"g": {"consumer.session.timeout.ms": "50000"}}))
+    config.apply(image())
+
+    assert seen == [2000, 1000]
+
+
+def test_a_topics_own_value_comes_before_the_brokers(config: CurrentConfig) -> None:
+    config.apply(image(of_all={"message.max.bytes": "2000"}))
+
+    assert config.log_config().max_message_bytes == 2000
+    assert config.log_config({"max.message.bytes": "3000"}).max_message_bytes == 3000
+
+
+def test_a_groups_own_value_comes_before_the_brokers(config: CurrentConfig) -> None:
+    interval = "consumer.assignment.interval.ms"
+    config.apply(image(of_all={f"group.{interval}": "2000"}, groups={"g": {interval: "0", "of.another.version": "1"}}))
+
+    assert config.group_config("g").consumer_assignment_interval_ms == 0
+    assert config.group_config("another").consumer_assignment_interval_ms == 2000
+
+
+def test_a_groups_value_beyond_the_brokers_bounds_is_replaced_by_the_bound() -> None:
+    config = CurrentConfig(BrokerConfig.load(None, {"group.consumer.max.session.timeout.ms": "46000"}))
+    config.apply(image(groups={"g": {"consumer.session.timeout.ms": "50000"}}))
+
+    assert config.group_config("g").consumer_session_timeout_ms == 46_000
+
+
+def test_a_value_that_this_version_cannot_use_is_logged_once(
+    config: CurrentConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        config.apply(image(of_all={"message.max.bytes": "none"}))
+        config.apply(image(of_all={"message.max.bytes": "none", "log.segment.bytes": "2000"}))
+
+    assert (config.broker.message_max_bytes, config.broker.log_segment_bytes) == (1000, 2000)
+    [record] = caplog.records
+    assert "message.max.bytes ('none', set at run time) has no effect" in record.getMessage()
