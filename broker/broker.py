@@ -2,9 +2,10 @@
 
 ```
 start   threads ─► status pages ─► log directories (lock, identity, recovery) ─► metadata store ─► sockets bound
-        ─► joined the cluster: image, controller ─► partitions led ─► upkeep ─► accepting
-stop    not accepting ─► parked requests answered ─► received requests answered, connections closed ─► upkeep ended
-        ─► appends ended, logs flushed ─► left the cluster ─► store closed ─► logs closed, clean marker, unlocked
+        ─► joined the cluster: image, controller ─► partitions led ─► periodic tasks ─► accepting
+stop    not accepting ─► parked requests answered ─► received requests answered, connections closed
+        ─► periodic tasks ended ─► appends ended, logs flushed ─► left the cluster ─► store closed
+        ─► logs closed, clean marker, unlocked
 ```
 
 A part that fails to start takes those before it down again, in reverse. When the metadata fail later, or the log
@@ -30,7 +31,7 @@ from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.descriptor_budget import current_budget
 from odradek.broker.log_dir_startup import make_log_dirs, open_log_dirs
-from odradek.broker.maintenance.upkeep import Upkeep
+from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.adoption import adopt_if_due
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
@@ -104,7 +105,7 @@ class Broker:
         self.metrics_port = -1
         self.services: Services  # these while it runs
         self.log_dirs: LogDirs
-        self.upkeep: Upkeep
+        self.periodic_tasks: PeriodicTasks
         self.group_lag: GroupLag
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
@@ -179,7 +180,7 @@ class Broker:
         purgatories = _Purgatories(Purgatory("Produce", loop), Purgatory("Groups", loop), Purgatory("Fetch", loop))
         self._build(store, threads, tasks, purgatories)
         server = self._running_server()
-        stack.push_async_callback(self._leave, self.services.metadata, self.services.partitions, self.upkeep)
+        stack.push_async_callback(self._leave, self.services.metadata, self.services.partitions, self.periodic_tasks)
         stack.push_async_callback(tasks.stop)
         stack.push_async_callback(self.services.partitions.settled)
         stack.push_async_callback(self._stop_serving, server, self.services.groups, purgatories)
@@ -205,7 +206,7 @@ class Broker:
             metrics=self.metrics,
             clock=self._clock,
         )
-        self.upkeep = Upkeep(self.log_dirs, partitions, threads, self._clock, metadata.current_config)
+        self.periodic_tasks = PeriodicTasks(self.log_dirs, partitions, threads, self._clock, metadata.current_config)
         groups = self._group_coordinator(metadata, partitions, threads, tasks, purgatories.groups)
         handlers = HandlerTable(read_only=self._read_only)
         self.services = Services(
@@ -227,7 +228,7 @@ class Broker:
             advertised_versions=handlers.advertised_versions,
         )
         self.group_lag = GroupLag(groups, partitions, threads, self._clock, config.metrics_partition_limit)
-        self._gauges.attach(self.services, self.log_dirs, self.upkeep.compaction.cleaner, self.group_lag)
+        self._gauges.attach(self.services, self.log_dirs, self.periodic_tasks.compaction.cleaner, self.group_lag)
         self._server = Server(
             metadata.current_config,
             handlers,
@@ -255,7 +256,7 @@ class Broker:
     def _start_chores(self, tasks: BackgroundTasks) -> None:
         config = self.config
         if not self._read_only:
-            self.upkeep.start(tasks)
+            self.periodic_tasks.start(tasks)
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
         if config.metrics_port >= 0:
             tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
@@ -334,10 +335,10 @@ class Broker:
     async def _close_log_dirs(self, log_dirs: LogDirs, threads: DiskThreads) -> None:
         await threads.run(log_dirs.close, clean=self._is_clean)
 
-    async def _leave(self, metadata: Metadata, partitions: Partitions, upkeep: Upkeep) -> None:
+    async def _leave(self, metadata: Metadata, partitions: Partitions, periodic_tasks: PeriodicTasks) -> None:
         await partitions.drained()
         try:
-            await upkeep.flush_all()
+            await periodic_tasks.flush_all()
         except KafkaError as error:
             self._is_clean = False
             _LOG.error("logs could not be flushed", error=str(error))

@@ -2,7 +2,7 @@
 
 | module | what |
 |---|---|
-| `compaction_rounds` | compaction while the broker runs: each of log.cleaner.threads compacts one log after the |
+| `cleaner_threads` | compaction while the broker runs: each of log.cleaner.threads compacts one log after the |
 | `retention_check` | a round of retention: expired segments are deleted from the logs of this broker |
-| `upkeep` | what a broker does for its logs at intervals, without being asked |
+| `periodic_tasks` | what a broker does for its logs at intervals, without being asked |
 """

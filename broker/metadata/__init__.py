@@ -9,7 +9,7 @@
 | `registration`, `unregistration` | broker epochs, and what a restart may have lost; a broker that has left for good |
 | `controller`, `leadership`, `elections` | who leads: the actor, its pure decisions, elections that are asked for |
 | `topics`, `topic_names`, `placement` | topics are created, grown and deleted, by any broker |
-| `configs`, `config_changes` | properties that are changed at run time |
+| `alter_configs` | properties that are changed at run time |
 | `current_config` | the broker's configuration as it holds now |
 | `producer_id_blocks` | producer ids |
 | `adoption` | topics of log directories that another broker has filled |

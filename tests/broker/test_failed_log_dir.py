@@ -137,11 +137,11 @@ async def test_flushes_skip_an_offline_directory(tmp_path: Path) -> None:
         (kept,) = broker.log_dirs.first.logs.values()
 
         broker.log_dirs.directories[1].failure.fail("testing", FAILURE)
-        await broker.upkeep.flush_due()  # raises nothing, before the partitions are offline
+        await broker.periodic_tasks.flush_due()  # raises nothing, before the partitions are offline
         assert kept.recovery_point == 1
         for partition in range(2):
             await produce(wire, "t", batch(b"b"), partition)
-        await broker.upkeep.flush_due()  # nor afterwards
+        await broker.periodic_tasks.flush_due()  # nor afterwards
         assert kept.recovery_point == 2
 
 

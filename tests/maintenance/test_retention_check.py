@@ -29,7 +29,7 @@ class Aging:
         return self.broker.services.partitions.get(topic, 0)
 
     async def check(self) -> int:
-        return await self.broker.upkeep.retention.run()
+        return await self.broker.periodic_tasks.retention.run()
 
     def checkpointed(self) -> list[str]:
         return (self.broker.log_dir.path / "log-start-offset-checkpoint").read_text().splitlines()[2:]

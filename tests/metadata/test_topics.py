@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from odradek.broker.metadata.config_changes import Change, Operation
-from odradek.broker.metadata.configs import alter_broker_configs, alter_topic_configs
+from odradek.broker.metadata.alter_configs import Change, Operation, alter_broker_configs, alter_topic_configs
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import BLOCK_SIZE, ProducerIdBlocks
 from odradek.broker.metadata.store.memory import InMemoryStore

@@ -11,5 +11,5 @@
 | `cleaned_segment` | the segment that the second pass writes |
 | `pace`, `throttle` | pauses for the requests of the broker; log.cleaner.io.max.bytes.per.second |
 
-`odradek.broker.maintenance.compaction_rounds` decides when rounds run; `cleanable` decides which log they take.
+`odradek.broker.maintenance.cleaner_threads` decides when rounds run; `cleanable` decides which log they take.
 """

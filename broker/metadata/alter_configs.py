@@ -1,9 +1,21 @@
-"""Changing the properties of topics and groups, and of brokers while they run."""
+"""How a request changes the properties that are set for a topic, a broker or a group (KIP-339).
+
+| operation | the property is then |
+|---|---|
+| SET | the value |
+| DELETE | not set here any more: the next source counts, in the end the default |
+| APPEND | the list, with the items of the value that it lacked added at its end |
+| SUBTRACT | the list, without the items of the value |
+
+APPEND and SUBTRACT begin with what is set for the resource itself, else with the property's default, and only work on
+properties that are lists.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 from odradek.broker.config.broker_config import DESCRIBED_PROPERTIES, nearest_name
 from odradek.broker.config.describe import MIN_INSYNC_REPLICAS
@@ -11,13 +23,34 @@ from odradek.broker.config.group_config import GROUP_PROPERTIES
 from odradek.broker.config.group_config import validate as validate_group
 from odradek.broker.config.ignored_properties import IgnoredProperty, reason_ignored
 from odradek.broker.config.topic_config import TOPIC_PROPERTIES, validate
-from odradek.broker.config.types import InvalidValueError, Type
-from odradek.broker.metadata.config_changes import Change, changed
+from odradek.broker.config.types import InvalidValueError, Type, TypeCode, parse_list
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Cmp, Delete, Op, Put, still
 from odradek.broker.metadata.topic_names import check_name
 from odradek.broker.metadata.values import encode_configs
 from odradek.protocol.errors import ErrorCode, KafkaError
+
+
+class Operation(IntEnum):
+    """By the numbers of IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One property to change; `value` is None only where it is deleted."""
+
+    name: str
+    value: str | None
+    operation: Operation = Operation.SET
+
+
+Schema = Callable[[str], tuple[Type[Any], Any] | None]
+"""Type and default of a property by name; None if there is no such property."""
+
 
 # `DynamicBrokerConfig.PER_BROKER_CONFIGS`, as far as they may be set here.
 _OF_SINGLE_BROKERS = ("sasl.", "ssl.", "cordoned.log.dirs")
@@ -91,6 +124,32 @@ async def alter_group_configs(
         key = metadata.keys.group_config(group_id)
         if await _write(metadata, key, altered, (still(key, revision),)):
             return
+
+
+def changed(configs: Mapping[str, str], changes: Iterable[Change], schema: Schema) -> dict[str, str]:
+    """Return `configs` after `changes`. Raises `KafkaError` INVALID_CONFIG for an operation on what is no list."""
+    after = dict(configs)
+    for change in changes:
+        if change.operation is Operation.DELETE or change.value is None:
+            after.pop(change.name, None)
+        elif change.operation is Operation.SET:
+            after[change.name] = change.value
+        else:
+            after[change.name] = _changed_list(after.get(change.name), change, change.value, schema)
+    return after
+
+
+def _changed_list(present: str | None, change: Change, value: str, schema: Schema) -> str:
+    found = schema(change.name)
+    if found is None or found[0].code is not TypeCode.LIST:
+        what = "there is no such property" if found is None else "it is not a list"
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{change.operation.name} does not work on {change.name}: {what}")
+    kind, default = found
+    items = [item for item in parse_list(present if present is not None else kind.text(default) or "") if item]
+    given = parse_list(value)
+    if change.operation is Operation.APPEND:
+        return ",".join([*items, *(item for item in dict.fromkeys(given) if item not in items)])
+    return ",".join(item for item in items if item not in given)
 
 
 def _topic_schema(name: str) -> tuple[Type[Any], Any] | None:

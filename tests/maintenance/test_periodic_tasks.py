@@ -9,7 +9,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
-from odradek.broker.maintenance.upkeep import Upkeep
+from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.storage.disk.files import OsFiles
@@ -25,13 +25,13 @@ SECOND, DAY = 1_000, 86_400_000
 
 
 class Kept:
-    """A broker whose clock stands still, with one topic, and upkeep that only runs when told to."""
+    """A broker whose clock stands still, with one topic, whose periodic tasks run only when a test calls them."""
 
     def __init__(self, broker: Broker, wire: Wire, clock: ManualClock) -> None:
         self.broker = broker
         self.wire = wire
         self.clock = clock
-        self.upkeep = broker.upkeep
+        self.periodic_tasks = broker.periodic_tasks
 
     @property
     def log(self) -> Log:
@@ -49,10 +49,10 @@ async def test_a_log_is_flushed_after_flush_ms(kept: Kept) -> None:
     await create(kept.wire, "t", flush_ms="5000")
     await produce(kept.wire, "t", batch(b"a"))
 
-    await kept.upkeep.flush_due()
+    await kept.periodic_tasks.flush_due()
     assert not kept.broker.services.partitions.get("t", 0).is_busy
     kept.clock.advance(5 * SECOND)
-    await kept.upkeep.flush_due()
+    await kept.periodic_tasks.flush_due()
     assert kept.log.recovery_point == 1
 
 
@@ -61,7 +61,7 @@ async def test_a_rolled_segment_is_flushed(kept: Kept) -> None:
     for value in (b"a" * 60, b"b" * 60):
         await produce(kept.wire, "t", batch(value))
 
-    await kept.upkeep.flush_due()
+    await kept.periodic_tasks.flush_due()
     assert kept.log.recovery_point == 1
 
 
@@ -69,7 +69,7 @@ async def test_a_topic_may_be_deleted_while_it_is_flushed(kept: Kept) -> None:
     for _ in range(20):
         await create(kept.wire, "t", flush_ms="0")
         await produce(kept.wire, "t", batch(b"a"))
-        flushing = asyncio.create_task(kept.upkeep.flush_due())
+        flushing = asyncio.create_task(kept.periodic_tasks.flush_due())
 
         await kept.wire.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 4)
         await flushing
@@ -88,16 +88,16 @@ async def test_the_files_of_a_deleted_topic_go_after_file_delete_delay_ms(kept: 
 
     assert len(left()) == 1
     kept.clock.advance(59 * SECOND)
-    removing = kept.upkeep.delete_due()
+    removing = kept.periodic_tasks.delete_due()
     assert removing is not None
     await removing
     assert len(left()) == 1
     kept.clock.advance(SECOND)
-    removing = kept.upkeep.delete_due()
+    removing = kept.periodic_tasks.delete_due()
     assert removing is not None
     await removing
     assert left() == []
-    assert kept.upkeep.delete_due() is None
+    assert kept.periodic_tasks.delete_due() is None
 
 
 async def test_idempotent_producers_are_forgotten_when_they_are_silent_for_long(kept: Kept) -> None:
@@ -106,17 +106,17 @@ async def test_idempotent_producers_are_forgotten_when_they_are_silent_for_long(
     await produce(kept.wire, "t", batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=0))
 
     kept.clock.advance(DAY // 2)
-    await kept.upkeep.forget_producers()
+    await kept.periodic_tasks.forget_producers()
     assert len(kept.log.producers) == 1
     kept.clock.advance(DAY)
-    await kept.upkeep.forget_producers()
+    await kept.periodic_tasks.forget_producers()
     assert len(kept.log.producers) == 0
 
 
 async def test_checkpoints_say_how_far_logs_are(kept: Kept) -> None:
     await create(kept.wire, "t")
     await produce(kept.wire, "t", batch(b"a", b"b"))
-    await kept.upkeep.flush_all()
+    await kept.periodic_tasks.flush_all()
     kept.broker.log_dir.checkpoint()
 
     def offsets(name: str) -> list[str]:
@@ -149,7 +149,7 @@ async def test_a_checkpoint_that_is_being_written_ends_before_the_chores_have_st
     async with Broker({"log.dirs": str(tmp_path)}) as broker:
         tasks, threads = BackgroundTasks(lambda name, error: None), DiskThreads(asyncio.get_running_loop())
         config = CurrentConfig(BrokerConfig.load(None, properties))
-        Upkeep(broker.log_dirs, broker.services.partitions, threads, ManualClock(), config).start(tasks)
+        PeriodicTasks(broker.log_dirs, broker.services.partitions, threads, ManualClock(), config).start(tasks)
         await asyncio.to_thread(files.has_begun.wait)
         stopping = asyncio.ensure_future(tasks.stop())
         for _ in range(10):

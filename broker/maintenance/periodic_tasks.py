@@ -21,7 +21,7 @@ import asyncio
 from collections.abc import Awaitable
 
 from odradek.broker.clock import Clock
-from odradek.broker.maintenance.compaction_rounds import CompactionRounds
+from odradek.broker.maintenance.cleaner_threads import CleanerThreads
 from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.replication.disk_threads import DiskThreads
@@ -37,7 +37,7 @@ _SLICE = 200
 """Partitions that are looked at in one turn of the loop: half a millisecond."""
 
 
-class Upkeep:
+class PeriodicTasks:
     """The chores of the log directories.
 
     Chores that write to the disk have ended when the tasks that they were started in have stopped, except for a flush:
@@ -56,7 +56,7 @@ class Upkeep:
         self._partitions = partitions
         self._threads = threads
         self.retention = RetentionCheck(log_dirs, partitions, threads)
-        self.compaction = CompactionRounds(log_dirs.directories, self.retention, clock, config)
+        self.compaction = CleanerThreads(log_dirs.directories, self.retention, clock, config)
         self._config = config
 
     def start(self, tasks: BackgroundTasks) -> None:

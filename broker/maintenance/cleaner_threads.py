@@ -26,7 +26,7 @@ from odradek.broker.tasks import BackgroundTasks
 _LOG = StructuredLogger(__name__)
 
 
-class CompactionRounds:
+class CleanerThreads:
     """The cleaner of one broker. `start` once, on the loop; it ends with the tasks that it was started in.
 
     Each round reads its properties from `config` again.
