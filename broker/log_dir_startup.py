@@ -63,7 +63,7 @@ def make_log_dirs(
                 files=files,
                 max_open_files=max_open_files,
                 on_failure=partial(failed, index),
-                on_flush=metrics.log_flush.note,
+                on_flush=metrics.log_flush.record,
             )
         )
     log_dirs = LogDirs(directories)

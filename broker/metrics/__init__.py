@@ -1,13 +1,13 @@
-"""What a broker tells of itself at `/metrics`.
+"""The metrics of a broker, as `/metrics` shows them.
 
 ```
 hot paths ─► Metrics (counts) ────────────────────┐
                                                   ├─► collectors ─► registry ─► `odradek.broker.server.exposition`
-partitions, groups ─► BrokerGauges (looked up) ───┘   names, labels
+partitions, groups ─► BrokerGauges (at a scrape) ─┘   names, labels
 ```
 
 | module | what |
 |---|---|
-| `collectors` | what a scrape returns, above the broker |
-| `counts` | what is counted, below every other layer |
+| `counts` | counters that every layer increments; imports nothing of the broker |
+| `collectors` | the series of a scrape; reads every layer |
 """

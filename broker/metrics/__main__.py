@@ -1,4 +1,4 @@
-"""Write the page that is made of the collectors: `python -m broker.metrics` in the project's directory."""
+"""Write `docs/metrics.md` from the collectors: `python -m broker.metrics` in the project's directory."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A broker in a test suite, and what tests of the broker use in place of a real seam.
+"""A broker for test suites, and the simulated clock of the broker's own tests.
 
 | module | what |
 |---|---|
 | `plugin` | fixtures for pytest |
 | `threaded` | a broker on a thread, for tests without an event loop |
-| `clock` | a clock that the test moves |
+| `clock` | a clock that a test sets |
 """

@@ -1,10 +1,10 @@
-"""The simulated side of the clock seam."""
+"""A clock that a test sets, in place of the system's."""
 
 from __future__ import annotations
 
 
 class ManualClock:
-    """A `odradek.broker.clock.Clock` that stands still until the test moves it.
+    """A `odradek.broker.clock.Clock` that changes only when the test moves it.
 
     Starts at 2023-11-14T22:13:20Z. `advance` moves both clocks; `set_time_ms` moves the wall clock alone, as NTP or an
     administrator would.
@@ -21,7 +21,7 @@ class ManualClock:
         return self._monotonic
 
     def advance(self, milliseconds: int) -> None:
-        """Let `milliseconds` (not negative) pass on both clocks."""
+        """Move both clocks forward by `milliseconds`, which is not negative."""
         if milliseconds < 0:
             raise ValueError("time does not run backwards; use set_time_ms for the wall clock")
         self._time_ms += milliseconds

@@ -1,4 +1,4 @@
-"""A broker on a thread of its own, for tests and programs that have no event loop, or clients that block theirs.
+"""A broker on its own thread, for tests and programs without an event loop, or whose clients block it.
 
 ```python
 with ThreadedBroker() as broker:
@@ -18,7 +18,7 @@ from odradek.broker.broker import Broker
 
 
 class ThreadedBroker:
-    """A broker that runs from `start` to `stop`; both wait until it is so. Takes the properties of `Broker`."""
+    """A broker that runs from `start` to `stop`, which return when it is done. Takes the properties of `Broker`."""
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.bootstrap = ""
@@ -48,7 +48,7 @@ class ThreadedBroker:
             raise self._error
 
     def stop(self) -> None:
-        """Stop as `Broker.stop` does. Raises what ended the broker before."""
+        """Stop as `Broker.stop` does. Raises the error that has ended the broker, if any."""
         if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
@@ -58,7 +58,7 @@ class ThreadedBroker:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001 - raised where somebody waits for it
+        except BaseException as error:  # noqa: BLE001 - raised by start or stop
             self._error = error
         finally:
             self._started.set()

@@ -36,7 +36,7 @@ def values_of(broker: ThreadedBroker, topic: str, count: int) -> list[bytes | No
     return values
 
 
-def test_a_test_has_a_broker_of_its_own(kafka_broker: ThreadedBroker) -> None:
+def test_each_test_has_its_own_broker(kafka_broker: ThreadedBroker) -> None:
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
     producer.produce("t", b"a", partition=0)
     assert producer.flush(10) == 0
@@ -46,7 +46,7 @@ def test_a_test_has_a_broker_of_its_own(kafka_broker: ThreadedBroker) -> None:
     assert len(producer.list_topics(timeout=10).topics["t"].partitions) == 2
 
 
-def test_the_next_test_has_another_one(kafka_broker: ThreadedBroker, kafka_session_broker: ThreadedBroker) -> None:
+def test_the_next_test_has_another_broker(kafka_broker: ThreadedBroker, kafka_session_broker: ThreadedBroker) -> None:
     for broker in (kafka_broker, kafka_session_broker):
         assert list(Producer({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics) == []
     assert kafka_broker.port != kafka_session_broker.port
@@ -69,7 +69,7 @@ def test_the_fixture_of_the_readme_works_from_any_directory(tmp_path: Path) -> N
     assert "1 passed" in done.stdout
 
 
-def test_its_thread_ends_with_it() -> None:
+def test_the_thread_of_a_broker_ends_with_it() -> None:
     before = set(threading.enumerate())
 
     with ThreadedBroker():
@@ -78,7 +78,7 @@ def test_its_thread_ends_with_it() -> None:
     assert set(threading.enumerate()) == before
 
 
-def test_a_start_that_fails_raises_where_it_was_asked_for(tmp_path: object) -> None:
+def test_start_raises_the_error_of_the_broker(tmp_path: object) -> None:
     with ThreadedBroker({"log.dirs": str(tmp_path)}), pytest.raises(LogDirRefusedError):
         ThreadedBroker({"log.dirs": str(tmp_path)}).start()
 

@@ -1,4 +1,4 @@
-"""What a scrape looks up in a broker, because it is not counted anywhere: states, sizes, offsets."""
+"""The reader of a broker's gauges: states, sizes and offsets, which are read at a scrape and counted nowhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOPPING = 6
 
 
 class BrokerGauges:
-    """The state of one broker; `state` is set by whoever starts and stops it, the rest is there after `attach`."""
+    """The gauges of one broker. `Broker` sets `state`; everything else can be read after `attach`."""
 
     def __init__(self) -> None:
         self.state = STARTING
@@ -38,14 +38,14 @@ class BrokerGauges:
         self._group_lag: GroupLag | None = None
 
     def attach(self, services: Services, log_dirs: LogDirs, cleaner: Cleaner, group_lag: GroupLag) -> None:
-        """From now on there is something to look at."""
+        """Set the parts of the broker that the gauges are read from."""
         self._services = services
         self._log_dirs = log_dirs
         self._cleaner = cleaner
         self._group_lag = group_lag
 
     def read(self) -> Gauges:
-        """Look at everything; for a thousand partitions this takes a few milliseconds."""
+        """Read all gauges; with a thousand partitions this takes a few milliseconds."""
         services, log_dirs = self._services, self._log_dirs
         if services is None or log_dirs is None or self._cleaner is None:
             return Gauges(broker_state=self.state)
@@ -76,7 +76,7 @@ class BrokerGauges:
         return gauges
 
     def read_cluster(self) -> ClusterGauges | None:
-        """What all brokers would tell alike, if this one is the controller; else None."""
+        """Return the gauges of the cluster; None unless this broker is the controller, so that only one reports them."""
         if self._services is None:
             return None
         image = self._services.metadata.image
@@ -88,7 +88,7 @@ class BrokerGauges:
         )
 
     def read_partitions(self) -> Iterator[PartitionGauges]:
-        """Each partition that has a log here."""
+        """Yield the gauges of each partition that has a log here."""
         for partition in self._services.partitions if self._services is not None else ():
             log = partition.log
             yield PartitionGauges(
@@ -108,11 +108,11 @@ class BrokerGauges:
             )
 
     def cluster_id(self) -> str:
-        """The id of the cluster, or "" as long as it is not known."""
+        """Return the id of the cluster, or "" before it is known."""
         return (self._services.metadata.image.cluster_id or "") if self._services is not None else ""
 
     def read_groups(self) -> Iterator[GroupGauges]:
-        """Each group that is coordinated here, with its committed offsets."""
+        """Yield each group that is coordinated here, with its committed offsets."""
         if self._services is None:
             return
         for shard in self._services.groups.shards():

@@ -1,7 +1,6 @@
-"""Dashboards and alerts that others made for Kafka, and the series of ours that each asks for.
+"""Public dashboards and alerts for Kafka, each with the series of ours that it uses. As of August 2026.
 
-As of August 2026. What they ask for beside these is about the Java machine, which is not there, or about the
-containers around it.
+Other series that they use are of the Java machine, which is absent here, or of the containers around it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 
 class Dashboard(NamedTuple):
-    """One dashboard, or file of alerts: what the page calls it, where it is, and the series that it asks for."""
+    """One dashboard or file of alerts: its name on the page, its subject, its address and the series that it uses."""
 
     name: str
     about: str

@@ -1,11 +1,11 @@
-"""Which series a scrape returns, by `metrics.dialects`: each dialect has the names that certain dashboards expect.
+"""The collectors of each dialect in `metrics.dialects`. A dialect has the names that certain dashboards expect.
 
 | dialect | collectors |
 |---|---|
 | strimzi | `jmx_collector`, `group_collector` |
 | exporter | `exporter_collector`, `group_collector` |
 
-Series about the process itself are always there.
+Series of the process itself are in every scrape.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from odradek.broker.metrics.counts.metrics import Metrics
 
 
 class GaugeSource(Protocol):
-    """Where collectors look up what is not counted, at each scrape: `BrokerGauges`."""
+    """The source of the values that are read at a scrape: `BrokerGauges`."""
 
     def read(self) -> Gauges: ...
 
@@ -41,7 +41,7 @@ class GaugeSource(Protocol):
 
 
 def broker_registry(config: BrokerConfig, metrics: Metrics, gauges: GaugeSource, clock: Clock) -> CollectorRegistry:
-    """A registry of one broker's own: two in one interpreter share nothing but the process."""
+    """Return the registry of one broker. Two brokers in one interpreter share only the series of the process."""
     dialects = collectors(metrics, gauges, clock, config.metrics_partition_limit)
     chosen = (each for name in dialects if name in config.metrics_dialects for each in dialects[name])
     return registry(*chosen)
@@ -50,7 +50,7 @@ def broker_registry(config: BrokerConfig, metrics: Metrics, gauges: GaugeSource,
 def collectors(
     metrics: Metrics, gauges: GaugeSource, clock: Clock, partition_limit: int
 ) -> dict[str, tuple[Collector, ...]]:
-    """The collectors of each dialect."""
+    """Return the collectors of each dialect."""
     return {
         "strimzi": (
             JmxCollector(metrics, clock, gauges.read, gauges.read_partitions, partition_limit),
@@ -64,7 +64,7 @@ def collectors(
 
 
 def registry(*collectors: Collector) -> CollectorRegistry:
-    """A registry of these, and of what is known of this process."""
+    """Return a registry of these collectors and those of the process."""
     made = CollectorRegistry()
     for collector in (*collectors, ProcessIoCollector()):
         made.register(collector)

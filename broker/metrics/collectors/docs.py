@@ -1,7 +1,7 @@
-"""`docs/metrics.md`, made of what the collectors return: every series with its labels, meaning and dashboards.
+"""The generator of `docs/metrics.md`: every series with its labels, meaning and dashboards.
 
-`python -m broker.metrics` writes it, and a test fails when it is not what the collectors say. They are asked about an
-example of everything that can have a series, so that each series shows its labels.
+`python -m broker.metrics` writes the page, and a test fails when it is out of date. The page comes from the collectors
+themselves, run on an example with one of everything, so that each series shows its labels.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ _OURS = Path(odradek.__file__).parents[1] / "docker" / "grafana" / "dashboards" 
 _HEAD = """\
 # Metrics
 
-<!-- Made of the collectors in broker/metrics by `make docs`; change those, not this. -->
+<!-- Generated from the collectors in broker/metrics by `make docs`; change those, not this. -->
 
 With `metrics.port` set (`make run` has 9404), a broker answers on `metrics.host`:
 
 | path | answer |
 |---|---|
-| `/metrics` | the series below, as Prometheus's text or as OpenMetrics |
+| `/metrics` | the series below, in Prometheus's text format or as OpenMetrics |
 | `/healthz` | 200 while the process works |
-| `/readyz` | 200 when clients are served, 503 before and while it stops |
+| `/readyz` | 200 while clients are served, 503 while the broker starts or stops |
 
-`metrics.dialects` chooses whose names the series have; by default both kinds below are there. A counter counts from the
-start of the broker. Above `metrics.partition.limit` partitions (1000) the series with a label `partition` are left out.
-Lag in seconds is the age of the batch that a group reads next. Of a cluster, each broker shows what it leads, so that a
-sum over brokers is right.
+`metrics.dialects` selects the names of the series; by default both kinds below are present. Counters start at 0 when
+the broker starts. With more than `metrics.partition.limit` partitions (1000) the series with a label `partition` are
+omitted. Lag in seconds is the age of the batch that a group reads next. In a cluster, each broker reports the
+partitions that it leads, so that sums over brokers are right.
 
-Dashboards that were made for Kubernetes select by labels that scraping adds there, such as `namespace`;
-`docker/prometheus/prometheus.yml` shows them, and `metrics.static.labels` lets the broker add them itself.
+Dashboards for Kubernetes select by labels that scraping adds there, such as `namespace`.
+`docker/prometheus/prometheus.yml` shows them; with `metrics.static.labels` the broker adds them itself.
 
 ## Dashboards and alerts
 
@@ -67,9 +67,9 @@ _SECTIONS = {
     ),
     "exporter": (
         "Names of kafka_exporter and kafka-lag-exporter",
-        "`metrics.dialects=exporter`: what Apache Kafka needs a process beside the broker for.",
+        "`metrics.dialects=exporter`: the names of series for which Apache Kafka needs another process.",
     ),
-    "": ("The process", "Always there, where the system tells it (Linux)."),
+    "": ("The process", "Present in every dialect, on Linux."),
 }
 """By dialect: the title of its section and the sentence under it."""
 
@@ -79,7 +79,7 @@ def metrics_page() -> str:
 
 
 def series_names(families: Iterable[Metric]) -> dict[str, Metric]:
-    """The names under which the samples of each family are scraped."""
+    """Return the families by the names of their samples."""
     return {sample.name: family for family in families for sample in family.samples}
 
 
@@ -104,7 +104,7 @@ def _row(family: Metric, dashboards: Iterable[Dashboard]) -> str:
 
 
 def _labels(family: Metric) -> str:
-    """The labels of the samples; the name of a label with `or none` if the sum of all has a series, too."""
+    """Return the labels of the samples, with `or none` if there is also a series of the sum."""
     samples = [sample.labels for sample in family.samples if sample.name in (family.name, f"{family.name}_total")]
     labels = dict.fromkeys(name for own in samples for name in own)
     text = ", ".join(f"`{name}`" for name in labels)
@@ -116,12 +116,12 @@ def _own_dashboard() -> Dashboard:
         target["expr"] for panel in json.loads(_OURS.read_text())["panels"] for target in panel.get("targets", ())
     ]
     names = frozenset(re.findall(r"\b(?:kafka|process|python|odradek)_\w+", " ".join(expressions)))
-    about = "the dashboard that comes along; `docker/compose.yaml` starts Grafana with it"
+    about = "the dashboard of this project; `docker/compose.yaml` starts Grafana with it"
     return Dashboard("Odradek", about, "../docker/grafana/dashboards/odradek.json", names)
 
 
 class _Example:
-    """What a broker could look up, with one of everything."""
+    """Gauges of a broker with one of everything."""
 
     def read(self) -> Gauges:
         cleaner = CleanerGauges(uncleanable={"data": (0, 0)})

@@ -1,14 +1,14 @@
 """Brokers, topics and partitions under the names of kafka_exporter (github.com/danielqsj/kafka_exporter).
 
-Dashboards for it work without the extra process that would ask the broker for all this. That process sees the whole
-cluster; here each broker tells what it leads, so that a sum over brokers is right:
+Dashboards for kafka_exporter work without its extra process. That process reports the whole cluster; here each broker
+reports the partitions that it leads, so that sums over brokers are right:
 
-| series | told by |
+| series | reported by |
 |---|---|
 | kafka_brokers, kafka_broker_info, kafka_topic_partitions | the controller |
 | kafka_topic_partition_… | the leader of the partition |
 
-Differs from kafka_exporter: it also shows partitions without a leader, of which nobody knows offsets.
+Differs from kafka_exporter: partitions without a leader are not reported, because no broker has their offsets.
 """
 
 from __future__ import annotations
@@ -22,18 +22,27 @@ from odradek.broker.metrics.collectors.gauge_values import ClusterGauges, Partit
 
 _PREFIX = "kafka_topic_partition_"
 _PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
-    "current_offset": ("Offset behind the last that consumers may read.", lambda of: of.high_watermark),
-    "oldest_offset": ("First offset of the log.", lambda of: of.log_start_offset),
-    "leader": ("Id of the broker that leads.", lambda of: of.leader),
-    "leader_is_preferred": ("1 if the first replica leads.", lambda of: of.leader == of.preferred_leader),
-    "replicas": ("Replicas of the partition.", lambda of: of.replicas),
-    "in_sync_replica": ("Replicas in sync.", lambda of: of.in_sync_replicas),
-    "under_replicated_partition": ("1 if replicas are out of sync.", lambda of: of.in_sync_replicas < of.replicas),
+    "current_offset": (
+        "Offset after the last record that consumers may read.",
+        lambda partition: partition.high_watermark,
+    ),
+    "oldest_offset": ("First offset of the log.", lambda partition: partition.log_start_offset),
+    "leader": ("Id of the broker that leads.", lambda partition: partition.leader),
+    "leader_is_preferred": (
+        "1 if the first replica leads.",
+        lambda partition: partition.leader == partition.preferred_leader,
+    ),
+    "replicas": ("Replicas of the partition.", lambda partition: partition.replicas),
+    "in_sync_replica": ("Replicas in sync.", lambda partition: partition.in_sync_replicas),
+    "under_replicated_partition": (
+        "1 if replicas are out of sync.",
+        lambda partition: partition.in_sync_replicas < partition.replicas,
+    ),
 }
 
 
 class ExporterCollector(Collector):
-    """The families. `cluster` gives None on a broker that is not the controller; both are asked once a scrape."""
+    """The families. `cluster` returns None on a broker that is not the controller. Calls both once a scrape."""
 
     def __init__(
         self,
@@ -46,18 +55,18 @@ class ExporterCollector(Collector):
         self._partition_limit = partition_limit
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families one by one, so that a scrape can give way to requests between them."""
+        """Yield the families one by one, so that requests run between them."""
         cluster = self._cluster()
         if cluster is not None:
             yield from _cluster_families(cluster)
         partitions = list(self._partitions())
         if len(partitions) > self._partition_limit:
             return
-        led = [of for of in partitions if of.is_led_here]
+        led = [partition for partition in partitions if partition.is_led_here]
         for name, (text, value) in _PARTITION_GAUGES.items():
             family = GaugeMetricFamily(_PREFIX + name, text, labels=["topic", "partition"])
-            for of in led:
-                family.add_metric([of.topic, str(of.partition)], value(of))
+            for partition in led:
+                family.add_metric([partition.topic, str(partition.partition)], value(partition))
             yield family
 
 

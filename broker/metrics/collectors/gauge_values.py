@@ -1,6 +1,6 @@
-"""What a scrape finds by looking: log sizes, partition counts, sizes of groups. What is counted is in `metrics`.
+"""The values that are read at a scrape: log sizes, partition counts, states of groups. Counters are in `counts`.
 
-`broker_gauges` makes these values when somebody scrapes, and the collectors turn them into series.
+`broker_gauges` reads these values, and the collectors turn them into series.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 
 
 class CleanerGauges(msgspec.Struct, frozen=True):
-    """What compaction has been doing. `uncleanable` are, by log directory, the logs that it leaves alone, and bytes."""
+    """The state of compaction. `uncleanable`: the number of logs that it skips, and their bytes, by log directory."""
 
     max_dirty_percent: int = 0
     time_since_last_run_ms: int = 0
@@ -34,7 +34,7 @@ class Gauges(msgspec.Struct):
     at_min_isr_partitions: int = 0
     offline_replicas: int = 0
     offline_log_directories: int = 0
-    log_directories: dict[str, bool] = {}  # by path: whether it failed
+    log_directories: dict[str, bool] = {}  # by path: True if it has failed
     producer_ids: int = 0
     is_active_controller: bool = False
     offline_partitions: int = 0
@@ -51,14 +51,14 @@ class Gauges(msgspec.Struct):
 
 
 class ClusterGauges(NamedTuple):
-    """What the controller knows of all: addresses of the brokers that serve, by id, and sizes of topics, by name."""
+    """The cluster: addresses of the running brokers by id, and partition counts of topics by name."""
 
     brokers: dict[int, str]
     partitions_by_topic: dict[str, int]
 
 
 class PartitionGauges(NamedTuple):
-    """One partition with a log here. Offsets are exclusive at the end. `leader` is -1 if there is none."""
+    """One partition with a log here. End offsets are exclusive. `leader` is -1 if there is none."""
 
     topic: str
     partition: int
@@ -76,9 +76,9 @@ class PartitionGauges(NamedTuple):
 
 
 class CommittedGauges(NamedTuple):
-    """What a group has committed for a partition. `lag` is None if another broker leads, which knows the end.
+    """A group's committed offset of one partition. `lag` is None if another broker leads the partition.
 
-    `lag_seconds` is how long ago the batch was written that it reads next; 0 if it has read all, None if not known.
+    `lag_seconds` is the age of the batch that the group reads next: 0 if it has read everything, None if unknown.
     """
 
     topic: str

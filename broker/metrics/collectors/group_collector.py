@@ -1,15 +1,16 @@
 """Groups, their committed offsets and lag, under the names that dashboards for Kafka expect.
 
-| series | whose name |
+| series | source of the name |
 |---|---|
 | kafka_coordinator_group_groupmetadatamanager_numgroups, …numgroupsstable, …, numoffsets | Kafka's beans |
 | kafka_server_group_coordinator_metrics_group_count, _consumer_group_count | Kafka's beans |
 | kafka_consumergroup_current_offset, _current_offset_sum, _lag, _lag_sum, _members | kafka_exporter |
 | kafka_consumergroup_group_lag, _group_lag_seconds, _group_max_lag, _group_max_lag_seconds | kafka-lag-exporter |
 
-A group is told by its coordinator. It knows the lag of what it leads itself; that of other partitions is left out of
-`_lag` and of the sum. Seconds are how old the batch is that is read next, see `group_lag`. No series of single
-partitions are told if there are more of them than `metrics.partition.limit`; then there are those of groups and topics.
+The coordinator of a group reports it. It has the lag of the partitions that it leads itself; `_lag` and its sum omit
+other partitions. Lag in seconds is the age of the batch that the group reads next, see `group_lag`. Above
+`metrics.partition.limit` committed offsets only the series of groups and topics are reported, none of single
+partitions.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LAG_LABELS = ["cluster_name", "group", "topic", "partition"]
 
 
 class GroupManagerCollector(Collector):
-    """Kafka's numbers of groups and offsets; `groups` is asked once a scrape."""
+    """Kafka's numbers of groups and offsets. Calls `groups` once a scrape."""
 
     def __init__(self, groups: Callable[[], Iterable[GroupGauges]]) -> None:
         self._groups = groups
@@ -61,7 +62,7 @@ class GroupManagerCollector(Collector):
 
 
 class GroupLagCollector(Collector):
-    """The families of kafka_exporter and of kafka-lag-exporter; `groups` is asked once a scrape."""
+    """The families of kafka_exporter and of kafka-lag-exporter. Calls `groups` once a scrape."""
 
     def __init__(
         self, cluster_id: Callable[[], str], groups: Callable[[], Iterable[GroupGauges]], partition_limit: int
@@ -71,7 +72,7 @@ class GroupLagCollector(Collector):
         self._partition_limit = partition_limit
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families one by one, so that a scrape can give way to requests between them."""
+        """Yield the families one by one, so that requests run between them."""
         groups = list(self._groups())
         members = GaugeMetricFamily("kafka_consumergroup_members", "Members of a group.", labels=["consumergroup"])
         for group in groups:
@@ -79,7 +80,7 @@ class GroupLagCollector(Collector):
         yield members
         yield _sums(
             "kafka_consumergroup_current_offset_sum",
-            "Sum of what a group committed for the partitions of a topic.",
+            "Sum of a group's committed offsets of a topic.",
             groups,
             _offset,
         )
@@ -92,7 +93,7 @@ class GroupLagCollector(Collector):
             return
         yield _each(
             "kafka_consumergroup_current_offset",
-            "Offset that a group committed.",
+            "Committed offset of a group.",
             _EXPORTER_LABELS,
             [],
             groups,
@@ -101,41 +102,41 @@ class GroupLagCollector(Collector):
         text = "Records that a group has not read."
         yield _each("kafka_consumergroup_lag", text, _EXPORTER_LABELS, [], groups, _lag)
         yield _each("kafka_consumergroup_group_lag", text, _LAG_LABELS, [cluster], groups, _lag)
-        text = "Seconds since what a group reads next was written."
+        text = "Age in seconds of the batch that a group reads next."
         yield _each("kafka_consumergroup_group_lag_seconds", text, _LAG_LABELS, [cluster], groups, _lag_seconds)
 
 
 Value = Callable[[CommittedGauges], float | None]
 
 
-def _offset(of: CommittedGauges) -> float:
-    return of.offset
+def _offset(committed: CommittedGauges) -> float:
+    return committed.offset
 
 
-def _lag(of: CommittedGauges) -> float | None:
-    return of.lag
+def _lag(committed: CommittedGauges) -> float | None:
+    return committed.lag
 
 
-def _lag_seconds(of: CommittedGauges) -> float | None:
-    return of.lag_seconds
+def _lag_seconds(committed: CommittedGauges) -> float | None:
+    return committed.lag_seconds
 
 
 def _each(name: str, text: str, labels: list[str], first: list[str], groups: list[GroupGauges], value: Value) -> Metric:
-    """A sample for each partition of each group that has the value; `first` are the values of its first labels."""
+    """Return a sample for each partition of each group that has the value. `first`: the values of its first labels."""
     family = GaugeMetricFamily(name, text, labels=labels)
     for group in groups:
-        for of in group.committed:
-            found = value(of)
+        for committed in group.committed:
+            found = value(committed)
             if found is not None:
-                family.add_metric([*first, group.group_id, of.topic, str(of.partition)], found)
+                family.add_metric([*first, group.group_id, committed.topic, str(committed.partition)], found)
     return family
 
 
 def _largest(name: str, text: str, cluster: str, groups: list[GroupGauges], value: Value) -> Metric:
-    """A sample for each group that has any value."""
+    """Return a sample for each group that has any value."""
     family = GaugeMetricFamily(name, text, labels=["cluster_name", "group"])
     for group in groups:
-        found = [number for of in group.committed if (number := value(of)) is not None]
+        found = [number for committed in group.committed if (number := value(committed)) is not None]
         if found:
             family.add_metric([cluster, group.group_id], max(found))
     return family
@@ -145,8 +146,8 @@ def _sums(name: str, text: str, groups: list[GroupGauges], value: Value) -> Metr
     family = GaugeMetricFamily(name, text, labels=["consumergroup", "topic"])
     for group in groups:
         sums: Counter[str] = Counter()
-        for of in group.committed:
-            sums[of.topic] += int(value(of) or 0)
+        for committed in group.committed:
+            sums[committed.topic] += int(value(committed) or 0)
         for topic, total in sums.items():
             family.add_metric([group.group_id, topic], total)
     return family

@@ -1,10 +1,9 @@
-"""How old the first record is that a group has not read, for the metric of lag in seconds.
+"""The lag of groups in seconds: the age of the first batch that a group has not read.
 
-A group is as many seconds behind as have passed since the batch was written that it reads next. That time stands in
-the log, so it must be read: on a thread, every few seconds, for what has moved since, and not when somebody scrapes.
-In between the seconds go on from what was unread then.
+The time at which that batch was written is stored in the log. A thread reads it every few seconds, for the committed
+offsets that have changed, and no scrape waits for it. Between two reads the lag grows with the clock.
 
-Only partitions that are led here are looked at, and none if there are more than `limit` of them.
+Only partitions that are led here count. With more than `limit` of them there is no lag in seconds.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from odradek.broker.storage.log import Log
 from odradek.protocol.errors import KafkaError
 
 LAG_REFRESH_MS = 5_000
-"""How often to look."""
+"""The interval of `GroupLag.refresh`."""
 
 _Key = tuple[str, str, int]
 """Group, topic, partition."""
 
 
 class _Unread(NamedTuple):
-    """What a group reads next: from `offset` on, which was written at `written_ms`."""
+    """The offset that a group reads next, and the time at which its batch was written."""
 
     offset: int
     written_ms: int
 
 
 class GroupLag:
-    """The times, of the groups that one broker coordinates. Used on the event loop only."""
+    """The lag of the groups that one broker coordinates. Used on the event loop only."""
 
     def __init__(
         self, groups: GroupCoordinator, partitions: Partitions, threads: DiskThreads, clock: Clock, limit: int
@@ -48,8 +47,8 @@ class GroupLag:
         self._unread: dict[_Key, _Unread] = {}
 
     async def refresh(self) -> None:
-        """Look up what groups have come to since the last time, and forget what they have read."""
-        # One more than the limit tells that there are too many; the loop is not kept by the rest.
+        """Read the times of offsets that have changed since the last call, and drop those that groups have read."""
+        # One more than the limit is enough to see that there are too many; the loop does not iterate over the rest.
         behind = {key: (log, offset) for key, log, offset in islice(self._behind(), self._limit + 1)}
         if len(behind) > self._limit:
             behind = {}
@@ -62,7 +61,7 @@ class GroupLag:
         self._unread = known | (await self._threads.run(_look_up, wanted) if wanted else {})
 
     def seconds(self, group_id: str, topic: str, partition: int) -> float | None:
-        """How long the group has had something to read there; None if that is not known."""
+        """Return the age of what the group reads next; None if it is unknown."""
         unread = self._unread.get((group_id, topic, partition))
         return None if unread is None else max(0, self._clock.time_ms() - unread.written_ms) / 1000
 
@@ -76,11 +75,11 @@ class GroupLag:
 
 
 def _look_up(wanted: dict[_Key, tuple[Log, int]]) -> dict[_Key, _Unread]:
-    """Runs on a thread. What cannot be read, of a topic that was deleted just now perhaps, is left out."""
+    """Read the times, on a thread. Skips logs that cannot be read, such as one that was deleted just now."""
     found = {}
     for key, (log, offset) in wanted.items():
         try:
-            # Below the start of the log there is nothing to read any more: it goes on at the start.
+            # A group whose offset is below the start of the log goes on at the start.
             written_ms = log.timestamp_at(max(offset, log.log_start_offset))
         except KafkaError:
             continue

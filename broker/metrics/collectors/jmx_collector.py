@@ -1,15 +1,15 @@
-"""The counts of a broker as Prometheus reads them: names and labels as Strimzi's rules for Kafka's JMX beans give them.
+"""The counters of a broker under the names and labels that Strimzi's rules give Kafka's JMX beans.
 
-Nothing here runs unless somebody scrapes. The dashboards and alerts written for those names work unchanged; series
-that Kafka has twice (`…_total` for a topic and for all topics) are here twice, the sum without the label. Most series
-are rows of the tables in `jmx_series`.
+Dashboards and alerts written for those names work unchanged. A series that Kafka has for each topic and for all topics
+(`…_total`) is here twice as well; the sum has no label. Most series are rows of the tables in `jmx_series`. Nothing
+here runs except at a scrape.
 
-What Kafka has and an event loop has not is given its nearest meaning:
+Series of threads and queues that an event loop does not have get the nearest meaning:
 
 | series | meaning here |
 |---|---|
-| requesthandleravgidle, networkprocessoravgidle | the fraction of time in which the event loop's thread used no CPU |
-| requestchannel_requestqueuesize | requests whose handler has begun and not answered |
+| requesthandleravgidle, networkprocessoravgidle | the share of time in which the event loop's thread used no CPU |
+| requestchannel_requestqueuesize | requests whose handlers have begun and not answered |
 | requestchannel_responsequeuesize, responsequeuetimems | 0: a response is sent when it is ready |
 | networkProcessor="0" | the one event loop |
 """
@@ -37,11 +37,11 @@ from odradek.protocol.errors import ErrorCode
 
 # The percentiles of Kafka's beans, under the label values that jmx_exporter makes of them.
 _QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
-_SOFTWARE_LIMIT = 100  # series: what clients say of themselves is theirs to make up
+_SOFTWARE_LIMIT = 100  # series: clients choose these names themselves
 
 
 class JmxCollector(Collector):
-    """The families of one broker. `gauges` and `partitions` are asked once a scrape, on the event loop."""
+    """The families of one broker. Calls `gauges` and `partitions` once a scrape, on the event loop."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class JmxCollector(Collector):
         self._partition_limit = partition_limit
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families one by one, so that a scrape can give way to requests between them."""
+        """Yield the families one by one, so that requests run between them."""
         gauges = self._gauges()
         yield from self._broker(gauges)
         yield from self._topics()
@@ -91,12 +91,10 @@ class JmxCollector(Collector):
             directories.add_metric([path], has_failed)
         yield directories
         idle = self._metrics.loop_idle
-        text = "Fraction of time in which the event loop was idle."
+        text = "Share of time in which the event loop was idle."
         yield GaugeMetricFamily("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", text, idle)
         yield GaugeMetricFamily("kafka_network_socketserver_networkprocessoravgidle_percent", text, idle)
-        flush = _times(
-            "kafka_log_logflushstats_logflushrateandtimems", "How long it took to sync a segment to the disk."
-        )
+        flush = _times("kafka_log_logflushstats_logflushrateandtimems", "Time to sync a segment to the disk.")
         _add_times(flush, {}, self._metrics.log_flush.times())
         yield flush
 
@@ -115,7 +113,9 @@ class JmxCollector(Collector):
             "kafka_network_requestmetrics_requests", "Requests by API and version.", labels=["request", "version"]
         )
         errors = CounterMetricFamily(
-            "kafka_network_requestmetrics_errors", "Error codes told to clients, NONE too.", labels=["request", "error"]
+            "kafka_network_requestmetrics_errors",
+            "Error codes returned to clients, NONE included.",
+            labels=["request", "error"],
         )
         for api in apis:
             for version, count in sorted(api.versions.items()):
@@ -134,7 +134,7 @@ class JmxCollector(Collector):
         yield _no_times("kafka_network_requestmetrics_responsequeuetimems", apis)
         yield GaugeMetricFamily(
             "kafka_network_requestchannel_requestqueuesize",
-            "Requests begun and not answered.",
+            "Requests begun and not answered yet.",
             self._metrics.requests_in_flight,
         )
         yield GaugeMetricFamily(
@@ -179,8 +179,8 @@ class JmxCollector(Collector):
         partitions = list(self._partitions())
         for name, (text, value) in PARTITION_GAUGES.items():
             family = GaugeMetricFamily(name, text, labels=["topic", "partition"])
-            for of in partitions:
-                family.add_metric([of.topic, str(of.partition)], value(of))
+            for partition in partitions:
+                family.add_metric([partition.topic, str(partition.partition)], value(partition))
             yield family
 
 
@@ -188,12 +188,8 @@ def _cleaner(gauges: CleanerGauges) -> Iterator[Metric]:
     for name, (attribute, text) in CLEANER_GAUGES.items():
         yield GaugeMetricFamily(name, text, getattr(gauges, attribute))
     prefix = "kafka_log_logcleanermanager_uncleanable_"
-    count = GaugeMetricFamily(
-        prefix + "partitions_count", "Logs that compaction leaves alone.", labels=["logDirectory"]
-    )
-    size = GaugeMetricFamily(
-        prefix + "bytes", "Bytes of the logs that compaction leaves alone.", labels=["logDirectory"]
-    )
+    count = GaugeMetricFamily(prefix + "partitions_count", "Logs that compaction skips.", labels=["logDirectory"])
+    size = GaugeMetricFamily(prefix + "bytes", "Bytes of the logs that compaction skips.", labels=["logDirectory"])
     for path, (logs, bytes_) in gauges.uncleanable.items():
         count.add_metric([path], logs)
         size.add_metric([path], bytes_)
@@ -201,7 +197,7 @@ def _cleaner(gauges: CleanerGauges) -> Iterator[Metric]:
 
 
 def _with_all_fetches(apis: dict[str, ApiMetrics]) -> list[ApiMetrics]:
-    """The APIs, and as in Kafka `Fetch` beside FetchConsumer and FetchFollower, of which it is the sum."""
+    """Return the APIs, with `Fetch` as the sum of FetchConsumer and FetchFollower, as in Kafka."""
     fetch = ApiMetrics("Fetch")
     for name in ("Fetch", "FetchConsumer", "FetchFollower"):
         if name in apis:
@@ -219,7 +215,7 @@ def _times(name: str, text: str) -> Metric:
 
 
 def _no_times(name: str, apis: list[ApiMetrics]) -> Metric:
-    """The times of what never takes any, once for each request."""
+    """Return a family of times that are always 0, for each API."""
     family = _times(name, "Always 0: a response is sent when it is ready.")
     for api in apis:
         for label in _QUANTILES:

@@ -1,4 +1,4 @@
-"""The series of `jmx_collector` that are one number each, or a number for each topic, partition or API."""
+"""Tables of the simple series of `jmx_collector`: one number each, or one for each topic, partition or API."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from odradek.broker.metrics.counts.histogram import DurationHistogram
 from odradek.broker.metrics.counts.metrics import ApiMetrics
 
 TOPIC_COUNTERS = {
-    "messagesin": ("messages_in", "Records taken from producers."),
-    "bytesin": ("bytes_in", "Bytes of record batches taken from producers."),
+    "messagesin": ("messages_in", "Records received from producers."),
+    "bytesin": ("bytes_in", "Bytes of record batches received from producers."),
     "bytesout": ("bytes_out", "Bytes of record batches fetched by consumers."),
-    "bytesrejected": ("bytes_rejected", "Bytes of record batches refused for their size."),
+    "bytesrejected": ("bytes_rejected", "Bytes of record batches rejected for their size."),
     "totalproducerequests": ("produce_requests", "Produce requests to partitions."),
     "totalfetchrequests": ("fetch_requests", "Fetch requests to partitions."),
     "failedproducerequests": ("failed_produce_requests", "Produce requests to partitions that failed."),
     "failedfetchrequests": ("failed_fetch_requests", "Fetch requests to partitions that failed."),
-    "producemessageconversions": ("produce_message_conversions", "Records compressed anew for the topic."),
+    "producemessageconversions": ("produce_message_conversions", "Records recompressed for the topic."),
 }
-"""By the end of the name, behind `kafka_server_brokertopicmetrics_`: the attribute of `TopicMetrics`, and the help."""
+"""By the end of the name, after `kafka_server_brokertopicmetrics_`: the attribute of `TopicMetrics`, and the help."""
 
 BROKER_COUNTERS = {
     "kafka_server_brokertopicmetrics_replicationbytesin": ("replication_bytes_in", "Bytes fetched from leaders."),
@@ -27,11 +27,11 @@ BROKER_COUNTERS = {
     "kafka_server_brokertopicmetrics_invalidmessagecrcrecords": ("invalid_crc_records", "Batches with a wrong CRC."),
     "kafka_server_brokertopicmetrics_invalidmagicnumberrecords": (
         "invalid_magic_records",
-        "Batches of a wrong format version.",
+        "Batches with a wrong format version.",
     ),
     "kafka_server_brokertopicmetrics_invalidoffsetorsequencerecords": (
         "invalid_offset_or_sequence_records",
-        "Batches with offsets or sequence numbers that do not fit together.",
+        "Batches with inconsistent offsets or sequence numbers.",
     ),
     "kafka_server_brokertopicmetrics_nokeycompactedtopicrecords": (
         "no_key_compacted_topic_records",
@@ -43,7 +43,7 @@ BROKER_COUNTERS = {
         "unclean_leader_elections",
         "Leaders elected that may lack records.",
     ),
-    "odradek_unexpected_errors": ("unexpected_errors", "Exceptions that clients saw as UNKNOWN_SERVER_ERROR."),
+    "odradek_unexpected_errors": ("unexpected_errors", "Exceptions answered as UNKNOWN_SERVER_ERROR."),
 }
 """By name: the attribute of `Metrics`, and the help."""
 
@@ -90,56 +90,62 @@ GAUGES = {
 CLEANER_GAUGES = {
     "kafka_log_logcleanermanager_max_dirty_percent": (
         "max_dirty_percent",
-        "Share of the dirtiest compacted log that is not compacted.",
+        "Percentage of the dirtiest compacted log that is not compacted yet.",
     ),
     "kafka_log_logcleanermanager_time_since_last_run_ms": (
         "time_since_last_run_ms",
-        "Milliseconds since compaction last looked for a log that needs it.",
+        "Milliseconds since compaction last searched for a log that needs it.",
     ),
     "kafka_log_logcleaner_cleaner_recopy_percent": (
         "recopy_percent",
-        "How much of what compaction last read it wrote again.",
+        "Percentage of the bytes read by the last compaction that it wrote again.",
     ),
-    "kafka_log_logcleaner_max_clean_time_secs": ("max_clean_time_seconds", "How long compaction of a log last took."),
+    "kafka_log_logcleaner_max_clean_time_secs": (
+        "max_clean_time_seconds",
+        "Seconds that the last compaction of a log took.",
+    ),
     "kafka_log_logcleaner_max_buffer_utilization_percent": (
         "max_buffer_utilization_percent",
-        "How full the keys of a log made log.cleaner.dedupe.buffer.size.",
+        "Percentage of log.cleaner.dedupe.buffer.size that the keys of a log filled.",
     ),
     "kafka_log_logcleaner_max_compaction_delay_secs": (
         "max_compaction_delay_seconds",
-        "How long a log is overdue by max.compaction.lag.ms.",
+        "Seconds by which a log exceeds max.compaction.lag.ms.",
     ),
-    "kafka_log_logcleaner_deadthreadcount": ("dead_workers", "Processes of compaction that ended by themselves."),
+    "kafka_log_logcleaner_deadthreadcount": ("dead_workers", "Compaction processes that ended unexpectedly."),
 }
 """By name: the attribute of `CleanerGauges`, and the help."""
 
 PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
-    "kafka_log_log_size": ("Bytes of the log.", lambda of: of.size_bytes),
-    "kafka_log_log_logstartoffset": ("First offset of the log.", lambda of: of.log_start_offset),
-    "kafka_log_log_logendoffset": ("Offset behind the last of the log.", lambda of: of.log_end_offset),
-    "kafka_log_log_numlogsegments": ("Segments of the log.", lambda of: of.segments),
-    "kafka_cluster_partition_replicascount": ("Replicas of the partition.", lambda of: of.replicas),
-    "kafka_cluster_partition_insyncreplicascount": ("Replicas in sync.", lambda of: of.in_sync_replicas),
+    "kafka_log_log_size": ("Bytes of the log.", lambda partition: partition.size_bytes),
+    "kafka_log_log_logstartoffset": ("First offset of the log.", lambda partition: partition.log_start_offset),
+    "kafka_log_log_logendoffset": (
+        "Offset after the last record of the log.",
+        lambda partition: partition.log_end_offset,
+    ),
+    "kafka_log_log_numlogsegments": ("Segments of the log.", lambda partition: partition.segments),
+    "kafka_cluster_partition_replicascount": ("Replicas of the partition.", lambda partition: partition.replicas),
+    "kafka_cluster_partition_insyncreplicascount": ("Replicas in sync.", lambda partition: partition.in_sync_replicas),
     "kafka_cluster_partition_underreplicated": (
         "1 if replicas are out of sync.",
-        lambda of: of.in_sync_replicas < of.replicas,
+        lambda partition: partition.in_sync_replicas < partition.replicas,
     ),
     "kafka_cluster_partition_underminisr": (
         "1 if fewer replicas than min.insync.replicas are in sync.",
-        lambda of: of.in_sync_replicas < of.min_in_sync_replicas,
+        lambda partition: partition.in_sync_replicas < partition.min_in_sync_replicas,
     ),
     "kafka_cluster_partition_atminisr": (
         "1 if just min.insync.replicas are in sync.",
-        lambda of: of.in_sync_replicas == of.min_in_sync_replicas,
+        lambda partition: partition.in_sync_replicas == partition.min_in_sync_replicas,
     ),
 }
 """By name: the help, and the value for a partition."""
 
 API_TIMES: dict[str, tuple[str, Callable[[ApiMetrics], DurationHistogram]]] = {
-    "totaltimems": ("How long it took from receiving a request to having sent its response.", lambda api: api.total),
-    "requestqueuetimems": ("How long a request waited for its turn.", lambda api: api.queue),
-    "localtimems": ("How long a request was handled.", lambda api: api.local),
-    "remotetimems": ("How long a request waited for others, such as replicas or producers.", lambda api: api.remote),
-    "responsesendtimems": ("How long it took to send a response, until the kernel had it all.", lambda api: api.send),
+    "totaltimems": ("Time from receiving a request until its response is sent.", lambda api: api.total),
+    "requestqueuetimems": ("Time that a request waited before its handler began.", lambda api: api.queue),
+    "localtimems": ("Time in the handler of a request.", lambda api: api.local),
+    "remotetimems": ("Time that a request waited for others, such as replicas or producers.", lambda api: api.remote),
+    "responsesendtimems": ("Time to pass a response to the kernel.", lambda api: api.send),
 }
-"""By the end of the name, behind `kafka_network_requestmetrics_`: the help, and which of the times of an API."""
+"""By the end of the name, after `kafka_network_requestmetrics_`: the help, and the histogram of an API."""

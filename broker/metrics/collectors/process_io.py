@@ -1,7 +1,7 @@
-"""What this process has read from and written to disks, as Kafka's LinuxIoMetricsCollector tells it: /proc/self/io.
+"""The bytes that this process read from and wrote to disks, from /proc/self/io, as in Kafka's LinuxIoMetricsCollector.
 
-Unlike bytes fetched and produced these are what the disks saw: what the page cache answered is not among them. Where
-there is no such file (not Linux, or not allowed) there are no series.
+Unlike bytes fetched and produced, they do not include what the page cache served. If the file cannot be read (another
+system than Linux, or no permission) there are no series.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from prometheus_client.registry import Collector
 
 _FILE = Path("/proc/self/io")
 _FAMILIES = {
-    "read_bytes": ("kafka_server_kafkaserver_linux_disk_read_bytes", "Bytes that this process had disks read."),
-    "write_bytes": ("kafka_server_kafkaserver_linux_disk_write_bytes", "Bytes that this process had disks write."),
+    "read_bytes": ("kafka_server_kafkaserver_linux_disk_read_bytes", "Bytes that this process read from disks."),
+    "write_bytes": ("kafka_server_kafkaserver_linux_disk_write_bytes", "Bytes that this process wrote to disks."),
 }
 
 
 class ProcessIoCollector(Collector):
-    """The two families, read at each scrape from `file`, whose lines are `name: number`."""
+    """The two families, read from `file` at each scrape. Its lines are `name: number`."""
 
     def __init__(self, file: Path = _FILE) -> None:
         self._file = file

@@ -1,7 +1,7 @@
-"""Counts that the broker keeps while it works; every layer may use them.
+"""Counters of a running broker. Every layer may increment them; they import nothing of the broker.
 
 | module | what |
 |---|---|
-| `histogram` | quantiles of durations, cheap to record: many at a time, sorted into buckets together |
-| `metrics` | what the broker counts while it works: plain integers on small objects, one for each topic, API and |
+| `metrics` | the counters: plain integers on small objects, one for each topic, API and listener |
+| `histogram` | quantiles of durations |
 """

@@ -1,10 +1,11 @@
-"""Quantiles of durations, cheap to record: many at a time, sorted into buckets together.
+"""A histogram of durations with quantiles of the last minutes.
 
-Sorting is done in C, and each bucket's share counted by bisection: 0.1 µs a duration, where finding the bucket of each
-would cost twice that. Buckets are eighths of an octave from 1 µs to 1,000 s, so a quantile is within 5 % of the truth.
+Durations are recorded many at a time: `sorted` runs in C, and bisection counts the share of each bucket. That is 0.1 µs
+a duration; finding the bucket of each one costs twice as much. Buckets are eighths of an octave from 1 µs to 1,000 s:
+a quantile is within 5 % of the exact one.
 
-Old durations fade by half every 46 s, which is the weight that Kafka's histograms give (exponential decay with alpha
-0.015 a second), so that quantiles are about the last minutes. `count` and `sum` never fade.
+The weight of a duration halves every 46 s, as in Kafka's histograms (exponential decay with alpha 0.015 a second).
+`count` and `sum` never decay.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class DurationHistogram:
             start = end
 
     def record_none(self, count: int) -> None:
-        """Count so many durations of 0."""
+        """Count `count` durations of 0."""
         self.count += count
         self._weights[0] += count
 
@@ -54,12 +55,12 @@ class DurationHistogram:
         self._weights = [own + others for own, others in zip(self._weights, other._weights, strict=True)]
 
     def fade(self, seconds: float) -> None:
-        """`seconds` have passed since the last call."""
+        """Reduce the weights by the decay of `seconds`, the time since the last call."""
         factor = 0.5 ** (seconds / HALF_LIFE_SECONDS)
         self._weights = [weight * factor if weight > _FADED else 0.0 for weight in self._weights]
 
     def quantiles(self, wanted: Sequence[float]) -> list[float]:
-        """The durations at the `wanted` fractions, which ascend; 0 for all of them without recent durations."""
+        """Return the durations at the `wanted` fractions, in ascending order; all are 0 without recent durations."""
         found = []
         bucket = 0
         below = self._weights[0]

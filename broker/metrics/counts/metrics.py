@@ -1,10 +1,10 @@
-"""What the broker counts while it works: plain integers on small objects, one for each topic, API and listener.
+"""The counters of a broker: plain integers on small objects, one for each topic, API and listener.
 
-Hot paths hold the object and add to its attributes; names, labels, rates and quantiles exist only when somebody
-scrapes (`jmx_collector`). Everything belongs to one broker: two brokers in one interpreter share nothing.
-Only the event loop writes, except where an attribute says otherwise.
+Hot paths keep the object and add to its attributes. Names, labels, rates and quantiles are computed at a scrape
+(`jmx_collector`). Every object belongs to one broker: two brokers in one interpreter share nothing. Only the event loop
+writes, except where an attribute says otherwise.
 
-What is not counted but looked up (log sizes, partition counts, the purgatory's size) is in `gauge_values`.
+Values that need no counter (log sizes, partition counts, the purgatory's size) are in `gauge_values`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 
 from odradek.broker.metrics.counts.histogram import DurationHistogram
 
-# Requests whose times are sorted into buckets together. A time is an object: those of 2,048 requests are 400 KB, which
-# went through the processor's caches again and again; to sort 256 costs the same a request.
+# The number of requests whose times are sorted into buckets together. A time is an object: those of 2,048 requests take
+# 400 KB, too much for the processor's caches. Sorting 256 costs the same for each request.
 _FOLD_AT: Final = 256
 _RATE_WINDOW_SECONDS: Final = 30.0  # Kafka's metrics.sample.window.ms
-_LOAD_WINDOW_SECONDS: Final = 60.0  # Kafka gives the one-minute rate
+_LOAD_WINDOW_SECONDS: Final = 60.0  # Kafka reports the one-minute rate
 
 
 TOPIC_COUNTS: Final = (
@@ -33,7 +33,7 @@ TOPIC_COUNTS: Final = (
     "produce_message_conversions",
     "produce_requests",
 )
-"""The attributes of a TopicMetrics; compiled, it has no `__slots__` to ask."""
+"""The attributes of a TopicMetrics; the compiled class has no `__slots__`."""
 
 
 class TopicMetrics:
@@ -62,19 +62,19 @@ class ApiMetrics:
     """Kafka's RequestMetrics of one kind of request. Durations are in seconds.
 
     ```
-    received ─ queue ─► started ─ local ─► handled ─ remote ─► ready ─ send ─► sent        total is all of it
-                                           (the handler returned)              (the kernel has taken the answer)
+    received ─ queue ─► started ─ local ─► handled ─ remote ─► ready ─ send ─► sent        total: from first to last
+                                           (the handler returned)              (the kernel has the whole response)
     ```
 
-    There is no response queue here: an answer is sent when it is ready. `record` notes the times; the histograms hold
-    them after `fold`.
+    There is no response queue: a response is sent when it is ready. `record` stores the times, `fold` moves them into
+    the histograms.
     """
 
     __slots__ = ("_times", "errors", "local", "name", "queue", "remote", "send", "total", "versions")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.versions: defaultdict[int, int] = defaultdict(int)  # a Counter takes 0.06 µs more to count one
+        self.versions: defaultdict[int, int] = defaultdict(int)  # a Counter needs 0.06 µs more for each
         self.errors: defaultdict[int, int] = defaultdict(int)  # by error code, NONE too
         self.queue = DurationHistogram()
         self.local = DurationHistogram()
@@ -84,8 +84,8 @@ class ApiMetrics:
         self._times: list[tuple[float, float, float, float, float]] = []
 
     def record(self, received: float, started: float, handled: float, ready: float, sent: float) -> None:
-        """A request has been answered: note when what happened to it (monotonic, in seconds)."""
-        # 0.2 µs, and as much again to fold; a call for each of five histograms was 0.8 µs of a small Produce.
+        """Record the times of an answered request (monotonic, in seconds)."""
+        # 0.2 µs, and as much again in `fold`; one call for each of five histograms took 0.8 µs of a small Produce.
         self._times.append((received, started, handled, ready, sent))
         if len(self._times) >= _FOLD_AT:
             self.fold()
@@ -105,7 +105,7 @@ class ApiMetrics:
             getattr(self, name).add(getattr(other, name))
 
     def fold(self) -> None:
-        """Move what was recorded into the histograms."""
+        """Move the recorded times into the histograms."""
         if not self._times:
             return
         received, started, handled, ready, sent = zip(*self._times, strict=True)
@@ -113,7 +113,7 @@ class ApiMetrics:
         self.local.record_all(map(sub, handled, started))
         self.send.record_all(map(sub, sent, ready))
         self.total.record_all(map(sub, sent, received))
-        # What is answered at once waits for nobody, and what comes alone is not queued.
+        # All equal is the common case: requests that come one by one, and are answered by the handler itself.
         for histogram, began, ended in ((self.queue, received, started), (self.remote, handled, ready)):
             if began == ended:
                 histogram.record_none(len(began))
@@ -127,25 +127,25 @@ class ApiMetrics:
 
 
 class FlushMetrics:
-    """Kafka's LogFlushStats: how long it took to sync each segment, in seconds.
+    """Kafka's LogFlushStats: the time of each segment's sync, in seconds.
 
-    The threads that sync call `note`; the rest belongs to the event loop, which folds what they noted every few seconds
-    and before each scrape.
+    The threads that sync call `record`; everything else runs on the event loop, which moves the recorded times into the
+    histogram every few seconds and before each scrape.
     """
 
-    __slots__ = ("_noted", "_times")
+    __slots__ = ("_recorded", "_times")
 
     def __init__(self) -> None:
-        self._noted: deque[float] = deque()
+        self._recorded: deque[float] = deque()
         self._times = DurationHistogram()
 
-    def note(self, seconds: float) -> None:
-        """A segment has been synced; from any thread."""
-        self._noted.append(seconds)
+    def record(self, seconds: float) -> None:
+        """Record the sync of a segment. May be called on any thread."""
+        self._recorded.append(seconds)
 
     def times(self) -> DurationHistogram:
-        """All that was noted up to now."""
-        self._times.record_all([self._noted.popleft() for _ in range(len(self._noted))])
+        """Return the histogram with everything recorded so far."""
+        self._times.record_all([self._recorded.popleft() for _ in range(len(self._recorded))])
         return self._times
 
     def fade(self, seconds: float) -> None:
@@ -153,7 +153,7 @@ class FlushMetrics:
 
 
 class ListenerMetrics:
-    """Connections of one listener: all ever `created` and `closed`; `expired` and `refused` say why some were."""
+    """The connections of one listener. `expired` and `refused` ones are among those `created` and `closed`."""
 
     __slots__ = ("_samples", "closed", "created", "expired", "name", "refused", "software")
 
@@ -171,7 +171,7 @@ class ListenerMetrics:
         return self.created - self.closed
 
     def software_opened(self, name: str, version: str) -> None:
-        """A connection has told its client's software (KIP-511)."""
+        """Count a connection whose client has named its software (KIP-511)."""
         self.software[name, version] += 1
 
     def software_closed(self, name: str, version: str) -> None:
@@ -180,13 +180,13 @@ class ListenerMetrics:
             del self.software[name, version]
 
     def sample(self, now: float) -> None:
-        """Note the counts, to know rates; every few seconds."""
+        """Store the counts of this moment, for `rates`. To be called every few seconds."""
         while len(self._samples) > 1 and self._samples[1][0] <= now - _RATE_WINDOW_SECONDS:
             self._samples.popleft()
         self._samples.append((now, self.created, self.closed))
 
     def rates(self, now: float) -> tuple[float, float]:
-        """Connections created and closed a second, over about the last half minute; 0 until there was a sample."""
+        """Return the connections created and closed a second, over about the last half minute; 0 before `sample`."""
         if not self._samples:
             return 0.0, 0.0
         since, created, closed = self._samples[0]
@@ -213,24 +213,24 @@ class Metrics:
         self.isr_shrinks = 0
         self.unclean_leader_elections = 0
         self.log_flush = FlushMetrics()
-        self.requests_in_flight = 0  # begun, and not answered at once
-        self.loop_idle = 1.0  # fraction of time in which the event loop's thread used no CPU, over about a minute
+        self.requests_in_flight = 0  # begun by their handlers and not answered yet
+        self.loop_idle = 1.0  # share of about the last minute in which the event loop's thread used no CPU
 
     def topic(self, name: str) -> TopicMetrics:
-        """The metrics of a topic, which begin with the first call."""
+        """Return the metrics of a topic; the first call creates them."""
         found = self.topics.get(name)
         if found is None:
             found = self.topics[name] = TopicMetrics()
         return found
 
     def remove_topic(self, name: str) -> None:
-        """End the series of a deleted topic; the sums over all topics keep its counts, since counters never fall."""
+        """Remove the series of a deleted topic. The sums over all topics keep its counts: a counter must never fall."""
         removed = self.topics.pop(name, None)
         if removed is not None:
             self.deleted_topics.add(removed)
 
     def api(self, name: str) -> ApiMetrics:
-        """The metrics of an API by Kafka's name of it."""
+        """Return the metrics of an API, by its name in Kafka; the first call creates them."""
         found = self.apis.get(name)
         if found is None:
             found = self.apis[name] = ApiMetrics(name)
@@ -243,7 +243,7 @@ class Metrics:
         return found
 
     def all_topics(self) -> TopicMetrics:
-        """The sums over all topics, deleted ones included."""
+        """Return the sums over all topics, deleted ones included."""
         total = TopicMetrics()
         total.add(self.deleted_topics)
         for topic in self.topics.values():
@@ -251,13 +251,13 @@ class Metrics:
         return total
 
     def observe_loop(self, busy: float, elapsed: float) -> None:
-        """The event loop's thread used `busy` seconds of CPU in the last `elapsed` seconds."""
+        """Update `loop_idle`: the event loop's thread used `busy` seconds of CPU in the last `elapsed` seconds."""
         idle = min(1.0, max(0.0, 1.0 - busy / elapsed))
         weight = min(1.0, elapsed / _LOAD_WINDOW_SECONDS)
         self.loop_idle += weight * (idle - self.loop_idle)
 
     def tick(self, now: float, elapsed: float) -> None:
-        """Let old durations fade and note what rates need; every few seconds, `elapsed` seconds after the last call."""
+        """Decay old durations and sample for rates: every few seconds, `elapsed` seconds after the last call."""
         for api in self.apis.values():
             api.fade(elapsed)
         self.log_flush.fade(elapsed)

@@ -14,7 +14,7 @@ def rows() -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in metrics_page().splitlines() if line.startswith("| `kafka")]
 
 
-def test_the_page_is_as_the_collectors_make_it() -> None:
+def test_the_page_is_up_to_date() -> None:
     assert (ROOT / PAGE).read_text() == metrics_page(), "make docs"
 
 
@@ -29,6 +29,6 @@ def test_a_series_of_a_dashboard_is_on_the_page_with_its_name() -> None:
             assert dashboard.name in row
 
 
-def test_our_own_dashboard_is_named_beside_what_it_shows() -> None:
+def test_our_own_dashboard_is_named_beside_its_series() -> None:
     [lag] = [row for row in rows() if row[0] == "`kafka_consumergroup_lag_sum`"]
     assert lag[3].rstrip(" |") == "Odradek"

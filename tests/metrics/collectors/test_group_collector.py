@@ -71,7 +71,7 @@ async def test_groups_are_counted_by_state(broker: Broker, clock: ManualClock) -
     assert samples[coordinator + "consumer_group_count", "stable"] == 0
 
 
-async def test_offsets_and_lag_are_told_under_the_exporters_names(broker: Broker, clock: ManualClock) -> None:
+async def test_offsets_and_lag_have_the_exporters_names(broker: Broker, clock: ManualClock) -> None:
     await a_group_that_lags(broker, clock)
 
     samples = await scrape(broker)
@@ -86,7 +86,7 @@ async def test_offsets_and_lag_are_told_under_the_exporters_names(broker: Broker
     assert samples["kafka_consumergroup_group_max_lag_seconds", "g"] == 10
 
 
-async def test_a_group_that_has_read_all_lags_by_nothing(broker: Broker, clock: ManualClock) -> None:
+async def test_the_lag_of_a_group_that_has_read_everything_is_0(broker: Broker, clock: ManualClock) -> None:
     await a_group_that_lags(broker, clock)
     async with Wire("127.0.0.1", broker.port) as wire:
         outsider = GroupMember(wire, "tool")
@@ -99,7 +99,7 @@ async def test_a_group_that_has_read_all_lags_by_nothing(broker: Broker, clock: 
 
 
 @pytest.mark.parametrize("broker", ["0"], indirect=True)
-async def test_above_the_limit_there_are_sums_alone(broker: Broker, clock: ManualClock) -> None:
+async def test_above_the_limit_there_are_only_sums(broker: Broker, clock: ManualClock) -> None:
     await a_group_that_lags(broker, clock)
 
     samples = await scrape(broker)

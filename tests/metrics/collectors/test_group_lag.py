@@ -12,7 +12,7 @@ from tests.wire import Wire
 
 
 class Lagging:
-    """A broker with a topic of two records, written 30 s ago, and a group; nothing is looked up but when told so."""
+    """A broker with a topic of two records, written 30 s ago, and a group; the lag is refreshed only by `seconds`."""
 
     def __init__(self, broker: Broker, member: GroupMember, clock: ManualClock) -> None:
         self.lag = broker.group_lag
@@ -39,7 +39,7 @@ async def lagging() -> AsyncIterator[Lagging]:
         yield Lagging(broker, GroupMember(wire, "g"), clock)
 
 
-async def test_a_group_is_as_late_as_what_it_reads_next_is_old(lagging: Lagging) -> None:
+async def test_the_lag_is_the_age_of_what_the_group_reads_next(lagging: Lagging) -> None:
     await lagging.commit(1)
     assert await lagging.seconds() == 30
     lagging.clock.advance(2_000)
@@ -47,13 +47,13 @@ async def test_a_group_is_as_late_as_what_it_reads_next_is_old(lagging: Lagging)
     assert await lagging.seconds() == 32
 
 
-async def test_of_what_has_been_read_nothing_is_known_any_more(lagging: Lagging) -> None:
+async def test_there_is_no_lag_after_everything_was_read(lagging: Lagging) -> None:
     await lagging.commit(1)
     assert await lagging.seconds() == 30
     await lagging.commit(2)
     assert await lagging.seconds() is None
 
 
-async def test_what_is_gone_from_the_log_is_not_waited_for(lagging: Lagging) -> None:
+async def test_deleted_records_do_not_count_as_lag(lagging: Lagging) -> None:
     await lagging.commit(-5)
     assert await lagging.seconds() == 30

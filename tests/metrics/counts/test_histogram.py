@@ -9,7 +9,7 @@ from odradek.broker.metrics.counts.histogram import HALF_LIFE_SECONDS, DurationH
 FRACTIONS = [0.5, 0.75, 0.95, 0.99, 0.999]
 
 
-def test_nothing_recorded_has_quantiles_of_zero() -> None:
+def test_quantiles_of_an_empty_histogram_are_0() -> None:
     assert DurationHistogram().quantiles(FRACTIONS) == [0.0] * len(FRACTIONS)
 
 
@@ -33,14 +33,14 @@ def test_count_and_sum_are_exact() -> None:
     assert (histogram.count, histogram.sum) == (5001, 1250.5)
 
 
-def test_durations_of_zero_count() -> None:
+def test_durations_of_0_are_counted() -> None:
     histogram = DurationHistogram()
     histogram.record_all([0.0] * 90 + [1.0] * 10)
     assert histogram.quantiles([0.5, 0.95]) == [0.0, pytest.approx(1.0, rel=0.05)]
     assert histogram.count == 100
 
 
-def test_old_durations_fade_out_of_quantiles_but_not_of_the_count() -> None:
+def test_old_durations_leave_the_quantiles_but_not_the_count() -> None:
     histogram = DurationHistogram()
     histogram.record_all([1.0] * 1000)
     histogram.fade(10 * HALF_LIFE_SECONDS)
