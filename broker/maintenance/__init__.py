@@ -1,8 +1,10 @@
-"""Periodic work on the logs: retention, compaction, flushes and checkpoints.
+"""Periodic work on the logs of a running broker: retention, compaction, flushes, checkpoints.
 
 | module | what |
 |---|---|
-| `cleaner_threads` | compaction while the broker runs: each of log.cleaner.threads compacts one log after the |
-| `retention_check` | a round of retention: expired segments are deleted from the logs of this broker |
-| `periodic_tasks` | what a broker does for its logs at intervals, without being asked |
+| `periodic_tasks` | starts all of it, and runs the short tasks: begin here |
+| `retention_check` | one round of retention: deletes expired segments |
+| `cleaner_threads` | runs compaction: log.cleaner.threads loops |
+
+The decisions are below, in the logs: `storage.retention` and `storage.cleanable`.
 """

@@ -1,11 +1,13 @@
-"""Compaction while the broker runs: each of log.cleaner.threads compacts one log after the other, then rests.
+"""The loops that run compaction: each of log.cleaner.threads compacts one log after another.
 
 | step | where |
 |---|---|
-| the log that needs it most, its job, the swaps | a thread of the cleaner's own |
-| keys and records | a process of low priority for each thread, started with its first job (`storage.compaction`) |
-| expired segments of compacted logs (cleanup.policy=compact,delete) deleted, if not in progress | `retention_check` |
-| nothing to do: log.cleaner.backoff.ms | |
+| choose the log that needs it most, prepare its job, swap the new segments in | a thread of each loop |
+| read keys, write records | a process of low priority for each loop, started with the first job (`storage.compaction`)
+|
+| delete expired segments of compacted logs (cleanup.policy=compact,delete) that are not being compacted |
+`retention_check` |
+| without a log that needs it: sleep log.cleaner.backoff.ms | |
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _LOG = StructuredLogger(__name__)
 
 
 class CleanerThreads:
-    """The cleaner of one broker. `start` once, on the loop; it ends with the tasks that it was started in.
+    """The compaction of one broker. Call `start` once, on the event loop; it ends with its tasks.
 
     Each round reads its properties from `config` again.
     """
@@ -78,7 +80,7 @@ class CleanerThreads:
             worker.stop()
             await asyncio.wait({running})
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other logs must go on being compacted
+        except Exception as error:  # noqa: BLE001 - the other logs must still be compacted
             _LOG.exception("round of compaction failed", error)
             return False
         finally:

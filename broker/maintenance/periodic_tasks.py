@@ -1,18 +1,19 @@
-"""What a broker does for its logs at intervals, without being asked.
+"""The periodic tasks on the logs of a broker.
 
-| work | every | where |
+| task | interval | where |
 |---|---|---|
-| high watermarks written | replica.high.watermark.checkpoint.interval.ms | thread |
-| recovery points written | log.flush.offset.checkpoint.interval.ms | thread |
-| log start offsets written | log.flush.start.offset.checkpoint.interval.ms | thread |
-| logs flushed, if due by flush.ms or a rolled segment | 1 s, or log.flush.scheduler.interval.ms if less | thread |
-| expired segments deleted | log.retention.check.interval.ms | thread |
-| compacted topics compacted | log.cleaner.backoff.ms | process, and threads of its own |
-| files of deleted segments and partitions removed, when their time has come | 1 s | thread |
-| idempotent producers that have not written for long forgotten | 10 min | loop; of a log with many, thread |
+| write high watermarks | replica.high.watermark.checkpoint.interval.ms | thread |
+| write recovery points | log.flush.offset.checkpoint.interval.ms | thread |
+| write log start offsets | log.flush.start.offset.checkpoint.interval.ms | thread |
+| flush logs that are due by flush.ms, or have rolled a segment | 1 s, or log.flush.scheduler.interval.ms if less |
+thread |
+| delete expired segments (`retention_check`) | log.retention.check.interval.ms | thread |
+| compact logs (`cleaner_threads`) | log.cleaner.backoff.ms | own processes and threads |
+| remove files of deleted segments and partitions whose delay is over | 1 s | thread |
+| expire idempotent producers | 10 min | loop; for a log with many producers, thread |
 
-Differs from Kafka: flush.ms of a topic holds whether or not log.flush.scheduler.interval.ms is set. In Kafka that
-property's default, never, makes the topic's setting idle.
+Differs from Kafka: flush.ms of a topic holds even if log.flush.scheduler.interval.ms is not set. In Kafka the default
+of that property, never, makes the topic's setting ineffective.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ _FLUSH_CHECK_MS = 1_000
 _DELETION_CHECK_MS = 1_000
 _PRODUCER_CHECK_MS = 600_000
 _SLICE = 200
-"""Partitions that are looked at in one turn of the loop: half a millisecond."""
+"""The number of partitions handled in one turn of the loop: half a millisecond."""
 
 
 class PeriodicTasks:
-    """The chores of the log directories.
+    """The periodic tasks of one broker.
 
-    Chores that write to the disk have ended when the tasks that they were started in have stopped, except for a flush:
-    a log that is closed waits for it.
+    When the `BackgroundTasks` that they were started in have stopped, all writes to the disk have ended, except a
+    flush: closing the log waits for it.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class PeriodicTasks:
         self._config = config
 
     def start(self, tasks: BackgroundTasks) -> None:
-        """Begin, until `tasks` are stopped."""
+        """Start all tasks; they run until `tasks` are stopped."""
         config, log_dirs, run = self._config.broker, self._log_dirs, self._threads.run_to_end
         tasks.every(
             "high watermark checkpoint",
@@ -86,19 +87,18 @@ class PeriodicTasks:
         )
         self.compaction.start(tasks)
         tasks.every("file deletion", _DELETION_CHECK_MS, self.delete_due)
-        tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.forget_producers)
+        tasks.every("producer expiration", _PRODUCER_CHECK_MS, self.expire_producers)
 
     async def flush_due(self) -> None:
-        """Flush the logs that should be by now; those of a log directory that is offline are passed over.
+        """Flush the logs that are due, except those of an offline log directory.
 
-        A disk that fails under a flush has been logged by then. Raises what else a flush does.
-
-        Looking at thousands of partitions takes milliseconds, so requests have their turns between slices of them.
+        A failure of the disk is logged already; any other error of a flush is raised. Checking thousands of partitions
+        takes milliseconds, so requests run between slices of them.
         """
         flushes = []
         for number, partition in enumerate(tuple(self._partitions), 1):
             if not partition.offline and (flush := partition.flush_if_due()) is not None:
-                flushes.append(asyncio.shield(flush))  # a flush ends, whoever waits
+                flushes.append(asyncio.shield(flush))  # a cancelled caller does not interrupt it
             if not number % _SLICE:
                 await asyncio.sleep(0)
         for result in await asyncio.gather(*flushes, return_exceptions=True):
@@ -107,15 +107,15 @@ class PeriodicTasks:
                 raise result
 
     async def flush_all(self) -> None:
-        """Flush everything; raises KafkaError if the disk fails."""
+        """Flush all logs. Raises KafkaError if the disk fails."""
         await asyncio.gather(*(self._threads.run(log.flush) for log in self._log_dirs.unsynced()))
 
     def delete_due(self) -> Awaitable[object] | None:
-        """Remove the files whose time has come."""
+        """Remove the files whose delay is over."""
         return self._threads.run_to_end(self._log_dirs.delete_due) if self._log_dirs.has_deletions else None
 
-    async def forget_producers(self) -> None:
-        """Forget idempotent producers that have not written for producer.id.expiration.ms, with turns as above."""
+    async def expire_producers(self) -> None:
+        """Expire producers that have not written for producer.id.expiration.ms; requests run between slices."""
         for number, partition in enumerate(tuple(self._partitions), 1):
             await partition.forget_expired_producers()
             if not number % _SLICE:

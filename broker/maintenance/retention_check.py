@@ -1,23 +1,23 @@
-"""A round of retention: expired segments are deleted from the logs of this broker (`storage.retention` decides which).
+"""A round of retention: deletes the expired segments of this broker's logs. `storage.retention` decides which.
 
 | step | where |
 |---|---|
-| which segments have expired, of each log | thread |
-| a log whose active segment is among them is rolled, in order with its appends | writer |
-| the logs that compaction is not at work on are taken, and looked at again | thread |
-| they start behind those segments, in memory | the same |
-| log start offsets are checkpointed: nothing that goes now can come back, whenever the broker stops | the same |
-| the segments leave their logs and are renamed to `.deleted`; `storage.deletions` removes them later | the same |
+| find the expired segments of each log | thread |
+| roll a log whose active segment has expired, in order with its appends | writer |
+| lock the logs that are not being compacted, and find their expired segments again | thread |
+| move the log start offsets after those segments, in memory | the same |
+| checkpoint the log start offsets, so that no deleted record reappears after a crash | the same |
+| remove the segments from their logs and rename them to `.deleted`; `storage.deletions` deletes them later | the same |
 
-A log that compaction is at work on is passed over, and compaction passes over those that are taken
-(`storage.cleaning_state`). After each of its rounds it asks for retention of the compacted logs.
+Retention skips logs that are being compacted, and compaction skips locked logs (`storage.cleaning_state`). After each
+of its rounds, compaction runs retention of the compacted logs.
 
-Differs from Kafka: logs with cleanup.policy=compact,delete are looked at also when log.cleaner.enable is false; there
-only the cleaner does, because it must not be disturbed.
+Differs from Kafka: logs with cleanup.policy=compact,delete have retention even if log.cleaner.enable is false, because
+no cleaner has to be protected then. In Kafka only the cleaner deletes their segments.
 
-A log that fails is passed over, and tried again in the next round. The cost of a round grows with the number of
-partitions, not with their segments or records: 5,000 idle ones take about 45 ms of a thread, and 0.3 s the first time,
-when their timestamps are read.
+A log that fails is skipped, and retried in the next round. The cost of a round depends on the number of partitions, not
+of segments or records: 5,000 idle ones take about 45 ms of a thread, and 0.3 s the first time, when their timestamps
+are read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from odradek.protocol.errors import KafkaError
 
 _LOG = StructuredLogger(__name__)
 
-_ROLLS = 32  # at a time; appends to other logs that need a writer thread come between
+_ROLLS = 32  # at a time; appends that need a writer thread run in between
 
 
 class Expired(NamedTuple):
@@ -52,7 +52,7 @@ class Expired(NamedTuple):
 
 
 class RetentionCheck:
-    """Looks at the partitions of one broker. Several `run`s may be under way."""
+    """The retention of one broker's logs. `run` may run several times at once."""
 
     def __init__(self, log_dirs: LogDirs, partitions: Partitions, threads: DiskThreads) -> None:
         self._log_dirs = log_dirs
@@ -60,13 +60,13 @@ class RetentionCheck:
         self._threads = threads
 
     async def run(self, is_wanted: Callable[[Log], bool] = lambda _: True) -> int:
-        """Delete the expired segments of all logs that are wanted, and return how many there were."""
-        looked_at = [
+        """Delete the expired segments of all logs for which `is_wanted` holds; return their number."""
+        candidates = [
             each
             for each in self._partitions
             if not each.offline and is_wanted(each.log) and not each.log.cleaning.is_in_progress
         ]
-        expired = await self._threads.run_to_end(_expired, looked_at)
+        expired = await self._threads.run_to_end(_expired, candidates)
         rolled = [each.partition for each in expired if each.includes_active]
         for start in range(0, len(rolled), _ROLLS):
             await _roll(rolled[start : start + _ROLLS])
@@ -75,9 +75,9 @@ class RetentionCheck:
     def _delete(self, partitions: list[Partition]) -> int:
         taken = [partition for partition in partitions if partition.log.cleaning.begin()]
         try:
-            started = [each for each in _expired(taken) if not each.includes_active and _start_behind(each)]
+            started = [each for each in _expired(taken) if not each.includes_active and _move_start_after(each)]
             if not started or not self._log_dirs.checkpoint_log_start_offsets():
-                return 0  # the next round goes on from here
+                return 0  # the next round continues
             return sum(len(each.segments) for each in started if _delete_segments(each))
         finally:
             for partition in taken:
@@ -108,7 +108,7 @@ def _expired(partitions: Sequence[Partition]) -> list[Expired]:
         try:
             segments = partition.log.segments_to_delete()
         except KafkaError as error:
-            _LOG.warning("log not looked at for retention", log=repr(partition.log), error=str(error))
+            _LOG.warning("retention of a log skipped", log=repr(partition.log), error=str(error))
             continue
         if segments:
             found.append(Expired(partition, segments))
@@ -116,12 +116,12 @@ def _expired(partitions: Sequence[Partition]) -> list[Expired]:
 
 
 async def _roll(partitions: Sequence[Partition]) -> None:
-    # A failed roll has taken the directory offline; the log that it was of is then not deleted from.
+    # A failed roll has taken the directory offline; nothing is deleted from its logs then.
     await asyncio.gather(*(asyncio.shield(each.roll()) for each in partitions), return_exceptions=True)
 
 
-def _start_behind(expired: Expired) -> bool:
-    """Let the log start where the last of the segments ends."""
+def _move_start_after(expired: Expired) -> bool:
+    """Move the log start offset to the end of the expired segments. Returns False after an error."""
     log = expired.partition.log
     try:
         end = log.end_of_segment(expired.segments[-1])

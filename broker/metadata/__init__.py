@@ -1,16 +1,16 @@
-"""Cluster metadata: the store, the image that every broker keeps of it, and the changes to it.
+"""Cluster metadata: the store, the image of it that every broker keeps, and the operations that change it.
 
 | module | what |
 |---|---|
-| `metadata` | a broker's membership: begin here |
-| `store` | the seam: range, txn, watch, session |
-| `keys`, `values` | what is stored |
-| `image`, `image_builder` | what a broker knows, and how it follows |
-| `registration`, `unregistration` | broker epochs, and what a restart may have lost; a broker that has left for good |
-| `controller`, `leadership`, `elections` | who leads: the actor, its pure decisions, elections that are asked for |
-| `topics`, `topic_names`, `placement` | topics are created, grown and deleted, by any broker |
-| `alter_configs` | properties that are changed at run time |
+| `metadata` | a broker's membership in its cluster: begin here |
+| `store` | the metadata store: the interface and its implementations |
+| `keys`, `values` | the keys and values in the store |
+| `image`, `image_builder` | the cluster at one revision, in memory; from one image to the next |
 | `current_config` | the broker's configuration as it holds now |
-| `producer_id_blocks` | producer ids |
-| `adoption` | topics of log directories that another broker has filled |
+| `registration`, `unregistration` | broker epochs and losses between two runs; removing a broker for good |
+| `controller`, `leadership`, `elections` | the controller; its decisions, as pure functions; elections on request |
+| `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |
+| `alter_configs` | changing properties at run time |
+| `producer_id_blocks` | allocating producer ids |
+| `adoption` | creating topics for the logs of another broker's directories |
 """

@@ -1,25 +1,24 @@
-"""Topics that are in the log directories but not in the metadata: those of an Apache Kafka that a user moves away from.
+"""The adoption of log directories that Apache Kafka has written: their partitions become topics.
 
-When the first broker of a cluster starts for the first time, it looks at what partitions its log directories hold, and
-makes topics of them before it serves:
+When the first broker of a cluster starts for the first time, it creates topics for the partitions in its log
+directories, before it serves clients:
 
-| of the topic | is taken from |
+| of the topic | source |
 |---|---|
-| name, partitions | the names of the directories; where one is missing between others it begins empty |
-| id | `partition.metadata`; a new one where there is none (before Kafka 2.8) |
-| properties | `__cluster_metadata-0`, if Kafka's controller kept it here; those of internal topics are known anyway |
-| leader epoch | one more than the last one in the log, so that clients notice that another broker leads |
+| name, partitions | the names of the directories; a missing partition between others begins empty |
+| id | `partition.metadata`; a new one if that file is missing (before Kafka 2.8) |
+| properties | `__cluster_metadata-0`, if Kafka's controller ran here; internal topics have fixed ones |
+| leader epoch | one more than the last one in the log, so that clients see that another broker leads |
 
-Producer ids are handed out from 2^40 on, clear of those that Kafka has handed out and will: see `producer_id_blocks`.
+Producer ids are allocated from 2^40 on, above all that Kafka has allocated or will: see `producer_id_blocks`.
 
-Where the properties cannot be known, topics get the broker's defaults. The log warns of that, because it may be
-dangerous: a compacted topic would lose records after a week. A topic whose partitions disagree about its id, or have
-the id of another topic, is left alone, and so is one that Kafka's controller had deleted. A directory that holds no
-segment is no partition, whatever its name is.
+Without a source of properties, topics get the broker's defaults, with a warning in the log: a compacted topic would
+lose records after a week. Three kinds are skipped: a topic whose partitions have different ids, or the id of another
+topic; a topic that Kafka's controller had deleted; a directory without a segment, whatever its name is.
 
-This is done once, and completely: `Metadata` writes `/adopting` together with the cluster record, and it is deleted
-when all topics are there. So a start that was cut off is continued by the next one, and a directory that turns up later
-is not taken for a topic.
+Adoption runs once, to the end: `Metadata` writes `/adopting` together with the cluster record, and the key is deleted
+when all topics exist. So the next start continues an interrupted adoption, and no directory that appears later becomes
+a topic.
 """
 
 from __future__ import annotations
@@ -46,43 +45,43 @@ INTERNAL_TOPIC_CONFIGS: Mapping[str, dict[str, str]] = {
     "__consumer_offsets": _COMPACTED,
     "__transaction_state": _COMPACTED | {"compression.type": "uncompressed", "min.insync.replicas": "1"},
 }
-"""What Kafka's coordinators create their topics with, and what their records are lost without."""
+"""The properties with which Kafka's coordinators create their topics. Without them their records would be lost."""
 
 
 async def adopt_if_due(
     metadata: Metadata, log_dirs: LogDirs, read_kraft_topics: Callable[[], Awaitable[KraftTopics | None]]
 ) -> None:
-    """Make topics of the logs if that is still to be done, with what `read_kraft_topics` finds of Kafka's controller.
+    """Create topics for the logs unless that is done, with what `read_kraft_topics` returns of Kafka's controller.
 
-    Returns when the image shows them. With a directory offline that is left to a later start. Raises KafkaError
+    Returns when the image has them. With a directory offline, a later start adopts. Raises KafkaError
     KAFKA_STORAGE_ERROR.
     """
     if await metadata.read(metadata.keys.adopting) is None:
         return
     if log_dirs.offline:
-        _LOG.warning("topics are not looked for while a log directory is offline", first=log_dirs.offline[0].path)
-        await skip_to(metadata, FIRST_ADOPTED)  # the logs in there may remember others
+        _LOG.warning("topics not adopted while a log directory is offline", first=log_dirs.offline[0].path)
+        await skip_to(metadata, FIRST_ADOPTED)  # the logs in there may contain others
         return
     await _adopt_topics(metadata, log_dirs.logs.values(), await read_kraft_topics())
 
 
 async def _adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTopics | None) -> None:
-    """Make topics of the logs; `kraft` is what Kafka's controller knew, None if nothing is known of it."""
+    """Create topics for the logs; `kraft` has the topics of Kafka's controller, None if it left no log here."""
     found: dict[str, list[Log]] = {}
     for log in logs:
         if not log.had_segments:
-            _LOG.warning("partition left alone, its directory had no segment", topic=log.topic, partition=log.partition)
+            _LOG.warning("partition without a segment not adopted", topic=log.topic, partition=log.partition)
             continue
         found.setdefault(log.topic, []).append(log)
     for name, partitions in sorted(found.items()):
         if kraft is not None and name not in kraft.ids:
-            _LOG.warning("topic left alone, Kafka had deleted it", topic=name)
+            _LOG.warning("topic not adopted, Kafka had deleted it", topic=name)
         elif name not in metadata.image.topics:
             await _adopt(metadata, name, partitions, None if kraft is None else kraft.configs.get(name, {}))
     if found:
-        _LOG.info("topics found in the log directories", count=len(found), first=min(found))
+        _LOG.info("topics adopted from the log directories", count=len(found), first=min(found))
         if kraft is None:
-            _LOG.warning("topics have the default properties, theirs are not known", count=len(found))
+            _LOG.warning("adopted topics have default properties, their own are unknown", count=len(found))
     if found or kraft is not None:
         await skip_to(metadata, FIRST_ADOPTED)
     await metadata.commit((), (Delete(metadata.keys.adopting),))
@@ -91,13 +90,13 @@ async def _adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTop
 async def _adopt(metadata: Metadata, name: str, logs: list[Log], configs: Mapping[str, str] | None) -> None:
     ids = {log.topic_id for log in logs} - {ZERO_TOPIC_ID}
     if len(ids) > 1 or ids & metadata.image.topics_by_id.keys():
-        _LOG.error("topic left alone, its partitions have ids of several or other topics", topic=name)
+        _LOG.error("topic not adopted, its partitions have ids of several or other topics", topic=name)
         return
     by_index = {log.partition: log for log in logs}
     count = max(by_index) + 1
     missing = [index for index in range(count) if index not in by_index]
     if missing:
-        _LOG.warning("partitions not found begin empty", topic=name, count=len(missing), first=missing[0])
+        _LOG.warning("missing partitions begin empty", topic=name, count=len(missing), first=missing[0])
     topic = TopicImage(
         name=name,
         topic_id=ids.pop() if ids else metadata.randomness.uuid(),
@@ -119,14 +118,14 @@ def _partition(metadata: Metadata, log: Log | None) -> PartitionImage:
 
 
 def _valid(metadata: Metadata, name: str, configs: Mapping[str, str] | None) -> dict[str, str]:
-    """The properties that this broker takes; the others are named in the log."""
+    """Return the properties that this broker accepts; log the others."""
     defaults = metadata.current_config.log_config()
     valid = {}
     for key, value in (INTERNAL_TOPIC_CONFIGS.get(name, {}) if configs is None else configs).items():
         try:
             validate({key: value}, defaults)
         except KafkaError as error:
-            _LOG.warning("property of a topic left out", topic=name, property=f"{key}={value}", reason=str(error))
+            _LOG.warning("property of a topic not adopted", topic=name, property=f"{key}={value}", reason=str(error))
         else:
             valid[key] = value
     return valid

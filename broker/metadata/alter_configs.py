@@ -1,14 +1,14 @@
-"""How a request changes the properties that are set for a topic, a broker or a group (KIP-339).
+"""Altering the properties of topics, brokers and groups at run time (KIP-339).
 
 | operation | the property is then |
 |---|---|
 | SET | the value |
-| DELETE | not set here any more: the next source counts, in the end the default |
-| APPEND | the list, with the items of the value that it lacked added at its end |
-| SUBTRACT | the list, without the items of the value |
+| DELETE | unset for the resource: the next source counts, in the end the default |
+| APPEND | the list with the items of the value that it lacked, at its end |
+| SUBTRACT | the list without the items of the value |
 
-APPEND and SUBTRACT begin with what is set for the resource itself, else with the property's default, and only work on
-properties that are lists.
+APPEND and SUBTRACT start from the value of the resource itself, else from the property's default. They are only valid
+for lists. `current_config` has what holds after a change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class Operation(IntEnum):
-    """By the numbers of IncrementalAlterConfigs."""
+    """An operation, with its number in IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -41,7 +41,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """One property to change; `value` is None only where it is deleted."""
+    """A change of one property; `value` is None only for DELETE."""
 
     name: str
     value: str | None
@@ -52,14 +52,14 @@ Schema = Callable[[str], tuple[Type[Any], Any] | None]
 """Type and default of a property by name; None if there is no such property."""
 
 
-# `DynamicBrokerConfig.PER_BROKER_CONFIGS`, as far as they may be set here.
+# `DynamicBrokerConfig.PER_BROKER_CONFIGS`, those of them that may be set here.
 _OF_SINGLE_BROKERS = ("sasl.", "ssl.", "cordoned.log.dirs")
 
 
 async def alter_topic_configs(
     metadata: Metadata, name: str, changes: Sequence[Change], *, replace: bool = False, validate_only: bool = False
 ) -> None:
-    """Change a topic's properties; with `replace` those that `changes` do not name are deleted.
+    """Change a topic's properties; with `replace`, those that `changes` do not name are deleted.
 
     Raises `KafkaError` INVALID_TOPIC_EXCEPTION, INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
     """
@@ -70,7 +70,7 @@ async def alter_topic_configs(
         present = {} if replace or topic is None else topic.configs
         altered = changed(present, changes, _topic_schema)
         validate(altered, metadata.current_config.log_config())
-        if topic is None:  # last, as in Kafka: what no topic could have is told first
+        if topic is None:  # last, as in Kafka: an invalid property takes precedence
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         if validate_only:
             return
@@ -88,10 +88,10 @@ async def alter_broker_configs(
     replace: bool = False,
     validate_only: bool = False,
 ) -> None:
-    """Change what is set at run time for one broker, or (None) for all; with `replace` to nothing but `changes`.
+    """Change the run-time properties of one broker, or (None) of all; with `replace`, to nothing but `changes`.
 
-    Raises `KafkaError` INVALID_REQUEST for a property that does not exist or only changes with a restart, or for a
-    value that it cannot have; INVALID_CONFIG for an item of what is no list; KAFKA_STORAGE_ERROR.
+    Raises `KafkaError` INVALID_REQUEST for an unknown property, one that needs a restart, or an invalid value;
+    INVALID_CONFIG for an APPEND or SUBTRACT to a property that is not a list; KAFKA_STORAGE_ERROR.
     """
     while True:
         image = metadata.image
@@ -111,7 +111,7 @@ async def alter_broker_configs(
 async def alter_group_configs(
     metadata: Metadata, group_id: str, changes: Sequence[Change], *, replace: bool = False, validate_only: bool = False
 ) -> None:
-    """Change a group's properties, whether there is the group or not; with `replace` to nothing but `changes`.
+    """Change a group's properties, whether it exists or not; with `replace`, to nothing but `changes`.
 
     Raises `KafkaError` INVALID_CONFIG, KAFKA_STORAGE_ERROR.
     """
@@ -127,7 +127,7 @@ async def alter_group_configs(
 
 
 def changed(configs: Mapping[str, str], changes: Iterable[Change], schema: Schema) -> dict[str, str]:
-    """Return `configs` after `changes`. Raises `KafkaError` INVALID_CONFIG for an operation on what is no list."""
+    """Return `configs` after `changes`. Raises `KafkaError` INVALID_CONFIG for a list operation on another type."""
     after = dict(configs)
     for change in changes:
         if change.operation is Operation.DELETE or change.value is None:
@@ -175,9 +175,9 @@ def _check_min_insync_replicas(
     *,
     replace: bool,
 ) -> None:
-    """Raise `KafkaError` INVALID_CONFIG unless all brokers keep one value, as in a new cluster of Kafka (KIP-966).
+    """Raise `KafkaError` INVALID_CONFIG for a value of one broker only, or a deletion, as in Kafka (KIP-966).
 
-    A broker's own value that an older version has stored may still be deleted.
+    A broker's own value that an older version has stored may be deleted.
     """
     name = MIN_INSYNC_REPLICAS
     named = any(change.name == name for change in changes)
@@ -192,7 +192,7 @@ def _check_dynamic(changes: Mapping[str, str], node_id: int | None) -> None:
     for name, text in changes.items():
         row = DESCRIBED_PROPERTIES.get(name)
         if row is None:
-            # Differs from Kafka, which stores any name: there are no plug-ins here that could have others.
+            # Differs from Kafka, which stores any name, because there are no plug-ins with properties of their own.
             reason = reason_ignored(name)
             if reason is not None:
                 raise _refused(f"{name} has no effect here: {reason}")
@@ -210,10 +210,10 @@ def _check_dynamic(changes: Mapping[str, str], node_id: int | None) -> None:
 
 def _check_ignored(row: IgnoredProperty, node_id: int | None) -> None:
     if not row.is_settable:
-        # Differs from Kafka, which reads keys and certificates for a listener, and loads classes.
+        # Differs from Kafka, because there are no keys and certificates of listeners, and no classes to load.
         raise _refused(f"{row.name} cannot be set here: {row.reason}")
     if node_id is None and row.name.startswith(_OF_SINGLE_BROKERS):
-        raise _refused(f"{row.name} cannot be set for all brokers, but for each")
+        raise _refused(f"{row.name} can only be set for a single broker")
 
 
 def _check_rules(metadata: Metadata, dynamic: Mapping[str, str]) -> None:

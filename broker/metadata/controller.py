@@ -1,15 +1,15 @@
-"""The controller: one broker of the cluster, whichever put the key first, that reacts to brokers coming and going.
+"""The controller: the broker that elects leaders when brokers join or leave. The first to put the key becomes it.
 
 ```
 no controller  ── put /controller, if absent ──►  controller (epoch = the key's create revision)
 controller     ── its session ends: the key vanishes ──►  no controller
 ```
 
-Every transaction of a controller compares that key's create revision with its own epoch: one that was deposed without
-noticing cannot change anything. It acts on images only: each new one is looked through for partitions whose leader must
-change. What a transaction changed, or why it failed, comes back as a newer image, so there is nothing to poll.
+Every transaction of a controller compares that key's create revision with its own epoch, so that a deposed one cannot
+change anything. The controller acts on images: it searches each new one for partitions whose leader must change. The
+outcome of a transaction, or the reason of its failure, is in a newer image, so it polls nothing.
 
-Administration (topics, configurations) is not the controller's: any broker does that by itself.
+Any broker creates topics and alters configurations; the controller has no part in that.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from odradek.broker.structured_logging import StructuredLogger
 _LOG = StructuredLogger(__name__)
 
 PARTITIONS_PER_TRANSACTION = 120
-"""With the comparison of the controller's epoch this stays below the store's 128."""
+"""With the comparison of the controller's epoch it is below the store's limit of 128."""
 _NAMED = 10
-"""Partitions that one line of the log names."""
+"""The number of partitions that one line of the log names."""
 
 
 class _Election(NamedTuple):
@@ -54,9 +54,9 @@ class _Election(NamedTuple):
 
 
 class Controller:
-    """This broker as a candidate and, while it is the one, as the controller.
+    """This broker as a candidate for controller, and as the controller.
 
-    `image_changed` is told of every image; what has to be done is done by `run`, in a task of the owner.
+    `image_changed` must be called with every image; `run` acts on it, in a task of the owner.
     """
 
     def __init__(self, store: MetadataStore, keys: Keys, session: Session, node_id: int, incarnation: str) -> None:
@@ -73,7 +73,7 @@ class Controller:
         self.epoch = 0
 
     async def campaign(self) -> None:
-        """Become the controller unless there is one."""
+        """Become the controller if there is none."""
         put = Put(self._keys.controller, encode(self._record), self._lease)
         result = await self._commit((absent(self._keys.controller),), (put,))
         if result.ok:
@@ -85,13 +85,13 @@ class Controller:
         self._changed.set()
 
     async def settled(self) -> None:
-        """Return when there is nothing left to do for the last image. Raises `StoreError` after `fail`."""
+        """Return when everything is done for the last image. Raises `StoreError` after `fail`."""
         await self._settled.wait()
         if self._failure is not None:
             raise self._failure
 
     def fail(self, error: StoreError) -> None:
-        """There will be no other image, or nobody who acts on it."""
+        """End `settled` with `error`: no later image will arrive, or be acted on."""
         self._failure = error
         self._settled.set()
 
@@ -104,7 +104,7 @@ class Controller:
             if image is None:
                 continue
             await self._act(image)
-            # What the store answered comes as an image too; until then there may be more to do.
+            # The outcome of a transaction arrives as an image; until then there may be more to do.
             if image is self._image and image.revision >= self._answered:
                 self._settled.set()
 
@@ -115,15 +115,15 @@ class Controller:
             first = self._seen is None
             changed = await self._elect(image)
             if first:
-                await self._sweep(image)
-            # If nothing was refused, the changes of this image are dealt with; a refusal means that a newer one comes.
+                await self._delete_leftovers(image)
+            # If every transaction succeeded, this image is done. A failed one means that a newer image will arrive.
             if changed:
                 self._seen = image
         else:
             self._seen = None
 
     async def _elect(self, image: MetadataImage) -> bool:
-        """Decide on every partition that may be concerned. Returns whether every decision was accepted."""
+        """Elect leaders where necessary. Returns True if every transaction succeeded."""
         elections = _elections(image, self._seen)
         accepted = True
         damaged: list[str] = []
@@ -146,11 +146,11 @@ class Controller:
             then.append(Put(key, encode(decision.state, partition.state_value)))
         return (await self._commit(when, then)).ok
 
-    async def _sweep(self, image: MetadataImage) -> None:
-        """Delete what creations that never finished have left.
+    async def _delete_leftovers(self, image: MetadataImage) -> None:
+        """Delete the partitions of interrupted creations.
 
-        A topic's first partition is written together with its name. So while that partition does not exist, the name
-        has not appeared either, and a creation that is still under way finds out that its other partitions are gone.
+        A topic's first partition is written together with its name. While that partition does not exist, neither does
+        the name; a creation that is still running then fails, because its other partitions are gone.
         """
         for topic_id in image.uncovered.keys() - image.topics_by_id.keys():
             when = (
@@ -166,7 +166,7 @@ class Controller:
 
 
 def _elections(image: MetadataImage, seen: MetadataImage | None) -> Iterator[_Election]:
-    """Yield what has to change: of all topics if brokers came or went since `seen`, else of those that changed."""
+    """Yield the necessary elections: of all topics if brokers joined or left since `seen`, else of changed topics."""
     everything = seen is None or _membership(seen.brokers) != _membership(image.brokers)
     for name, topic in image.topics.items():
         if not everything and seen is not None and seen.topics.get(name) is topic:

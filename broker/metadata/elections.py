@@ -1,4 +1,4 @@
-"""Elections that an administrator asks for (KIP-183, KIP-460), by any broker; the controller holds all others."""
+"""Elections on an administrator's request (KIP-183, KIP-460). Any broker runs them; all others are the controller's."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class Election(NamedTuple):
-    """A kind of election: when there is anything to elect, who is elected, and what is said if nobody can be."""
+    """A kind of election: its condition, its choice, and the error if no replica can be elected."""
 
     is_needed: Callable[[PartitionImage], bool]
     choose: Callable[[PartitionImage, Mapping[int, BrokerImage]], PartitionState | None]
-    if_nobody: ErrorCode
+    no_candidate_error: ErrorCode
 
 
 PREFERRED = Election(
     lambda partition: partition.leader != partition.replicas[0], prefer, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
 )
-"""The replica leads that is the first as assigned, if it is in sync."""
+"""Elects the preferred replica, which is the first of the assignment, if it is in sync."""
 UNCLEAN = Election(
     lambda partition: partition.leader == NO_LEADER, choose_unclean, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 )
-"""A replica leads that is there, where nobody does, although records may be lost."""
+"""Elects any live replica where there is no leader, although records may be lost."""
 
 
 async def elect(metadata: Metadata, topic: str, index: int, election: Election) -> None:
-    """Hold an election for a partition, and return when this broker knows the outcome.
+    """Run an election for a partition, and return when the image has the outcome.
 
-    Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, what the election says if nobody can lead,
+    Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, the election's `no_candidate_error`,
     KAFKA_STORAGE_ERROR.
     """
     while True:
@@ -46,7 +46,7 @@ async def elect(metadata: Metadata, topic: str, index: int, election: Election) 
         state = election.choose(partition, image.brokers)
         if state is None:
             raise KafkaError(
-                election.if_nobody, f"of the replicas {partition.replicas} of {topic}-{index} none can lead"
+                election.no_candidate_error, f"of the replicas {partition.replicas} of {topic}-{index} none can lead"
             )
         key = metadata.keys.partition_state(image.topics[topic].topic_id, index)
         put = Put(key, encode(state, partition.state_value))

@@ -1,7 +1,7 @@
-"""What a broker knows of its cluster: everything in the metadata store as of one revision, in memory.
+"""The image of the cluster: the whole metadata store at one revision, in memory.
 
-Images are immutable; a change makes a new one that shares what did not change (`image_builder`). Request handlers read
-nothing else. Dictionaries and lists in them are never changed after the image is published.
+Images are immutable. A change creates a new one, which shares everything unchanged with the old one (`image_builder`).
+Dictionaries and lists in an image never change after it is published. Request handlers read only images.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from odradek.broker.metadata.values import STARTING, Listener
 
 
 class PartitionImage(msgspec.Struct, frozen=True, gc=False):
-    """One partition. `leader` -1: none. `isr` maps replicas to the broker epoch under which they were found in sync."""
+    """One partition. `leader` -1: none. `isr` maps each in-sync replica to its broker epoch when it joined the ISR."""
 
     leader: int
     leader_epoch: int
@@ -22,13 +22,13 @@ class PartitionImage(msgspec.Struct, frozen=True, gc=False):
     eligible_leader_replicas: list[int] = []
     adding_replicas: list[int] = []
     removing_replicas: list[int] = []
-    # The stored state and its revision: what a transaction that changes it compares, and rewrites.
+    # The stored state and its revision, which a transaction compares and rewrites.
     state_revision: int = 0
     state_value: bytes = b""
 
 
 class TopicImage(msgspec.Struct, frozen=True):
-    """One topic with its partitions by index, and what its properties are set to."""
+    """One topic: its partitions by index, and its own properties."""
 
     name: str
     topic_id: bytes
@@ -38,12 +38,12 @@ class TopicImage(msgspec.Struct, frozen=True):
     configs_revision: int = 0
 
     def partition(self, index: int) -> PartitionImage | None:
-        """The partition; None where the topic has none of that index, which a client may have made up."""
+        """Return the partition, or None if the index, which a client may have invented, does not exist."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
 
 class BrokerImage(msgspec.Struct, frozen=True):
-    """One registered broker; `intact_since` is the oldest broker epoch from which on it has lost nothing."""
+    """One registered broker. It has lost no record that it acknowledged under epoch `intact_since` or later."""
 
     node_id: int
     epoch: int
@@ -57,12 +57,12 @@ class BrokerImage(msgspec.Struct, frozen=True):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it serves: a broker that is still starting is not shown to clients and leads nothing."""
+        """True if it serves clients. A broker that is still starting is not listed and leads nothing."""
         return self.state != STARTING
 
 
 class MetadataImage(msgspec.Struct, frozen=True):
-    """The cluster at `revision`. `brokers` are those that serve, `registered` all; `controller_id` -1: none."""
+    """The cluster at `revision`. `brokers`: those that serve clients; `registered`: all. `controller_id` -1: none."""
 
     revision: int = 0
     cluster_id: str | None = None
@@ -72,16 +72,16 @@ class MetadataImage(msgspec.Struct, frozen=True):
     topics_by_id: dict[bytes, TopicImage] = {}
     brokers: dict[int, BrokerImage] = {}
     registered: dict[int, BrokerImage] = {}
-    # What was set at run time for each broker, or (None) for all, with the revision that it was set at.
+    # The run-time properties of each broker, or (None) of all, with their revision.
     broker_configs: dict[int | None, tuple[dict[str, str], int]] = {}
-    # Configurations by topic name, whether the topic exists (any more) or not, each with its revision.
+    # Properties by topic name, with their revision; the topic need not exist (any more).
     topic_configs: dict[str, tuple[dict[str, str], int]] = {}
-    # Configurations by group id, whether there is the group (any more) or not, each with its revision.
+    # Properties by group id, with their revision; the group need not exist (any more).
     group_configs: dict[str, tuple[dict[str, str], int]] = {}
-    # Partitions that no name covers: of topics about to appear or to grow, or left over from a failed creation.
+    # Partitions beyond the count in a name's record: a creation or growth is running, or was interrupted.
     uncovered: dict[bytes, dict[int, PartitionImage]] = {}
 
     def dynamic_configs(self, node_id: int) -> dict[str, str]:
-        """Return what was set at run time as it holds for one broker: its own over that of all."""
-        everybody, own = (self.broker_configs.get(each, ({}, 0))[0] for each in (None, node_id))
-        return {**everybody, **own}
+        """Return the run-time properties that hold for one broker: its own, and those of all brokers."""
+        of_all, own = (self.broker_configs.get(each, ({}, 0))[0] for each in (None, node_id))
+        return {**of_all, **own}

@@ -1,7 +1,7 @@
-"""From one image to the next: apply the changes of one revision. The first image is the changes since the beginning.
+"""The builder of images: applies the changes of one revision to an image.
 
-Only what a change touches is copied. A partition is put together from two keys (state, assignment) that may come in
-different revisions; it joins its topic when the name covers it.
+Only what a change touches is copied. A partition comes from two keys (state, assignment), which may arrive in different
+revisions. It becomes part of its topic when the partition count in the name's record includes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from odradek.protocol.plural import pluralize
 Name = TypeVar("Name")
 
 Uncovered = dict[bytes, dict[int, PartitionImage]]
-"""Partitions by topic id and number that no name's record covers yet: their creation is under way, or was cut off."""
+"""Partitions beyond the count in a name's record, by topic id and number: being created, or interrupted."""
 
 _UNASSIGNED = PartitionImage(leader=-1, leader_epoch=-1, replicas=[], isr={}, partition_epoch=-1)
 
@@ -53,7 +53,7 @@ def next_image(keys: Keys, image: MetadataImage, batch: Batch) -> MetadataImage:
 
 
 class _Builder:
-    """Gathers the changes of one revision (`apply`), and makes the next image of them and the last one (`build`)."""
+    """Collects the changes of one revision (`apply`) and creates the next image from the last one (`build`)."""
 
     def __init__(self, keys: Keys, image: MetadataImage) -> None:
         self._keys = keys
@@ -129,7 +129,7 @@ class _Builder:
         parts[index] = _with_state(part, kv) if is_state else _with_assignment(part, kv)
 
     def _part(self, topic_id: bytes, index: int) -> PartitionImage:
-        """A partition as the image has it, whether a name covers it or not."""
+        """Return a partition of the image, whether it is part of its topic yet or not."""
         if not self._image.topics_by_id and not self._image.uncovered:
             return _UNASSIGNED
         uuid = uuid_from_text(topic_id.decode())
@@ -165,7 +165,7 @@ class _Builder:
         by_id: dict[bytes, TopicImage],
         uncovered: Uncovered,
     ) -> None:
-        """Partitions that have changed; those that no name's record covers yet are uncovered."""
+        """Apply changed partitions; those that are not part of a topic yet go to `uncovered`."""
         for text, parts in self._parts.items():
             uuid = uuid_from_text(text.decode())
             topic = by_id.get(uuid)
@@ -181,7 +181,7 @@ class _Builder:
         by_id: dict[bytes, TopicImage],
         uncovered: Uncovered,
     ) -> None:
-        """Topics that appear, grow or are deleted: the record of a name says so."""
+        """Apply changed records of names: topics that are created, grown or deleted."""
         for name, kv in self._names.items():
             old = topics.pop(name, None)
             if old is not None:
@@ -191,7 +191,7 @@ class _Builder:
                 topics[name] = by_id[topic.topic_id] = topic
 
     def _update_configs(self, topics: dict[str, TopicImage], by_id: dict[bytes, TopicImage]) -> None:
-        """Properties of topics whose names' records have not changed; `_named` has seen to the others."""
+        """Apply changed properties of topics whose names' records have not changed; `_named` handles the others."""
         for name in self._configured:
             topic = topics.get(name)
             if topic is not None and name not in self._names:
@@ -200,7 +200,7 @@ class _Builder:
                 topics[name] = by_id[topic.topic_id] = topic
 
     def _named(self, name: str, kv: KV, old: TopicImage | None, uncovered: Uncovered) -> TopicImage:
-        """The topic that a name's record announces; it takes the partitions that it covers."""
+        """Return the topic of a name's record, with the partitions that its count includes."""
         record = decode_topic(kv.value)
         topic_id = uuid_from_text(record.id)
         partitions = list(old.partitions) if old is not None and old.topic_id == topic_id else []
@@ -257,7 +257,7 @@ def _with_assignment(part: PartitionImage, kv: KV) -> PartitionImage:
 
 
 def _updated(partitions: list[PartitionImage], parts: dict[int, PartitionImage | None]) -> list[PartitionImage]:
-    """Existing partitions with their changes; one whose keys vanish stays until its topic's name does."""
+    """Return the partitions with their changes; one whose keys are deleted stays until its topic's name is."""
     updated = list(partitions)
     for index, part in parts.items():
         if index < len(updated) and part is not None:

@@ -3,22 +3,22 @@
 ```
 /<namespace>/v1
   /cluster                        ClusterRecord
-  /adopting                       there while topics of the log directories are to be made: see `adoption`
+  /adopting                       exists until the log directories are adopted: see `adoption`
   /controller                     ControllerRecord, under its lease      controller epoch = create revision
   /brokers/ids/<node id>          BrokerRegistration, under its lease    broker epoch = create revision
   /brokers/known/<node id>        KnownBroker
-  /topics/names/<name>            TopicRecord: the topic exists from here on
+  /topics/names/<name>            TopicRecord: the topic exists if this key does
   /topics/<topic id>/a/<%08d>     Assignment of one partition
   /topics/<topic id>/p/<%08d>     PartitionState of one partition
   /config/topic/<name>            {name: text}
-  /config/broker/<node id>        {name: text}; `default` instead of a node id: of all brokers
+  /config/broker/<node id>        {name: text}; `default` in place of a node id: all brokers
   /config/group/<group id>        {name: text}
   /pid/next                       ProducerIds
 ```
 
-A topic id is Kafka's base64url text of it, 22 characters. A topic's name is a key of its own, written last when a
-topic is created, so that a topic of any size appears at once; keys under a topic id that no name refers to are not
-there yet, or are left over from a creation that did not finish.
+A topic id is written as Kafka writes it, 22 characters of base64url. A topic's name is a separate key, written last, so
+that a topic of any size appears in one transaction. Keys under a topic id without a name belong to a creation that is
+running, or was interrupted.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""Who leads a partition: pure decisions, images in, new partition states out.
+"""The election of partition leaders, as pure functions: images in, new partition states out.
 
 ```
 electable(replica)   in the ISR, its broker serves, and it has lost nothing since it was found in sync:
                      broker.intact_since <= isr[replica]
 
 leader electable, every ISR member electable   nothing changes
-leader electable, others not                   they leave the ISR                                       same epoch
-leader not electable, somebody is              the first such replica, as assigned, leads; others leave  epoch + 1
-nobody is, the only ISR member serves          it leads, though records may be lost: nobody has more     epoch + 1
-nobody is                                      no leader; the ISR stays: any of it may come back         epoch + 1
+leader electable, others not                   they leave the ISR                                             same epoch
+leader not electable, another member is        the first electable replica, as assigned, leads; others leave  epoch + 1
+no member is, the only one serves              it leads, though records may be lost: no replica has more      epoch + 1
+no member is                                   no leader; the ISR stays: any member may come back             epoch + 1
 ```
 
-Administrators may ask for more: that the preferred replica, the first as assigned, leads where it is electable; or,
-where nobody leads, that a live replica does although records are lost.
+Administrators can request two more elections: of the preferred replica, the first as assigned, if it is electable; and,
+where there is no leader, of any live replica, although records are lost.
 
-After a restart that lost nothing the old leader is electable and the epoch stays; after one that did, it is raised, so
-that followers and clients notice that the log may have been cut (KIP-101, KIP-320).
+After a restart without losses the old leader is electable and the epoch stays. After a restart with losses the epoch
+increases, so that followers and clients detect that the log may be shorter (KIP-101, KIP-320).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ NO_LEADER = -1
 
 
 class Decision(NamedTuple):
-    """A partition's new state; `may_have_lost` if the leader came back without everything that it had acknowledged."""
+    """A partition's new state; `may_have_lost`: the leader may lack records that it had acknowledged."""
 
     state: PartitionState
     may_have_lost: bool = False
 
 
 def choose_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> Decision | None:
-    """Return what must become of `partition` now that `brokers` serve, or None if it is well as it is."""
+    """Return the new state of `partition` while `brokers` serve, or None if nothing changes."""
     electable = {replica: epoch for replica, epoch in partition.isr.items() if _is_electable(replica, epoch, brokers)}
     if partition.leader in electable:
         unchanged = len(electable) == len(partition.isr)
@@ -63,7 +63,7 @@ def prefer(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> Par
 
 
 def choose_unclean(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionState | None:
-    """Return the state in which the first live replica leads whatever it has, or None if there is none."""
+    """Return the state in which the first live replica leads, whatever its log contains, or None if there is none."""
     for replica in partition.replicas:
         if replica in brokers:
             return _state(partition, replica, partition.leader_epoch + 1, {replica: brokers[replica].epoch})

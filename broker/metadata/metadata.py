@@ -1,13 +1,13 @@
-"""A broker's part in the metadata of its cluster: it registers, keeps an image up to date, and may be the controller.
+"""A broker's membership in its cluster: it registers, keeps the image up to date, and may be the controller.
 
 ```
 start:  cluster record ─► session ─► register (starting) ─► campaign ─► load ─► follow ─► running
             └ another cluster: refused     └ another broker with this node id: refused
 ```
 
-Everything else in the broker reads `image`, and hears of a new one by `on_change`; nobody else reads the store. The
-image only moves forward. Callbacks run before anybody who waits for that revision, so what a creation has to set up
-is set up when the creation is answered.
+Everything else in the broker reads `image`, or registers with `on_change`; only this package reads the store. Revisions
+of the image only increase. Callbacks run before `wait_for_revision` returns: when a creation is answered, everything
+that it needs is set up.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 _LOG = StructuredLogger(__name__)
 
 SESSION_TTL = 2.0
-"""Seconds after which a silent broker is given up. Embedded stores need it only for form."""
+"""Seconds until the session of a broker that is gone expires. Embedded stores ignore it."""
 
 OnChange = Callable[[MetadataImage, MetadataImage], None]
 
 
 class Metadata:
-    """One broker's view of, and membership in, its cluster. The store is the caller's to open and to close."""
+    """One broker's membership in its cluster. The caller opens and closes the store."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Metadata:
         randomness: Randomness,
         on_failure: Callable[[str, BaseException], None],
     ) -> None:
-        """`cluster_id` and `log_dir_id` are meta.properties'; `on_failure(what, error)` must stop the broker."""
+        """`cluster_id` and `log_dir_id` are from meta.properties; `on_failure(part, error)` must stop the broker."""
         self.current_config = CurrentConfig(config)
         self.store = store
         self.keys = Keys()
@@ -91,9 +91,9 @@ class Metadata:
         return self.current_config.broker
 
     async def start(self, listeners: Sequence[Listener]) -> None:
-        """Join the cluster and return once this broker runs and every partition that it can lead has its leader.
+        """Join the cluster; return when this broker runs and every partition that it can lead has its leader.
 
-        Raises `RegistrationError` if the store is another cluster's or another broker's, `StoreError` if it is broken.
+        Raises `RegistrationError` if the store belongs to another cluster or broker, `StoreError` if it fails.
         """
         await self._check_cluster()
         session = await self.store.session(SESSION_TTL)
@@ -113,14 +113,14 @@ class Metadata:
         await self._load()
         self._start_task("metadata watch", self._follow())
         await self.wait_for_revision(await self._registration.run())
-        # Not before this broker runs: to a controller, one that is still starting is one that cannot lead.
+        # Not before this broker runs: a controller elects no broker that is still starting.
         self._start_task("controller", self._controller.run())
         if self.image.controller_id == self.config.node_id:
             await self._controller.settled()
 
     async def stop(self, *, clean: bool = True) -> None:
-        """Leave the cluster; `clean` only after everything acknowledged is on disk. Otherwise just stop following."""
-        # First the tasks: the controller must not run for office again when its key vanishes.
+        """Leave the cluster if `clean` (everything acknowledged is on disk); otherwise only stop following."""
+        # First the tasks: the controller must not campaign again when its key vanishes.
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -135,13 +135,13 @@ class Metadata:
     def on_change(self, callback: OnChange) -> None:
         """Call `callback(old, new)` for every later image, in order. It must not block.
 
-        If it raises, the others are still called, and `on_failure` is told: part of the broker has another image than
-        the rest, and nothing would put that right.
+        If it raises, the other callbacks still run, and then `on_failure`: a part of the broker has missed an image,
+        and nothing would correct that.
         """
         self._callbacks.append(callback)
 
     async def wait_for_revision(self, revision: int) -> None:
-        """Return when the image is at least at `revision` and everybody has been told. Raises `StoreError`."""
+        """Return when the image is at `revision` or later and all callbacks have run. Raises `StoreError`."""
         if self._failure is not None:
             raise self._failure
         if self.image.revision >= revision:
@@ -154,10 +154,10 @@ class Metadata:
             self._waiting.pop(future, None)
 
     async def commit(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
-        """Change the store, and return when this broker's own image shows the outcome, whatever it is.
+        """Run a transaction, and return when this broker's own image has its outcome.
 
-        After a refusal the image is at least as new as what refused it. Raises `KafkaError` KAFKA_STORAGE_ERROR if the
-        store has failed.
+        If a comparison failed, the image has the change that made it fail. Raises `KafkaError` KAFKA_STORAGE_ERROR if
+        the store has failed.
         """
         try:
             result = await commit(self.store, when, then)
@@ -167,7 +167,7 @@ class Metadata:
         return result
 
     async def read(self, key: bytes) -> KV | None:
-        """Return one key as the store has it, newer than the image perhaps. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
+        """Read one key from the store; it may be newer than the image. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
         try:
             found, _ = await self.store.range(key)
         except StoreError as error:
@@ -181,7 +181,9 @@ class Metadata:
         (found,), _ = await self.store.range(self.keys.cluster)
         stored = decode_cluster(found.value)
         if stored.id != self._cluster_id:
-            raise RegistrationError(f"the metadata is of cluster {stored.id}, the log directory of {self._cluster_id}")
+            raise RegistrationError(
+                f"the metadata belong to cluster {stored.id}, the log directory to {self._cluster_id}"
+            )
 
     async def _load(self) -> None:
         kvs, revision = await self.store.range(self.keys.prefix)
@@ -195,7 +197,7 @@ class Metadata:
                     self._publish(next_image(self.keys, self.image, batch))
                 return
             except CompactedError:
-                _LOG.warning("metadata loaded anew, the store has gone too far ahead", revision=self.image.revision)
+                _LOG.warning("metadata reloaded, the store has dropped changes", revision=self.image.revision)
                 await self._load()
 
     def _publish(self, image: MetadataImage) -> None:
@@ -205,7 +207,7 @@ class Metadata:
         for callback in self._callbacks:
             try:
                 callback(old, image)
-            except Exception as error:  # noqa: BLE001 - one that fails must not keep the others from going on
+            except Exception as error:  # noqa: BLE001 - the other callbacks must run
                 self._on_failure(f"metadata at revision {image.revision}", error)
         for future, revision in self._waiting.items():
             if revision <= image.revision and not future.done():
@@ -223,7 +225,7 @@ class Metadata:
             self._on_failure(task.get_name(), error)
 
     def _fail(self, error: StoreError) -> None:
-        """Nobody will see another image, or act on it: tell those who wait for that."""
+        """End all waits with `error`: no later image will arrive."""
         self._failure = self._failure or error
         if self._controller is not None:
             self._controller.fail(self._failure)

@@ -1,6 +1,6 @@
-"""Where the replicas of new partitions go: by rule, or as the client says. Pure functions.
+"""The placement of the replicas of new partitions: by rule, or as the client assigns them. Pure functions.
 
-A topic that grows keeps its numbers: `first` is that of the first new partition.
+When a topic grows, `first` is the number of its first new partition.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from odradek.protocol.plural import pluralize
 
 DEFAULT = -1
 MAX_PARTITIONS = 10_000
-"""Partitions that one request may create: Kafka's MAX_PARTITIONS_PER_BATCH."""
+"""The most partitions that one request may create: Kafka's MAX_PARTITIONS_PER_BATCH."""
 TOO_MANY_PARTITIONS = "Excessively large number of partitions per request."
 
 
 def place(partitions: int, replication_factor: int, brokers: Collection[int], first: int = 0) -> list[list[int]]:
-    """Return the replicas of each new partition: the j-th of partition i on live broker (i + j) mod n.
+    """Return the replicas of each new partition: the j-th of partition i is on live broker (i + j) mod n.
 
     Raises `KafkaError` INVALID_PARTITIONS, POLICY_VIOLATION, INVALID_REPLICATION_FACTOR.
     """
@@ -61,13 +61,13 @@ def place_as_assigned(
 
 
 def check_count(partitions: int) -> None:
-    """Raise `KafkaError` POLICY_VIOLATION if that is more partitions than a topic may be created with."""
+    """Raise `KafkaError` POLICY_VIOLATION for more partitions than one request may create."""
     if partitions > MAX_PARTITIONS:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
 
 
 def check_replicas(index: int, replicas: list[int], brokers: Collection[int]) -> None:
-    """Raise `KafkaError` INVALID_REPLICA_ASSIGNMENT if a partition cannot be on these brokers."""
+    """Raise `KafkaError` INVALID_REPLICA_ASSIGNMENT if a partition cannot have these replicas."""
     if not replicas:
         raise _invalid(f"partition {index} has no replicas")
     for position, node_id in enumerate(replicas):

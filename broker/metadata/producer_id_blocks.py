@@ -1,12 +1,12 @@
-"""Producer ids: unique in the cluster, handed out from blocks of 1,000 that a broker takes from the store (KIP-730).
+"""The allocation of producer ids: unique in the cluster, from blocks of 1,000 that a broker reserves (KIP-730).
 
-The logs remember producers by their ids. If an id is handed out a second time, the first batches of the new producer
-look like those of the old one: they are acknowledged as duplicates, and lost. So:
+Logs identify producers by their ids. If an id were allocated twice, the first batches of the new producer would look
+like duplicates of the old one's: they would be acknowledged, and lost. Therefore:
 
-| the ids in the logs are | then |
+| the ids in the logs | then |
 |---|---|
-| of another cluster, or of metadata that are lost: the directories are adopted | ids begin at `FIRST_ADOPTED` |
-| newer than the metadata, which are an older copy; or of logs that were put here | a start skips them |
+| are from another cluster, or from lost metadata: the directories are adopted | ids begin at `FIRST_ADOPTED` |
+| are newer than the metadata (an older copy), or from logs that were copied here | a start skips them |
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LOG = StructuredLogger(__name__)
 BLOCK_SIZE = 1000
 
 FIRST_ADOPTED = 1 << 40
-"""The first producer id in adopted directories. Kafka counts from 0 and does not come that far, so the directories can
-go back to it: it hands out no id that was handed out here."""
+"""The first producer id in adopted directories. Kafka counts from 0 and does not reach it, so the directories can go
+back to Kafka: it will not allocate an id that was allocated here."""
 
 _LAST = 0x7FFF_FFFF_FFFF_FFFF
 
 
 class ProducerIdBlocks:
-    """This broker's supply. What is left of a block when the broker stops is never used."""
+    """The producer ids of this broker. The rest of a block is never used after the broker stops."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
@@ -40,7 +40,7 @@ class ProducerIdBlocks:
         self._turn = asyncio.Lock()
 
     async def next(self) -> int:
-        """Return a producer id that nobody was ever given. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
+        """Allocate a producer id. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
         async with self._turn:
             if self._next == self._end:
                 self._next = await self._take_block()
@@ -61,7 +61,7 @@ class ProducerIdBlocks:
 
 
 async def skip_to(metadata: Metadata, producer_id: int) -> int:
-    """Hand out no id below `producer_id` any more; return which would have been the next.
+    """Allocate no id below `producer_id` from now on; return the id that would have been the next.
 
     Raises `KafkaError` KAFKA_STORAGE_ERROR.
     """
@@ -73,9 +73,9 @@ async def skip_to(metadata: Metadata, producer_id: int) -> int:
 
 
 async def skip_known_ids(metadata: Metadata, highest: int) -> None:
-    """Hand out no id up to `highest` any more, which is in a log, nor others of the block that it may be from.
+    """Allocate no id up to `highest`, which is in a log, and none of its possible block, from now on.
 
-    Those may belong to producers that have not written yet. Raises `KafkaError` KAFKA_STORAGE_ERROR.
+    The rest of the block may belong to producers that have not written yet. Raises `KafkaError` KAFKA_STORAGE_ERROR.
     """
     first = _next(await metadata.read(metadata.keys.next_producer_id))
     if first <= highest:
@@ -88,7 +88,7 @@ def _next(kv: KV | None) -> int:
 
 
 async def _write(metadata: Metadata, before: KV | None, first: int) -> bool:
-    """Make `first` the next id; False if another broker was quicker."""
+    """Store `first` as the next id; return False if another broker has changed it."""
     key = metadata.keys.next_producer_id
     put = Put(
         key, encode(ProducerIds(first, metadata.config.node_id, metadata.broker_epoch), before.value if before else b"")

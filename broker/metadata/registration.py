@@ -1,20 +1,19 @@
-"""A broker's registration: that it is there, under which epoch, and whether it still has what it acknowledged before.
+"""A broker's registration: its presence, its epoch, and whether it still has all that it acknowledged before.
 
 ```
 register   ids/<node id> {starting}   under the session's lease; its create revision is the broker epoch
-run        ids/<node id> {running}    once the broker's image has reached the registration; notes the epoch in known/
+run        ids/<node id> {running}    once the broker's image has the registration; writes the epoch to known/
 close      known/<node id>            clean_shutdown_epoch = epoch, after the logs are on disk; then the lease ends
 ```
 
-Between two registrations only `known/` remains. The broker has lost nothing (`intact`) if it has the same log
-directory as then and either closed cleanly or the operating system did not restart, for what a killed process has
-written is still in the page cache. A chain of intact restarts is remembered as the epoch that it started with,
-`intact_since`: what was acknowledged under any epoch from there on is still there. `known/` is only rewritten when
-the broker runs: an incarnation that never got so far has promised nothing, and must not make the one before look
-intact.
+Between two registrations only `known/` remains. The broker is `intact` (has lost nothing) if it has the same log
+directory as before and either closed cleanly, or the operating system did not restart: then the writes of a killed
+process are still in the page cache. `intact_since` is the epoch at which a chain of intact restarts began: everything
+acknowledged under it or a later one still exists. `known/` is only rewritten when the broker runs: an incarnation that
+stopped before has acknowledged nothing, and must not hide a loss of the one before.
 
-Differs from a lease alone: a broker that comes back before its old lease has run out ends that lease itself, if it
-holds the same log directory. Another broker with the same node id is refused.
+A broker that restarts before its old lease expires ends that lease itself, if it has the same log directory. Another
+broker with the same node id is refused.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from odradek.broker.metadata.values import (
 
 
 def advertised_listeners(config: BrokerConfig, addresses: Mapping[str, tuple[str, int]]) -> list[Listener]:
-    """The listeners to register: `advertised.listeners`, or else the addresses listened on, by listener name."""
+    """Return the listeners to register: `advertised.listeners`, else `addresses`, which are by listener name."""
     if config.advertised_listeners is not None:
         return [
             Listener(each.name, config.security_protocol(each.name), each.host, each.port)
@@ -52,7 +51,7 @@ def advertised_listeners(config: BrokerConfig, addresses: Mapping[str, tuple[str
 
 
 class Identity(NamedTuple):
-    """Which broker this is: `log_dir` is its log directory's id, `boot_id` the operating system's run ("": unknown)."""
+    """The identity of a broker. `log_dir`: its log directory's id; `boot_id`: the system's boot ("": unknown)."""
 
     node_id: int
     log_dir: str
@@ -63,7 +62,7 @@ class Identity(NamedTuple):
 
 
 class RegistrationError(StoreError):
-    """The broker cannot be a member of this cluster; the message says why."""
+    """The broker cannot join this cluster; the message has the reason."""
 
 
 class Registration:
@@ -89,7 +88,7 @@ class Registration:
                 await self._replace(old, known)
                 continue
             value = self._registration(known)
-            # known/ is not overwritten here, but must be what `intact` was judged by.
+            # known/ is not overwritten here, but must be unchanged since `intact` was computed.
             when = (still(self._key, 0), still(self._known_key, known_kv.mod_revision if known_kv else 0))
             result = await commit(self._store, when, (Put(self._key, encode(value), self._session.lease),))
             if result.ok:
@@ -97,7 +96,7 @@ class Registration:
                 return self.epoch
 
     async def run(self) -> int:
-        """Become visible as running. Returns the revision from which on every broker sees it."""
+        """Register as running. Returns the revision of the change."""
         assert self._value is not None
         running = msgspec.structs.replace(self._value, state=RUNNING)
         known_kv = await self._read(self._known_key)
@@ -121,7 +120,7 @@ class Registration:
         return result.revision
 
     async def close(self) -> None:
-        """Note that everything is on disk, and leave the cluster."""
+        """Record that everything is on disk, and leave the cluster."""
         known_kv = await self._read(self._known_key)
         if known_kv is not None and (known := decode_known(known_kv.value)).last_epoch == self.epoch:
             clean = msgspec.structs.replace(known, clean_shutdown_epoch=self.epoch)
@@ -130,7 +129,7 @@ class Registration:
         await self._session.revoke()
 
     async def _replace(self, old: KV, known: KnownBroker | None) -> None:
-        """End an earlier incarnation of this broker that the store still believes alive."""
+        """End the session of an earlier incarnation of this broker, which has not expired yet."""
         if known is None or known.log_dir != self._identity.log_dir:
             raise RegistrationError(
                 f"node.id {self._identity.node_id} is in use by another broker (log directory "

@@ -1,4 +1,4 @@
-"""Which names a topic may have (`org.apache.kafka.common.internals.Topic`)."""
+"""The rules for topic names (`org.apache.kafka.common.internals.Topic`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 MAX_LENGTH = 249
-"""255, the longest file name, less what a partition number and the suffix of a deleted directory need."""
+"""255, the longest file name, less the partition number and the suffix of a deleted directory."""
 
 CLUSTER_METADATA = "__cluster_metadata"
 CONSUMER_OFFSETS = "__consumer_offsets"
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
-"""Topics that the broker keeps for itself; Metadata marks them."""
+"""Topics of the broker itself; the Metadata response marks them."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
@@ -31,7 +31,7 @@ def check_name(name: str) -> None:
 
 
 def check_new_name(name: str, existing: Iterable[str]) -> None:
-    """Raise `KafkaError` if no topic of this name can be created beside `existing`.
+    """Raise `KafkaError` if no topic of this name can be created while `existing` ones exist.
 
     Names that differ only in dots and underscores collide, because they would be one name in metrics.
     """

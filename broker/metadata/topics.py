@@ -1,4 +1,4 @@
-"""Creating, growing and deleting topics: by any broker, with transactions that only one of several racers can win.
+"""Creating, growing and deleting topics. Any broker does it, with transactions: only one of several rivals succeeds.
 
 ```
 create   up to 60 partitions: one transaction    name absent → name, config, assignments, states
@@ -9,10 +9,10 @@ grow     up to 60 new partitions: one transaction   name as seen → name with t
 delete   one transaction                         name as seen → name, config and all under the id are gone
 ```
 
-The name is the commit point: until it is there, or has the new number, nobody sees the topic or its new partitions.
-What a creation leaves that was cut off between two transactions is invisible, and swept away by the next controller;
-what a growth leaves is overwritten by the next one, and goes with the topic. All functions return when this broker's
-own image shows the outcome, and everybody in the broker has been told.
+The name is the commit point: before it exists, or has the new number, no client sees the topic or its new partitions.
+The leftovers of an interrupted creation are invisible, and the next controller deletes them. The leftovers of an
+interrupted growth are overwritten by the next growth, and deleted with the topic. All functions return when this
+broker's own image has the outcome and all of its callbacks have run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plural import pluralize
 
 PARTITIONS_PER_TRANSACTION = 60
-"""Two operations each; with the name and the configuration that is 122 of the 128 that a transaction may have."""
+"""Two operations for each; with the name and the properties 122 of the 128 that a transaction may have."""
 
 
 async def create_topic(
@@ -54,7 +54,7 @@ async def create_topic(
     while True:
         image = metadata.image
         if name in image.topics:
-            # Kafka's words: programs that create a topic unless it is there look for them in a client's exception.
+            # Kafka's text: programs search for it in a client's exception.
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
         check_new_name(name, image.topics)
         validate(configs or {}, metadata.current_config.log_config())
@@ -66,9 +66,9 @@ async def create_topic(
             configs={key: text for key, text in (configs or {}).items() if text is not None},
         )
         if validate_only or await write_topic(metadata, topic, image.topic_configs.get(name, ({}, 0))[1]):
-            # If it is already deleted again, then what was created.
+            # If it is deleted again already, return it as it was created.
             return metadata.image.topics_by_id.get(topic.topic_id, topic)
-        # Somebody else was first, or a new controller took the batches for leftovers: look again.
+        # Another broker was first, or a new controller deleted the batches as leftovers: try again.
 
 
 async def grow_topic(
@@ -78,7 +78,7 @@ async def grow_topic(
     assignments: Sequence[Sequence[int]] | None = None,
     validate_only: bool = False,
 ) -> None:
-    """Give a topic `count` partitions in all; `assignments` are the replicas of each new one, None leaves them to us.
+    """Grow a topic to `count` partitions; `assignments` are the replicas of each new one, None: placed by rule.
 
     Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION
     (too many at once), KAFKA_STORAGE_ERROR.
@@ -94,7 +94,7 @@ async def grow_topic(
 
 
 async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id: bytes | None = None) -> TopicImage:
-    """Delete the topic with that name, or else with that id, and return what it was.
+    """Delete the topic with that name, or else with that id, and return its last image.
 
     Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_DELETION_DISABLED, KAFKA_STORAGE_ERROR.
     """
@@ -194,9 +194,9 @@ def _new_partition(image: MetadataImage, replicas: list[int]) -> PartitionImage:
 
 
 async def write_topic(metadata: Metadata, topic: TopicImage, configs_revision: int) -> bool:
-    """Write a topic, and return whether it is there; if not, nothing of it is left.
+    """Write a topic. Returns False if another broker was first; then nothing of it is left.
 
-    `configs_revision` is that of the properties that are stored under its name, 0 if there are none.
+    `configs_revision`: the revision of the properties that are stored under its name, 0 if there are none.
     """
     keys = metadata.keys
     written: list[Cmp] = []
@@ -214,7 +214,7 @@ async def write_topic(metadata: Metadata, topic: TopicImage, configs_revision: i
 
 
 async def _write_growth(metadata: Metadata, topic: TopicImage, first_new: int) -> bool:
-    """Write the partitions from `first_new` on, and return whether they are there; if not, somebody else was first."""
+    """Write the partitions from `first_new` on. Returns False if another broker was first."""
     name_key = metadata.keys.topic_name(topic.name)
     when = (still(name_key, topic.name_revision),)
     for first in range(first_new + PARTITIONS_PER_TRANSACTION, len(topic.partitions), PARTITIONS_PER_TRANSACTION):
@@ -239,7 +239,7 @@ def _partition_puts(metadata: Metadata, topic: TopicImage, first: int) -> list[O
 
 
 async def _clean_up(metadata: Metadata, topic: TopicImage) -> None:
-    """Remove the batches of a creation that lost; the key compared would exist if it had won."""
+    """Delete the batches of a creation that failed; the compared key would exist if it had succeeded."""
     if len(topic.partitions) > PARTITIONS_PER_TRANSACTION:
         await metadata.commit(
             (absent(metadata.keys.partition_state(topic.topic_id, 0)),),

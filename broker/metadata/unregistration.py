@@ -1,4 +1,4 @@
-"""Forgetting a broker that has left the cluster for good."""
+"""The removal of a broker that has left the cluster for good."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 async def forget_broker(metadata: Metadata, node_id: int) -> None:
-    """Remove what outlives a broker's registration: to the cluster, the next one of this id is a new broker.
+    """Delete what outlives a broker's registration, so that the next one of this id is a new broker.
 
-    Raises `KafkaError` BROKER_ID_NOT_REGISTERED if nothing is known of it, INVALID_REQUEST while it runs,
+    Raises `KafkaError` BROKER_ID_NOT_REGISTERED if there is no trace of it, INVALID_REQUEST while it runs,
     KAFKA_STORAGE_ERROR.
     """
     key = metadata.keys.broker_known(node_id)

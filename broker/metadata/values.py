@@ -1,7 +1,7 @@
-"""The values of the metadata store: JSON objects, one struct each. The keys are in `keys`.
+"""The values in the metadata store: JSON objects, a struct for each. The keys are in `keys`.
 
-A field that this version does not know is kept when the value is rewritten (`encode(new, previous)`): during an upgrade
-versions share one store, and the older one must not undo what the newer one wrote.
+Rewriting a value keeps the fields that this version does not have (`encode(new, previous)`): during an upgrade two
+versions share one store, and the older one must not delete what the newer one wrote.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RUNNING = "running"
 
 
 class ClusterRecord(msgspec.Struct, frozen=True):
-    """The cluster: its id (base64url), when it was created (ms), the least feature level that understands it."""
+    """The cluster: its id (base64url), its creation time (ms), the least feature level that can read it."""
 
     id: str
     created: int
@@ -27,14 +27,14 @@ class ClusterRecord(msgspec.Struct, frozen=True):
 
 
 class ControllerRecord(msgspec.Struct, frozen=True):
-    """Who the controller is."""
+    """The broker that is the controller."""
 
     broker: int
     incarnation: str
 
 
 class Listener(NamedTuple):
-    """An address that clients of one listener are told."""
+    """The advertised address of one listener."""
 
     name: str
     protocol: str
@@ -43,7 +43,7 @@ class Listener(NamedTuple):
 
 
 class PreviousEpoch(msgspec.Struct, frozen=True):
-    """The broker epoch of the incarnation before, and whether everything that it had acknowledged is still there."""
+    """The broker epoch of the previous incarnation; `intact`: everything that it acknowledged still exists."""
 
     epoch: int
     intact: bool
@@ -52,8 +52,8 @@ class PreviousEpoch(msgspec.Struct, frozen=True):
 class BrokerRegistration(msgspec.Struct, frozen=True):
     """One incarnation of a broker.
 
-    `intact_since`: what the broker acknowledged under this broker epoch or any later one is still there; 0 for its own
-    epoch, which it does not know when it writes this.
+    `intact_since`: everything that the broker acknowledged under this broker epoch or a later one still exists; 0 means
+    its own epoch, which is unknown when this is written.
     """
 
     listeners: list[Listener]
@@ -67,7 +67,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
 
 
 class KnownBroker(msgspec.Struct, frozen=True):
-    """What outlives a broker's registration, so that the next one can tell whether data was lost in between."""
+    """The part that outlives a broker's registration: from it, the next one computes whether data was lost."""
 
     last_epoch: int
     log_dir: str
@@ -77,7 +77,7 @@ class KnownBroker(msgspec.Struct, frozen=True):
 
 
 class TopicRecord(msgspec.Struct, frozen=True):
-    """A topic's name points to its id."""
+    """The value under a topic's name: its id and size."""
 
     id: str
     partitions: int
@@ -86,7 +86,7 @@ class TopicRecord(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """Which brokers a partition's replicas belong on, preferred leader first."""
+    """The brokers of a partition's replicas, preferred leader first."""
 
     replicas: list[int]
     adding: list[int] = []
@@ -94,10 +94,10 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class PartitionState(msgspec.Struct, frozen=True):
-    """Who leads a partition. Changes often, hence the short names.
+    """The leader and the ISR of a partition. It changes often, hence the short names.
 
-    `isr` maps each in-sync replica to the broker epoch under which it was found in sync (KIP-903): a replica that
-    came back empty has another one. `elr`: eligible leader replicas (KIP-966). `rec`: 1 after an unclean election.
+    `isr` maps each in-sync replica to its broker epoch when it joined the ISR (KIP-903): a replica that came back empty
+    has another one. `elr`: eligible leader replicas (KIP-966). `rec`: 1 after an unclean election.
     """
 
     leader: int = msgspec.field(name="l")
@@ -109,7 +109,7 @@ class PartitionState(msgspec.Struct, frozen=True):
 
 
 class ProducerIds(msgspec.Struct, frozen=True):
-    """The first producer id that no block has taken, and the broker (with its epoch) that took the last block."""
+    """The first producer id that is in no block, and the broker (with its epoch) that reserved the last block."""
 
     next: int
     broker: int
@@ -130,7 +130,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode(value: msgspec.Struct, previous: bytes = b"") -> bytes:
-    """Return the JSON of `value`, with the fields of `previous`, which it replaces, that this version does not know."""
+    """Return the JSON of `value`, and of the fields of the replaced `previous` that this version does not have."""
     if not previous:
         return _encode(value)
     known = {field.encode_name for field in msgspec.structs.fields(value)}

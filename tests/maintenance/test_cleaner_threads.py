@@ -20,7 +20,7 @@ TOPIC = {
     "cleanup_policy": "compact",
     "segment_bytes": "150",
     "min_cleanable_dirty_ratio": "0.1",
-    "max_compaction_lag_ms": "3600000",  # long over: else a worker hardly comes forward where all processors are busy
+    "max_compaction_lag_ms": "3600000",  # exceeded: otherwise a worker makes little progress on busy processors
 }
 
 
@@ -52,7 +52,7 @@ async def test_a_compacted_topic_is_compacted_while_the_broker_runs(
         await until(lambda: any(f" to {end}: " in record.getMessage() for record in caplog.records))
     async with Wire("127.0.0.1", broker.port) as wire:
         first = values_in(await fetch(wire, "t", 0))
-    assert first == [b"%d" % (end - 1)]  # one key, so one record is left of all segments
+    assert first == [b"%d" % (end - 1)]  # one key, so that one record remains
     assert log.cleaned_offset == end
     gauges = broker._gauges.read().cleaner
     assert gauges.max_clean_time_seconds > 0
@@ -105,7 +105,7 @@ async def test_topics_that_are_deleted_and_created_again_in_the_middle_of_compac
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_a_topic_that_is_no_longer_compacted_is_let_go(tmp_path: Path) -> None:
+async def test_compaction_of_a_log_ends_when_its_policy_changes(tmp_path: Path) -> None:
     slow = {"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1", "log.cleaner.io.max.bytes.per.second": "1"}
     async with Broker(slow) as broker:
         await fill(broker)
@@ -133,17 +133,17 @@ async def test_limits_of_compaction_that_are_set_at_run_time_hold_from_the_next_
         )
 
 
-async def test_nothing_is_compacted_where_the_cleaner_is_off(tmp_path: Path) -> None:
+async def test_nothing_is_compacted_if_the_cleaner_is_disabled(tmp_path: Path) -> None:
     off = {"log.dirs": str(tmp_path), "log.cleaner.enable": "false", "log.cleaner.backoff.ms": "0"}
     async with Broker(off) as broker:
         await fill(broker)
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("cleaner")]
 
 
-async def test_a_topic_that_is_compacted_and_deleted_loses_its_old_segments_too(tmp_path: Path) -> None:
+async def test_retention_deletes_segments_of_a_log_with_both_policies(tmp_path: Path) -> None:
     async with Broker({"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1"}) as broker:
         async with Wire("127.0.0.1", broker.port) as wire:
-            # Records are of 2023 here, and of now for the broker.
+            # The timestamps of the records are of 2023, long before the broker's clock.
             await create(wire, "t", **{**TOPIC, "cleanup_policy": "compact,delete", "retention_ms": "1000"})
             for index in range(8):
                 await produce(wire, "t", batch(b"%d" % index))

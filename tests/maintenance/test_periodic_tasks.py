@@ -78,7 +78,7 @@ async def test_a_topic_may_be_deleted_while_it_is_flushed(kept: Kept) -> None:
     assert kept.broker.log_dir.failure.error is None
 
 
-async def test_the_files_of_a_deleted_topic_go_after_file_delete_delay_ms(kept: Kept) -> None:
+async def test_the_files_of_a_deleted_topic_are_deleted_after_file_delete_delay_ms(kept: Kept) -> None:
     await create(kept.wire, "t", file_delete_delay_ms="60000")
     await produce(kept.wire, "t", batch(b"a"))
     await kept.wire.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 4)
@@ -100,20 +100,20 @@ async def test_the_files_of_a_deleted_topic_go_after_file_delete_delay_ms(kept: 
     assert kept.periodic_tasks.delete_due() is None
 
 
-async def test_idempotent_producers_are_forgotten_when_they_are_silent_for_long(kept: Kept) -> None:
+async def test_idempotent_producers_expire(kept: Kept) -> None:
     await create(kept.wire, "t")
     producer_id = await new_producer_id(kept.wire)
     await produce(kept.wire, "t", batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=0))
 
     kept.clock.advance(DAY // 2)
-    await kept.periodic_tasks.forget_producers()
+    await kept.periodic_tasks.expire_producers()
     assert len(kept.log.producers) == 1
     kept.clock.advance(DAY)
-    await kept.periodic_tasks.forget_producers()
+    await kept.periodic_tasks.expire_producers()
     assert len(kept.log.producers) == 0
 
 
-async def test_checkpoints_say_how_far_logs_are(kept: Kept) -> None:
+async def test_checkpoints_have_the_offsets_of_the_logs(kept: Kept) -> None:
     await create(kept.wire, "t")
     await produce(kept.wire, "t", batch(b"a", b"b"))
     await kept.periodic_tasks.flush_all()
@@ -127,7 +127,7 @@ async def test_checkpoints_say_how_far_logs_are(kept: Kept) -> None:
 
 
 class SlowCheckpoints(OsFiles):
-    """A disk that takes its time over recovery points, until it `may_go` on."""
+    """A disk that blocks writes of recovery points until `may_go` is set."""
 
     def __init__(self) -> None:
         self.has_begun = Event()
@@ -140,7 +140,7 @@ class SlowCheckpoints(OsFiles):
         super().rename(source, target)
 
 
-async def test_a_checkpoint_that_is_being_written_ends_before_the_chores_have_stopped(
+async def test_the_tasks_stop_after_a_running_checkpoint_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = SlowCheckpoints()

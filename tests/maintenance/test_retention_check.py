@@ -18,7 +18,7 @@ HOUR, DAY = 3_600_000, 86_400_000
 
 
 class Aging:
-    """A broker whose clock stands still; retention runs when told to."""
+    """A broker whose clock stands still; retention runs only when a test calls it."""
 
     def __init__(self, broker: Broker, wire: Wire, clock: ManualClock) -> None:
         self.broker = broker
@@ -42,7 +42,7 @@ async def aging(tmp_path: Path) -> AsyncIterator[Aging]:
         yield Aging(broker, wire, clock)
 
 
-async def test_what_is_a_week_old_goes_and_the_log_goes_on(aging: Aging) -> None:
+async def test_segments_a_week_old_are_deleted_and_the_log_continues(aging: Aging) -> None:
     await create(aging.wire, "t")
     await produce(aging.wire, "t", batch(b"a", b"b"))
     aging.clock.advance(7 * DAY)
@@ -55,7 +55,7 @@ async def test_what_is_a_week_old_goes_and_the_log_goes_on(aging: Aging) -> None
     assert values_in(await fetch(aging.wire, "t", 2)) == [b"c"]
 
 
-async def test_a_topics_own_retention_counts_for_it_alone(aging: Aging) -> None:
+async def test_a_topics_own_retention_applies_only_to_it(aging: Aging) -> None:
     await create(aging.wire, "t", retention_ms="3600000")
     await create(aging.wire, "kept", retention_ms="-1")
     for topic in ("t", "kept"):
@@ -65,7 +65,7 @@ async def test_a_topics_own_retention_counts_for_it_alone(aging: Aging) -> None:
     assert (aging.partition("t").log.log_start_offset, aging.partition("kept").log.log_start_offset) == (1, 0)
 
 
-async def test_the_oldest_segments_of_a_log_that_is_too_large_go(aging: Aging) -> None:
+async def test_the_oldest_segments_of_a_log_that_is_too_large_are_deleted(aging: Aging) -> None:
     await create(aging.wire, "t", retention_bytes="250", segment_bytes="150")
     for index in range(6):
         await produce(aging.wire, "t", batch(b"%d" % index * 50))
@@ -75,7 +75,7 @@ async def test_the_oldest_segments_of_a_log_that_is_too_large_go(aging: Aging) -
     assert values_in(await fetch(aging.wire, "t", 5)) == [b"5" * 50]
 
 
-async def test_a_log_start_that_was_moved_up_frees_the_segments_below_it_whatever_the_policy(aging: Aging) -> None:
+async def test_segments_below_the_log_start_are_deleted_under_any_policy(aging: Aging) -> None:
     await create(aging.wire, "t", cleanup_policy="compact", segment_bytes="100")
     for index in range(4):
         await produce(aging.wire, "t", batch(b"%d" % index))
@@ -85,7 +85,9 @@ async def test_a_log_start_that_was_moved_up_frees_the_segments_below_it_whateve
     assert log.first_base_offset == 2
 
 
-async def test_log_starts_are_checkpointed_before_segments_go(aging: Aging, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_log_starts_are_checkpointed_before_segments_are_deleted(
+    aging: Aging, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await create(aging.wire, "t", segment_bytes="100", retention_bytes="0")
     for index in range(3):
         await produce(aging.wire, "t", batch(b"%d" % index))
@@ -121,7 +123,7 @@ async def test_appends_during_a_check_are_kept(aging: Aging) -> None:
     assert aging.partition().log.log_end_offset == appended == 100
 
 
-async def test_a_log_that_compaction_is_at_work_on_is_for_a_later_check(aging: Aging) -> None:
+async def test_a_log_that_is_being_compacted_is_skipped(aging: Aging) -> None:
     await create(aging.wire, "t", cleanup_policy="compact,delete", segment_bytes="100", retention_ms="1000")
     for index in range(3):
         await produce(aging.wire, "t", batch(b"%d" % index))
@@ -137,7 +139,7 @@ async def test_a_log_that_compaction_is_at_work_on_is_for_a_later_check(aging: A
 
 
 class InterruptedClock(ManualClock):
-    """A clock that calls `interruption`, once, when another thread than the main one asks for the time."""
+    """A clock that calls `interruption` once, when another thread than the main one reads it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,7 +152,7 @@ class InterruptedClock(ManualClock):
         return super().time_ms()
 
 
-async def test_compaction_that_begins_during_a_check_has_the_log_for_itself(tmp_path: Path) -> None:
+async def test_a_log_whose_compaction_begins_during_a_check_is_skipped(tmp_path: Path) -> None:
     clock = InterruptedClock()
     async with Broker({"log.dirs": str(tmp_path)}, clock=clock) as broker, Wire("127.0.0.1", broker.port) as wire:
         aging = Aging(broker, wire, clock)
@@ -167,7 +169,7 @@ async def test_compaction_that_begins_during_a_check_has_the_log_for_itself(tmp_
         assert await aging.check() == 3
 
 
-async def test_a_log_that_was_looked_at_once_is_not_opened_again(aging: Aging) -> None:
+async def test_the_second_check_of_a_log_opens_no_file(aging: Aging) -> None:
     await create(aging.wire, "t", 20, retention_ms="-1")
     await create(aging.wire, "u", 20)
     for topic in ("t", "u"):

@@ -37,7 +37,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @pytest.fixture
 async def shared() -> AsyncIterator[InMemoryStore]:
-    """A store for several brokers."""
+    """A store that several brokers share."""
     store = InMemoryStore()
     yield store
     await store.close()
@@ -48,7 +48,7 @@ Start = Callable[..., Awaitable[Metadata]]
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    """Start brokers' metadata; `failures` of each collects what it reported. They are stopped at the end."""
+    """Start the metadata of a broker; `failures` collects the errors that it reports. All are stopped at the end."""
     started: list[Metadata] = []
 
     async def start(

@@ -1,4 +1,4 @@
-"""The first start on log directories that another broker has filled: its topics are there, and stay."""
+"""The first start on log directories of another broker: its topics are adopted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def forget_metadata(path: Path) -> None:
         file.unlink()
 
 
-async def test_topics_are_taken_over_with_their_ids_and_records(golden: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_adopted_topics_keep_their_ids_and_records(golden: Path, caplog: pytest.LogCaptureFixture) -> None:
     properties = {"log.dirs": str(golden)} | KEEP
     async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
         topics = broker.services.metadata.image.topics
@@ -55,7 +55,7 @@ async def test_topics_are_taken_over_with_their_ids_and_records(golden: Path, ca
         assert values_in(row) == [b"more"]
 
 
-async def test_only_the_first_start_takes_logs_for_topics(tmp_path: Path) -> None:
+async def test_only_the_first_start_adopts(tmp_path: Path) -> None:
     properties = {"log.dirs": str(tmp_path / "logs")}
     async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")
@@ -71,8 +71,8 @@ async def test_only_the_first_start_takes_logs_for_topics(tmp_path: Path) -> Non
         assert set(broker.services.metadata.image.topics) == {"same-id", "stray"}, "one topic for each id"
 
 
-async def test_a_start_that_was_cut_off_goes_on(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk of the metadata fails with the seventh topic; nothing is lost, and nothing made twice."""
+async def test_the_next_start_continues_an_interrupted_adoption(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of the metadata fails at the seventh topic; no topic is lost or created twice."""
     from odradek.broker.metadata import adoption
 
     written: list[str] = []
@@ -109,7 +109,7 @@ async def test_a_log_without_a_topic_id_gets_one_and_keeps_its_records(tmp_path:
     assert uuid_from_text(text.split("topic_id: ")[1]) == topic_id
 
 
-async def test_partitions_of_several_topics_of_one_name_are_left_alone(tmp_path: Path) -> None:
+async def test_partitions_of_several_topics_of_one_name_are_not_adopted(tmp_path: Path) -> None:
     log_dir = open_log_dir(tmp_path)
     for index in range(2):
         append(log_dir.create_log("torn", index, bytes([index + 1]) * 16, LogConfig()), b"a")
@@ -121,8 +121,8 @@ async def test_partitions_of_several_topics_of_one_name_are_left_alone(tmp_path:
         assert broker.log_dir.logs["torn", 1].log_end_offset == 1
 
 
-async def test_a_directory_without_segments_is_no_partition(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Such as the directory of another program: no topic is made of it, and none that is deleted takes it along."""
+async def test_a_directory_without_segments_is_not_adopted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Such as the directory of another program: it does not become a topic, and no deletion of a topic removes it."""
     mine = tmp_path / "demo-1" / "log" / "00000000000000000000.log"
     mine.parent.mkdir(parents=True)
     mine.write_text("of the user")

@@ -26,21 +26,21 @@ def schema(name: str) -> tuple[Type[Any], Any] | None:
         (Change("none", "z", Operation.APPEND), {"number": "6", "list": "x,y", "none": "z"}),
     ],
 )
-def test_what_becomes_of_what_is_set(change: Change, expected: dict[str, str]) -> None:
+def test_each_operation_changes_the_value(change: Change, expected: dict[str, str]) -> None:
     configs = {"number": "6", "list": "x,y"}
 
     assert changed(configs, [change], schema) == expected
     assert configs == {"number": "6", "list": "x,y"}
 
 
-def test_lists_begin_with_their_default() -> None:
+def test_a_list_operation_starts_from_the_default() -> None:
     assert changed({}, [Change("list", "c", Operation.APPEND)], schema) == {"list": "a,b,c"}
     assert changed({}, [Change("list", "a", Operation.SUBTRACT)], schema) == {"list": "b"}
 
 
 @pytest.mark.parametrize("operation", [Operation.APPEND, Operation.SUBTRACT])
 @pytest.mark.parametrize("name", ["number", "other"])
-def test_only_lists_have_items(name: str, operation: Operation) -> None:
+def test_a_list_operation_on_another_type_is_invalid(name: str, operation: Operation) -> None:
     with pytest.raises(KafkaError) as caught:
         changed({}, [Change(name, "1", operation)], schema)
 

@@ -1,4 +1,4 @@
-"""Several brokers on one store: who is the controller, and who leads when brokers come and go."""
+"""Several brokers on one store: the controller, and leaders when brokers join and leave."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.metadata.conftest import Start, until
 
 
 async def _kill(store: InMemoryStore, metadata: Metadata) -> None:
-    """The process is gone, and its lease has run out."""
+    """End the process and its lease."""
     await metadata.stop(clean=False)
     ((kv, *_), _) = await store.range(metadata.keys.broker_id(metadata.config.node_id))
     await store.revoke(kv.lease)
@@ -61,7 +61,9 @@ async def test_a_dead_brokers_partitions_are_led_by_others(shared: InMemoryStore
     assert list(image.topics["lonely"].partitions[0].isr) == [2]
 
 
-async def test_a_lonely_partition_comes_back_with_its_broker(shared: InMemoryStore, start: Start) -> None:
+async def test_a_partition_with_one_replica_has_a_leader_again_when_its_broker_returns(
+    shared: InMemoryStore, start: Start
+) -> None:
     first, second = await start(shared, 1), await start(shared, 2)
     await until(first, lambda image: len(image.brokers) == 2)
     await create_topic(first, "t", assignments={0: [2]})
@@ -74,7 +76,7 @@ async def test_a_lonely_partition_comes_back_with_its_broker(shared: InMemorySto
     assert image.topics["t"].partitions[0].leader_epoch == 2
 
 
-async def test_many_partitions_move_at_once(shared: InMemoryStore, start: Start) -> None:
+async def test_many_partitions_change_leaders_at_once(shared: InMemoryStore, start: Start) -> None:
     first, second = await start(shared, 1), await start(shared, 2)
     await until(first, lambda image: len(image.brokers) == 2)
     await create_topic(first, "t", 700, 2)
@@ -95,9 +97,7 @@ async def test_another_broker_takes_over_from_a_dead_controller(shared: InMemory
     assert image.controller_id == 2
 
 
-async def test_a_controller_that_does_not_know_that_it_was_deposed_changes_nothing(
-    shared: InMemoryStore, start: Start
-) -> None:
+async def test_a_deposed_controller_cannot_change_anything(shared: InMemoryStore, start: Start) -> None:
     first, second = await start(shared, 1), await start(shared, 2)
     await until(first, lambda image: len(image.brokers) == 2)
     topic = await create_topic(first, "t", 1, 2)
@@ -106,7 +106,7 @@ async def test_a_controller_that_does_not_know_that_it_was_deposed_changes_nothi
     zombie = Controller(shared, keys, await shared.session(60), 1, "zombie")
     zombie.epoch = stale.controller_epoch
     await _kill(shared, first)
-    # Undo what the new controller did, but for its key, so that only that stands between the zombie and the partition.
+    # Undo the changes of the new controller, except its key: only the key keeps the deposed one from changing anything.
     image = await until(second, lambda image: _leaders(image) == [2])
     state_key = keys.partition_state(topic.topic_id, 0)
     kept = topic.partitions[0]
@@ -128,7 +128,7 @@ async def test_a_controller_that_does_not_know_that_it_was_deposed_changes_nothi
 
 
 @pytest.mark.parametrize("seconds", [0.01])
-async def test_a_broker_that_falls_silent_is_given_up(
+async def test_a_session_that_is_not_renewed_ends(
     shared: InMemoryStore, start: Start, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("odradek.broker.metadata.metadata.SESSION_TTL", seconds)

@@ -19,7 +19,7 @@ def partition(metadata: Metadata) -> PartitionImage:
 
 
 async def two_brokers(shared: InMemoryStore, start: Start) -> tuple[Metadata, Metadata]:
-    """The first leads the topic's partition, the second follows."""
+    """Return two brokers; the first leads the partition of a topic, the second follows."""
     first, second = await start(shared, 1), await start(shared, 2)
     await until(first, lambda image: len(image.brokers) == 2)
     await create_topic(first, "t", assignments={0: [1, 2]})
@@ -27,14 +27,16 @@ async def two_brokers(shared: InMemoryStore, start: Start) -> tuple[Metadata, Me
 
 
 async def set_isr(metadata: Metadata, isr: dict[int, int]) -> None:
-    """What the leader does when a follower has caught up, or has not."""
+    """Write an ISR, as the leader does when a follower has caught up or fallen behind."""
     before = partition(metadata)
     key = metadata.keys.partition_state(metadata.image.topics["t"].topic_id, 0)
     state = PartitionState(before.leader, before.leader_epoch, isr, before.partition_epoch + 1)
     await metadata.commit((), (Put(key, encode(state)),))
 
 
-async def test_the_preferred_replica_leads_again(shared: InMemoryStore, start: Start) -> None:
+async def test_a_preferred_election_elects_the_first_replica_if_it_is_in_sync(
+    shared: InMemoryStore, start: Start
+) -> None:
     first, second = await two_brokers(shared, start)
     await first.stop(clean=True)
     await until(second, lambda image: image.topics["t"].partitions[0].leader == 2)
@@ -52,7 +54,7 @@ async def test_the_preferred_replica_leads_again(shared: InMemoryStore, start: S
     assert (after.leader, after.leader_epoch, after.isr) == (1, before.leader_epoch + 1, in_sync)
 
 
-async def test_who_leads_need_not_be_elected(shared: InMemoryStore, start: Start) -> None:
+async def test_an_election_that_changes_nothing_is_not_needed(shared: InMemoryStore, start: Start) -> None:
     first, _ = await two_brokers(shared, start)
 
     for election in (PREFERRED, UNCLEAN):
@@ -61,7 +63,7 @@ async def test_who_leads_need_not_be_elected(shared: InMemoryStore, start: Start
         assert caught.value.code is ErrorCode.ELECTION_NOT_NEEDED
 
 
-async def test_an_unclean_election_takes_whoever_is_there(shared: InMemoryStore, start: Start) -> None:
+async def test_an_unclean_election_elects_any_live_replica(shared: InMemoryStore, start: Start) -> None:
     first, second = await two_brokers(shared, start)
     await set_isr(first, {1: first.broker_epoch})
     await first.stop(clean=True)
@@ -72,7 +74,7 @@ async def test_an_unclean_election_takes_whoever_is_there(shared: InMemoryStore,
     assert (partition(second).leader, partition(second).isr) == (2, {2: second.broker_epoch})
 
 
-async def test_a_broker_that_has_left_is_forgotten(shared: InMemoryStore, start: Start) -> None:
+async def test_an_unregistered_broker_is_new_when_it_returns(shared: InMemoryStore, start: Start) -> None:
     first, second = await two_brokers(shared, start)
     with pytest.raises(KafkaError) as running:
         await forget_broker(first, 2)

@@ -54,7 +54,7 @@ def _broker(node_id: int, state: str = RUNNING, intact_since: int = 0) -> Put:
 
 
 async def _images(*txns: list[Op]) -> list[MetadataImage]:
-    """Apply the transactions, and return the image after each, which a load of the whole store must equal."""
+    """Apply the transactions and return the image after each, which must equal a load of the whole store."""
     store = InMemoryStore()
     images = [MetadataImage()]
     watch = store.watch(KEYS.prefix, 0)
@@ -68,7 +68,7 @@ async def _images(*txns: list[Op]) -> list[MetadataImage]:
     return images[1:]
 
 
-async def test_a_topic_appears_whole() -> None:
+async def test_a_topic_appears_with_all_its_partitions() -> None:
     (image,) = await _images([_topic("t", TOPIC_ID, 2), *_partition(TOPIC_ID, 0), *_partition(TOPIC_ID, 1, leader=2)])
 
     topic = image.topics["t"]
@@ -88,14 +88,14 @@ async def test_a_topic_appears_whole() -> None:
     )
 
 
-async def test_partitions_without_a_name_are_no_topic_yet() -> None:
+async def test_partitions_without_a_name_are_not_a_topic() -> None:
     images = await _images(_partition(TOPIC_ID, 1), [_topic("t", TOPIC_ID, 2), *_partition(TOPIC_ID, 0)])
 
     assert (images[0].topics, list(images[0].uncovered)) == ({}, [TOPIC_ID])
     assert (len(images[1].topics["t"].partitions), images[1].uncovered) == (2, {})
 
 
-async def test_a_topic_grows_when_its_name_covers_more() -> None:
+async def test_a_topic_grows_when_the_record_of_its_name_does() -> None:
     images = await _images(
         [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0)],
         _partition(TOPIC_ID, 1),
@@ -106,7 +106,7 @@ async def test_a_topic_grows_when_its_name_covers_more() -> None:
     assert images[2].uncovered == {}
 
 
-async def test_a_change_of_one_partition_copies_only_what_holds_it() -> None:
+async def test_a_change_of_one_partition_copies_only_its_topic() -> None:
     images = await _images(
         [_topic("t", TOPIC_ID, 2), *_partition(TOPIC_ID, 0), *_partition(TOPIC_ID, 1)],
         [_topic("u", OTHER_ID, 1), *_partition(OTHER_ID, 0)],
@@ -130,7 +130,7 @@ async def test_a_deleted_topic_leaves_nothing() -> None:
     assert msgspec.structs.replace(images[1], revision=0) == MetadataImage()
 
 
-async def test_a_name_may_come_back_with_another_id() -> None:
+async def test_a_name_may_be_created_again_with_another_id() -> None:
     images = await _images(
         [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0)],
         [Delete(KEYS.topic_name("t")), DeletePrefix(KEYS.topic(TOPIC_ID))],
@@ -141,7 +141,7 @@ async def test_a_name_may_come_back_with_another_id() -> None:
     assert list(images[2].topics_by_id) == [OTHER_ID]
 
 
-async def test_a_topic_has_its_configuration_whenever_that_is_set() -> None:
+async def test_a_topic_has_its_properties_whether_they_are_set_before_or_after_it() -> None:
     images = await _images(
         [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0), Put(KEYS.topic_config("t"), encode_configs({"a": "1"}))],
         [Put(KEYS.topic_config("t"), encode_configs({"a": "2"}))],
@@ -153,7 +153,7 @@ async def test_a_topic_has_its_configuration_whenever_that_is_set() -> None:
     assert all(topic.name_revision == 1 for topic in topics)
 
 
-async def test_brokers_that_are_starting_are_not_shown() -> None:
+async def test_starting_brokers_are_not_listed() -> None:
     images = await _images(
         [_broker(2), _broker(1, STARTING)], [_broker(1, intact_since=1)], [Delete(KEYS.broker_id(2))]
     )
@@ -179,7 +179,7 @@ async def test_the_controller_and_the_cluster() -> None:
     ]
 
 
-async def test_what_is_set_for_one_broker_comes_before_what_is_set_for_all() -> None:
+async def test_a_brokers_own_properties_come_before_those_of_all_brokers() -> None:
     images = await _images(
         [
             Put(KEYS.broker_config(None), encode_configs({"a": "all", "b": "all"})),
@@ -193,7 +193,7 @@ async def test_what_is_set_for_one_broker_comes_before_what_is_set_for_all() -> 
     assert images[1].dynamic_configs(1) == {"a": "all", "b": "all"}
 
 
-async def test_what_is_set_for_a_group_whatever_its_id() -> None:
+async def test_a_group_of_any_id_may_have_properties() -> None:
     key = KEYS.group_config("a/group/ü")
     images = await _images([Put(key, encode_configs({"a": "1"}))], [Delete(key)])
 
@@ -207,7 +207,7 @@ async def test_keys_of_a_later_version_change_nothing() -> None:
     assert image == MetadataImage(revision=1)
 
 
-def test_a_revision_without_changes_moves_the_image() -> None:
+def test_a_revision_without_changes_increases_that_of_the_image() -> None:
     image = next_image(KEYS, MetadataImage(revision=3, cluster_id="c"), Batch(9, ()))
 
     assert (image.revision, image.cluster_id) == (9, "c")
@@ -223,12 +223,12 @@ def test_a_revision_without_changes_moves_the_image() -> None:
         KV(KEYS.topic_name("t"), b'{"id":"AQIDBAUGBwgJCgsMDQ4PEA","partitions":1,"rf":1}', 1, 1),
     ],
 )
-def test_what_cannot_be_read_is_an_error(kv: KV) -> None:
+def test_a_malformed_value_raises_store_error(kv: KV) -> None:
     with pytest.raises(StoreError):
         next_image(KEYS, MetadataImage(), Batch(1, (Change(kv.key, kv),)))
 
 
-def test_a_rewritten_value_keeps_what_this_version_does_not_know() -> None:
+def test_a_rewritten_value_keeps_unknown_fields() -> None:
     newer = b'{"l":1,"e":0,"isr":{"1":7},"pe":0,"elr":[],"rec":0,"later":{"x":[1]}}'
 
     rewritten = encode(PartitionState(2, 1, {2: 8}, 1), newer)
@@ -251,7 +251,7 @@ _STEPS = st.lists(
 
 
 @given(_STEPS)
-def test_following_changes_gives_the_same_image_as_loading_it(steps: list[tuple[str, str, int]]) -> None:
+def test_applying_changes_and_loading_give_the_same_image(steps: list[tuple[str, str, int]]) -> None:
     existing: dict[str, bytes] = {}
     txns: list[list[Op]] = []
     for number, (step, name, argument) in enumerate(steps):

@@ -28,7 +28,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.metadata.conftest import CLUSTER_ID, LISTENERS, Start, until
 
 
-async def test_a_lonely_broker_is_its_own_cluster(store: MetadataStore, start: Start) -> None:
+async def test_a_single_broker_is_a_cluster(store: MetadataStore, start: Start) -> None:
     metadata = await start(store, 7, broker_rack="r")
 
     image = metadata.image
@@ -63,7 +63,7 @@ async def test_stopping_twice_is_harmless(store: MetadataStore, start: Start) ->
     ("clean", "boot_id", "epoch"),
     [(True, "boot 1", 0), (True, "boot 2", 0), (False, "boot 1", 0), (False, "boot 2", 1), (False, "", 1)],
 )
-async def test_leader_epochs_rise_only_if_records_may_be_lost(
+async def test_leader_epochs_increase_only_if_records_may_be_lost(
     tmp_path: Path, start: Start, clean: bool, boot_id: str, epoch: int
 ) -> None:
     """Kept: a clean stop, or a killed process whose operating system lived on with the page cache."""
@@ -82,7 +82,7 @@ async def test_leader_epochs_rise_only_if_records_may_be_lost(
     await store.close()
 
 
-async def test_restarts_in_a_row_that_lose_nothing_write_no_partition(shared: InMemoryStore, start: Start) -> None:
+async def test_repeated_restarts_without_losses_write_no_partition(shared: InMemoryStore, start: Start) -> None:
     metadata = await start(shared)
     created = await create_topic(metadata, "t")
     for _ in range(3):
@@ -92,7 +92,7 @@ async def test_restarts_in_a_row_that_lose_nothing_write_no_partition(shared: In
     assert metadata.image.topics["t"].partitions == created.partitions
 
 
-async def test_a_start_that_never_got_anywhere_does_not_hide_a_loss(shared: InMemoryStore, start: Start) -> None:
+async def test_a_start_that_was_killed_does_not_hide_a_loss(shared: InMemoryStore, start: Start) -> None:
     """Boot 1 loses power. At boot 2 the broker registers and is killed before it runs; then it is started again."""
     metadata = await start(shared, boot_id="boot 1")
     await create_topic(metadata, "t")
@@ -118,7 +118,7 @@ async def test_a_replaced_log_directory_may_have_lost_everything(shared: InMemor
     assert replaced.image.topics["t"].partitions[0].leader_epoch == 1
 
 
-async def test_possible_losses_are_one_line_of_the_log(
+async def test_possible_losses_are_logged_in_one_line(
     shared: InMemoryStore, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     metadata = await start(shared, boot_id="boot 1")
@@ -133,7 +133,7 @@ async def test_possible_losses_are_one_line_of_the_log(
     assert message.startswith('records may be lost count=30 partitions="t-')
 
 
-async def test_a_broker_that_comes_back_ends_what_is_left_of_it(shared: InMemoryStore, start: Start) -> None:
+async def test_a_broker_that_restarts_ends_its_old_session(shared: InMemoryStore, start: Start) -> None:
     first = await start(shared)
     await first.stop(clean=False)
     assert len((await shared.range(first.keys.broker_ids))[0]) == 1
@@ -154,11 +154,11 @@ async def test_another_broker_with_the_same_node_id_is_refused(shared: InMemoryS
 async def test_a_log_directory_of_another_cluster_is_refused(shared: InMemoryStore, start: Start) -> None:
     await start(shared, 1)
 
-    with pytest.raises(RegistrationError, match=f"cluster {CLUSTER_ID}.*of other"):
+    with pytest.raises(RegistrationError, match=f"cluster {CLUSTER_ID}.*to other"):
         await start(shared, 2, cluster_id="other")
 
 
-async def test_everybody_is_told_before_those_who_wait(store: MetadataStore, start: Start) -> None:
+async def test_callbacks_run_before_waits_end(store: MetadataStore, start: Start) -> None:
     metadata = await start(store)
     told: list[MetadataImage] = []
     metadata.on_change(lambda _old, image: told.append(image))
@@ -170,7 +170,7 @@ async def test_everybody_is_told_before_those_who_wait(store: MetadataStore, sta
     assert [image.revision for image in told] == sorted({image.revision for image in told})
 
 
-async def test_a_callback_that_fails_holds_up_nobody_and_is_reported(store: MetadataStore, start: Start) -> None:
+async def test_an_error_in_a_callback_is_reported_and_the_others_run(store: MetadataStore, start: Start) -> None:
     failures: list[BaseException] = []
     metadata = await start(store, failures=failures)
     told: list[int] = []
@@ -198,7 +198,7 @@ async def test_a_cancelled_wait_leaves_nothing_behind(store: MetadataStore, star
     await metadata.commit((), (Put(metadata.keys.topic_config("x"), b"{}"),))
 
 
-async def test_an_image_that_fell_behind_is_loaded_anew(shared: InMemoryStore, start: Start) -> None:
+async def test_an_image_that_is_too_old_for_the_history_is_reloaded(shared: InMemoryStore, start: Start) -> None:
     metadata = await start(shared)
     key = metadata.keys.topic_config("x")
     # More revisions than the store keeps, without a turn of the loop for the watch in between.
@@ -212,7 +212,7 @@ async def test_an_image_that_fell_behind_is_loaded_anew(shared: InMemoryStore, s
     await create_topic(metadata, "t")
 
 
-async def test_a_broken_store_stops_the_broker_and_fails_what_is_asked(tmp_path: Path, start: Start) -> None:
+async def test_a_failed_store_stops_the_broker_and_fails_requests(tmp_path: Path, start: Start) -> None:
     store = await SqliteStore.open(tmp_path / FILE_NAME)
     failures: list[BaseException] = []
     metadata = await start(store, failures=failures)
@@ -230,7 +230,7 @@ async def test_a_broken_store_stops_the_broker_and_fails_what_is_asked(tmp_path:
 
 
 class _BreakingStore(InMemoryStore):
-    """Cannot write keys that start with `broken`."""
+    """A store that cannot write keys that start with `broken`."""
 
     broken = b"\xff"
 
@@ -239,7 +239,7 @@ class _BreakingStore(InMemoryStore):
             raise OSError(28, "No space left on device")
 
 
-async def test_a_start_ends_when_leaders_cannot_be_written_down(start: Start) -> None:
+async def test_a_start_fails_if_leaders_cannot_be_written(start: Start) -> None:
     store = _BreakingStore()
     metadata = await start(store, boot_id="boot 1")
     await create_topic(metadata, "t")
@@ -254,7 +254,7 @@ async def test_a_start_ends_when_leaders_cannot_be_written_down(start: Start) ->
     await store.close()
 
 
-async def test_a_broker_that_was_given_up_reports_it(shared: InMemoryStore, start: Start) -> None:
+async def test_a_lost_session_is_reported(shared: InMemoryStore, start: Start) -> None:
     failures: list[BaseException] = []
     metadata = await start(shared, failures=failures)
 
@@ -268,7 +268,7 @@ async def test_a_broker_that_was_given_up_reports_it(shared: InMemoryStore, star
     assert [type(error) for error in failures] == [LeaseLostError]
 
 
-async def test_what_unfinished_creations_left_is_swept_away(store: MetadataStore, start: Start) -> None:
+async def test_leftovers_of_interrupted_creations_are_deleted(store: MetadataStore, start: Start) -> None:
     metadata = await start(store)
     left = b"\x09" * 16
     await store.txn((), (Put(metadata.keys.assignment(left, 60), encode(Assignment([1]))),))
@@ -281,7 +281,7 @@ async def test_what_unfinished_creations_left_is_swept_away(store: MetadataStore
     assert (await store.range(metadata.keys.topic(left)))[0] == []
 
 
-async def test_a_creation_that_is_swept_away_under_way_starts_again(store: MetadataStore, start: Start) -> None:
+async def test_a_creation_whose_batches_are_deleted_starts_again(store: MetadataStore, start: Start) -> None:
     metadata = await start(store)
     topic_ids: list[bytes] = []
 
@@ -302,7 +302,7 @@ async def test_a_creation_that_is_swept_away_under_way_starts_again(store: Metad
     assert len((await store.range(metadata.keys.topics))[0]) == 1 + 200
 
 
-async def test_a_deposed_controllers_key_is_gone_with_it(shared: InMemoryStore, start: Start) -> None:
+async def test_the_key_of_a_controller_is_deleted_when_it_stops(shared: InMemoryStore, start: Start) -> None:
     metadata = await start(shared)
     await shared.txn((), (Delete(metadata.keys.controller),))
 

@@ -31,7 +31,7 @@ def test_the_jth_replica_of_partition_i_is_on_broker_i_plus_j_mod_n() -> None:
         (1, 3, ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
 )
-def test_numbers_that_cannot_be(partitions: int, replication_factor: int, code: ErrorCode) -> None:
+def test_invalid_numbers(partitions: int, replication_factor: int, code: ErrorCode) -> None:
     assert _code(place, partitions, replication_factor, {1, 2}) is code
 
 
@@ -52,17 +52,17 @@ def test_replicas_go_where_they_are_assigned() -> None:
         {0: [1], 1: []},
     ],
 )
-def test_assignments_that_cannot_be(assignments: dict[int, list[int]]) -> None:
+def test_invalid_assignments(assignments: dict[int, list[int]]) -> None:
     assert _code(place_as_assigned, assignments, {1, 2}) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 @pytest.mark.parametrize("name", ["a", "A.b-c_9", "x" * 249, "...", "__consumer_offsets"])
-def test_names_that_a_topic_may_have(name: str) -> None:
+def test_legal_names(name: str) -> None:
     check_name(name)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "a/b", "é", "a\n", "a\x00", "١"])
-def test_names_that_no_topic_may_have(name: str) -> None:
+def test_illegal_names(name: str) -> None:
     assert _code(check_name, name) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 

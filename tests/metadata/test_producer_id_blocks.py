@@ -1,4 +1,4 @@
-"""Producer ids that logs remember are not handed out again, whatever has become of the metadata."""
+"""Producer ids in the logs are not allocated again, whatever happened to the metadata."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def batch(producer_id: int, value: bytes = b"v", timestamp: int | None = None) -
 
 
 async def write(path: Path, *batches: bytes) -> None:
-    """A broker's life: it hands out a producer id, and a topic gets these batches."""
+    """Run a broker that allocates a producer id, and append these batches to a topic."""
     async with Broker({"log.dirs": str(path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
         await new_producer_id(wire)
         if "t" not in broker.services.metadata.image.topics:
@@ -56,16 +56,16 @@ def copy_metadata(source: Path, target: Path) -> None:
 
 
 def leave_clean(path: Path) -> None:
-    """It was stopped in order."""
+    """A clean stop."""
 
 
 def leave_unclean(path: Path) -> None:
-    """It was killed: the logs are recovered."""
+    """A kill: the logs are recovered."""
     (path / ".kafka_cleanshutdown").unlink()
 
 
 def leave_without_snapshots(path: Path) -> None:
-    """The snapshots are gone, as where somebody copies the logs alone: the logs have the ids all the same."""
+    """Delete the snapshots, as if only the logs were copied: the ids are in the logs as well."""
     for file in path.glob("*/*.snapshot"):
         file.unlink()
 
@@ -77,13 +77,13 @@ async def test_a_new_cluster_counts_from_zero(tmp_path: Path) -> None:
     assert await next_id(tmp_path) == 0
 
 
-async def test_adopted_directories_count_from_above_what_kafka_hands_out(tmp_path: Path) -> None:
+async def test_ids_in_adopted_directories_begin_above_those_of_kafka(tmp_path: Path) -> None:
     golden = Path(shutil.copytree(HERE / "golden_dirs", tmp_path / "logs"))
     assert await next_id(golden) == FIRST_ADOPTED
     assert await next_id(golden) == FIRST_ADOPTED + 1000
 
 
-async def test_adopted_directories_do_so_too_while_one_of_them_is_offline(tmp_path: Path) -> None:
+async def test_ids_begin_there_too_while_a_directory_is_offline(tmp_path: Path) -> None:
     both = {"log.dirs": f"{tmp_path}/a,{tmp_path}/b"}
     async with Broker(both) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t", partitions=2)
@@ -96,7 +96,7 @@ async def test_adopted_directories_do_so_too_while_one_of_them_is_offline(tmp_pa
 
 
 @pytest.mark.parametrize("leave", HOW)
-async def test_the_first_records_of_a_new_producer_are_in_the_log_when_the_metadata_were_lost(
+async def test_the_first_records_of_a_new_producer_are_kept_after_the_metadata_were_lost(
     tmp_path: Path, leave: object
 ) -> None:
     async with Broker({"log.dirs": str(tmp_path)}) as broker, Producer(broker.bootstrap) as producer:
@@ -113,7 +113,7 @@ async def test_the_first_records_of_a_new_producer_are_in_the_log_when_the_metad
 
 
 @pytest.mark.parametrize("leave", HOW)
-async def test_ids_of_the_logs_are_skipped_where_the_metadata_are_an_older_copy(
+async def test_ids_in_the_logs_are_skipped_if_the_metadata_are_an_older_copy(
     tmp_path: Path, leave: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     logs = tmp_path / "logs"
@@ -138,7 +138,7 @@ async def test_the_id_of_a_producer_that_expired_is_skipped(tmp_path: Path) -> N
 
 
 async def test_the_ids_of_logs_without_a_topic_are_skipped(tmp_path: Path) -> None:
-    """They may be given one."""
+    """A topic may be created for them later."""
     await write(tmp_path / "theirs", batch(8000))
     await write(tmp_path / "ours")
     shutil.copytree(tmp_path / "theirs" / "t-0", tmp_path / "ours" / "stray-0")
@@ -146,8 +146,8 @@ async def test_the_ids_of_logs_without_a_topic_are_skipped(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("known", [2**63 - 1, 2**63 - 1000, 2**62, 2**62 - 1])
-async def test_an_id_at_the_end_of_the_range_does_not_use_up_the_others(tmp_path: Path, known: int) -> None:
-    """A client writes what id it likes; that must not end the cluster's supply."""
+async def test_an_id_at_the_end_of_the_range_does_not_exhaust_the_others(tmp_path: Path, known: int) -> None:
+    """A client may write any id; that must not exhaust the ids of the cluster."""
     await write(tmp_path, batch(9), batch(known))
     given = {await next_id(tmp_path) for _ in range(3)}
     assert len(given) == 3

@@ -30,7 +30,7 @@ async def _refused(metadata: Metadata, name: str = "t", **arguments: object) -> 
     return caught.value.code
 
 
-async def test_a_topic_is_there_when_its_creation_returns(metadata: Metadata) -> None:
+async def test_a_topic_exists_when_its_creation_returns(metadata: Metadata) -> None:
     topic = await create_topic(metadata, "t", 3, configs={"retention.ms": "5"})
 
     assert metadata.image.topics["t"] is topic
@@ -41,7 +41,7 @@ async def test_a_topic_is_there_when_its_creation_returns(metadata: Metadata) ->
         assert (partition.replicas, partition.isr) == ([1], {1: metadata.broker_epoch})
 
 
-async def test_numbers_that_are_not_given_are_the_brokers(store: MetadataStore, start: Start) -> None:
+async def test_omitted_numbers_are_the_brokers_defaults(store: MetadataStore, start: Start) -> None:
     metadata = await start(store, num_partitions="4")
 
     assert len((await create_topic(metadata, "t")).partitions) == 4
@@ -79,7 +79,7 @@ async def test_a_topic_of_any_size_appears_at_once(shared: InMemoryStore, start:
         ({"configs": {"retention.ms": None}}, ErrorCode.INVALID_CONFIG),
     ],
 )
-async def test_a_creation_that_cannot_be_changes_nothing(
+async def test_an_invalid_creation_changes_nothing(
     metadata: Metadata, arguments: Mapping[str, object], code: ErrorCode
 ) -> None:
     before = metadata.image
@@ -96,7 +96,7 @@ async def test_a_topic_cannot_be_created_twice(metadata: Metadata) -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 100])
-async def test_of_many_creations_of_one_name_one_wins(metadata: Metadata, partitions: int) -> None:
+async def test_of_many_creations_of_one_name_one_succeeds(metadata: Metadata, partitions: int) -> None:
     results = await asyncio.gather(*(create_topic(metadata, "t", partitions) for _ in range(8)), return_exceptions=True)
 
     lost = [result for result in results if isinstance(result, KafkaError)]
@@ -134,7 +134,7 @@ async def test_validating_only_changes_nothing(metadata: Metadata) -> None:
 
 
 @pytest.mark.parametrize("by", ["name", "id"])
-async def test_a_deleted_topic_is_gone_with_everything(metadata: Metadata, by: str) -> None:
+async def test_deleting_a_topic_deletes_all_its_keys(metadata: Metadata, by: str) -> None:
     topic = await create_topic(metadata, "t", 200, configs={"retention.ms": "5"})
     keys = metadata.keys
 
@@ -149,7 +149,7 @@ async def test_a_deleted_topic_is_gone_with_everything(metadata: Metadata, by: s
     assert (await create_topic(metadata, "t")).topic_id != topic.topic_id
 
 
-async def test_what_does_not_exist_cannot_be_deleted(metadata: Metadata) -> None:
+async def test_a_topic_that_does_not_exist_cannot_be_deleted(metadata: Metadata) -> None:
     for arguments, code in (
         ({"name": "t"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ({"name": "a b"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -160,7 +160,7 @@ async def test_what_does_not_exist_cannot_be_deleted(metadata: Metadata) -> None
         assert caught.value.code is code
 
 
-async def test_of_many_deletions_one_wins(metadata: Metadata) -> None:
+async def test_of_many_deletions_one_succeeds(metadata: Metadata) -> None:
     await create_topic(metadata, "t")
 
     results = await asyncio.gather(*(delete_topic(metadata, name="t") for _ in range(5)), return_exceptions=True)
@@ -169,7 +169,7 @@ async def test_of_many_deletions_one_wins(metadata: Metadata) -> None:
     assert codes == ["UNKNOWN_TOPIC_OR_PARTITION"] * 4
 
 
-async def test_deleting_can_be_forbidden(store: MetadataStore, start: Start) -> None:
+async def test_deletion_can_be_disabled(store: MetadataStore, start: Start) -> None:
     metadata = await start(store, delete_topic_enable="false")
     await create_topic(metadata, "t")
 
@@ -191,7 +191,7 @@ async def test_lost_answers_change_no_outcome(start: Start, what: str) -> None:
     await store.close()
 
 
-async def test_a_cancelled_creation_happens_whole_or_not_at_all(metadata: Metadata) -> None:
+async def test_a_cancelled_creation_is_complete_or_absent(metadata: Metadata) -> None:
     for turns in range(12):
         name = f"t{turns}"
         creation = asyncio.ensure_future(create_topic(metadata, name, 70))
@@ -204,7 +204,7 @@ async def test_a_cancelled_creation_happens_whole_or_not_at_all(metadata: Metada
     assert all(len(topic.partitions) == 70 for name, topic in metadata.image.topics.items() if name != "last")
 
 
-async def test_a_topics_properties_are_set_and_taken_back(metadata: Metadata) -> None:
+async def test_a_topics_properties_are_set_and_deleted(metadata: Metadata) -> None:
     await create_topic(metadata, "t", configs={"retention.ms": "5"})
 
     await alter_topic_configs(metadata, "t", [Change("segment.bytes", "1000")])
@@ -218,7 +218,7 @@ async def test_a_topics_properties_are_set_and_taken_back(metadata: Metadata) ->
     assert (await metadata.store.range(metadata.keys.topic_configs))[0] == []
 
 
-async def test_properties_that_cannot_be_are_refused(metadata: Metadata) -> None:
+async def test_invalid_properties_are_refused(metadata: Metadata) -> None:
     await create_topic(metadata, "t")
     before = metadata.image
 
@@ -264,7 +264,9 @@ async def test_brokers_properties_change_at_run_time(metadata: Metadata) -> None
         ("max.connections.per.ip.overrides", "localhost"),
     ],
 )
-async def test_what_needs_a_restart_does_not_change_at_run_time(metadata: Metadata, name: str, value: str) -> None:
+async def test_a_property_that_needs_a_restart_cannot_change_at_run_time(
+    metadata: Metadata, name: str, value: str
+) -> None:
     with pytest.raises(KafkaError) as caught:
         await alter_broker_configs(metadata, 1, [Change(name, value)])
     assert caught.value.code is ErrorCode.INVALID_REQUEST
@@ -317,7 +319,7 @@ async def test_a_topic_grows_to_any_size_at_once(shared: InMemoryStore, start: S
     assert len((await start(shared, 2)).image.topics_by_id[topic_id].partitions) == count
 
 
-async def test_new_partitions_go_on_where_the_old_ones_ended(shared: InMemoryStore, start: Start) -> None:
+async def test_new_partitions_continue_the_placement_of_the_old_ones(shared: InMemoryStore, start: Start) -> None:
     metadata = await start(shared, 1)
     await start(shared, 2)
     await until(metadata, lambda image: len(image.brokers) == 2)
@@ -329,7 +331,7 @@ async def test_new_partitions_go_on_where_the_old_ones_ended(shared: InMemorySto
 
 
 @pytest.mark.parametrize("count", [3, 100])
-async def test_one_of_two_growths_at_the_same_time_wins(shared: InMemoryStore, start: Start, count: int) -> None:
+async def test_one_of_two_growths_at_the_same_time_succeeds(shared: InMemoryStore, start: Start, count: int) -> None:
     first, second = await start(shared, 1), await start(shared, 2)
     await create_topic(first, "t", 2)
     await until(second, lambda image: "t" in image.topics)

@@ -1,4 +1,4 @@
-"""A metadata store whose answers get lost, as those of a remote one do."""
+"""A metadata store whose answers get lost, as those of a remote store may."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ANSWER, LOSE_REQUEST, LOSE_ANSWER = "answer", "lose the request", "lose the answ
 
 
 class UncertainStore(InMemoryStore):
-    """Deals with each transaction as the next item of `script` says, and answers once that is at its end."""
+    """Treats each transaction as the next item of `script` says, and answers all after its end."""
 
     def __init__(self, script: Iterator[str]) -> None:
         super().__init__()

@@ -1,11 +1,11 @@
-"""The metadata store: the seam, and the embedded stores behind it.
+"""The metadata store: its interface, and the embedded implementations.
 
 | module | what |
 |---|---|
-| `commit` | transactions with a definite outcome, whatever happens between here and the store |
-| `embedded` | what the embedded stores share: the current keys in memory, transactions one at a time, history |
-| `history` | the latest changes of an embedded store, and the watches that follow them |
-| `memory` | the metadata store in memory: for tests and simulations, with leases that run out on the loop's clock |
-| `sqlite` | the metadata store of a single node: SQLite in one file of the log directory |
-| `store` | the metadata store seam: a small, strictly serializable key-value store with history, as etcd is one |
+| `store` | the interface: a small, strictly serializable key-value store with history, like etcd |
+| `embedded` | the common part of the embedded stores: keys in memory, transactions one at a time, sessions |
+| `history` | the latest changes of an embedded store, and the watches over them |
+| `sqlite` | the store of a single node: SQLite in one file of the log directory |
+| `memory` | the store of tests and simulations, in memory, with leases that expire |
+| `commit` | transactions that are repeated until their outcome is definite |
 """

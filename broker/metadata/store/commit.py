@@ -1,4 +1,4 @@
-"""Transactions with a definite outcome, whatever happens between here and the store."""
+"""Transactions with a definite outcome: repeated while it is unknown."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from odradek.broker.metadata.store.store import (
 async def commit(store: MetadataStore, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
     """Like `store.txn`, but repeats the identical transaction while its outcome is unknown.
 
-    A definite "no" after an unknown outcome may mean that an earlier attempt won; then what is stored is what `then`
-    says. For that, values that are put must be such as nobody else writes (they carry ids and epochs), and comparisons
-    must no longer hold once the transaction has been applied. Raises what `store.txn` raises, except that.
+    A definite failure after an unknown outcome may mean that an earlier attempt was applied. To detect that, the stored
+    values are compared with `then`: no other writer may put the same values (they contain ids and epochs), and the
+    comparisons must no longer hold after the transaction. Raises what `store.txn` raises, except `UnknownOutcomeError`.
     """
     try:
         return await store.txn(when, then)
@@ -34,13 +34,13 @@ async def _until_definite(store: MetadataStore, when: Sequence[Cmp], then: Seque
             result = await store.txn(when, then)
             break
         except UnknownOutcomeError:
-            # The store waits between attempts: only it knows how many servers are left to ask.
+            # The store itself waits between attempts, because it has the list of servers.
             continue
-    return result if result.ok else await _look(store, then, result)
+    return result if result.ok else await _earlier_outcome(store, then, result)
 
 
-async def _look(store: MetadataStore, then: Sequence[Op], refused: TxnResult) -> TxnResult:
-    """Tell whether an earlier attempt was applied, by the first operation that shows."""
+async def _earlier_outcome(store: MetadataStore, then: Sequence[Op], refused: TxnResult) -> TxnResult:
+    """Return success if the store has the effect of the first operation, else `refused`."""
     op = then[0]
     prefix = op.prefix if isinstance(op, DeletePrefix) else op.key
     found, revision = await store.range(prefix)

@@ -1,12 +1,12 @@
-"""What the embedded stores share: the current keys in memory, transactions one at a time, history, sessions.
+"""The common part of the embedded stores: the current keys in memory, transactions one at a time, history, sessions.
 
 ```
 txn ─► wait for its turn ─► compare ─► plan a Batch ─► persist (subclass) ─► apply ─► history ─► watches
-                               └ not equal: (False, revision)   └ error: the store has failed, for good
+                               └ not equal: (False, revision)   └ error: the store has failed permanently
 ```
 
-Memory is changed only after `persist` returned, so nobody sees what may still be lost. A transaction runs in a task
-of its own: cancelling the caller does not interrupt it.
+Memory changes only after `persist` has returned, so that no reader sees what may be lost. A transaction runs in its own
+task: cancelling the caller does not interrupt it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class EmbeddedStore:
     def _ended(self, task: asyncio.Task[TxnResult]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # The caller may be gone; then this is the only trace of it.
+            # If the caller was cancelled, this is the only trace of the error.
             _LOG.debug("metadata transaction failed", error=str(error))
 
     async def _in_turn(self, when: Sequence[Cmp], then: Sequence[Op], ending: int) -> TxnResult:
@@ -124,7 +124,7 @@ class EmbeddedStore:
             self._fail(StoreFailedError("a metadata write was interrupted"))
             raise
         except Exception as error:
-            # After a failed write nobody knows what is on disk, and trying again would not tell.
+            # After a failed write the content of the disk is unknown, and a second attempt would not show it.
             failure = StoreFailedError(f"the metadata store cannot write: {error}")
             self._fail(failure)
             raise failure from error
@@ -183,7 +183,7 @@ class EmbeddedStore:
 
 
 class EmbeddedSession:
-    """A `Session` that ends when it is revoked, and by nothing else."""
+    """A `Session` that only ends when it is revoked."""
 
     def __init__(self, store: EmbeddedStore, lease: int, lost: asyncio.Event) -> None:
         self.lease = lease

@@ -1,12 +1,12 @@
-"""The latest changes of an embedded store, and the watches that follow them.
+"""The latest changes of an embedded store, and the watches over them.
 
 ```
   trimmed │ kept: at most 2 × KEPT batches │ next
           ^ _first                          ^ _first + len(_batches)      absolute positions
 ```
 
-A watch is a position, not a queue: a slow one costs nothing until what it needs is trimmed, then it gets
-`CompactedError`. That is the bound on memory.
+A watch is a position, not a queue: a slow one costs no memory. When the changes that it needs are trimmed, it raises
+`CompactedError`. So memory is bounded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator
 from odradek.broker.metadata.store.store import Batch, CompactedError, StoreFailedError
 
 KEPT = 4096
-"""At least so many batches are kept; a topic of 10,000 partitions makes 168."""
+"""The least number of batches that are kept; a topic of 10,000 partitions makes 168."""
 
 
 class History:
@@ -49,7 +49,7 @@ class History:
         return self._first + older
 
     def get(self, position: int) -> Batch | None:
-        """Return the batch at `position`, or None if it is still to come. Raises `CompactedError`."""
+        """Return the batch at `position`, or None if it does not exist yet. Raises `CompactedError`."""
         if position < self._first:
             raise CompactedError(f"changes up to revision {self._trimmed_revision} are no longer kept")
         index = position - self._first
@@ -72,7 +72,7 @@ class History:
         self._wake()
 
     def fail(self, error: StoreFailedError) -> None:
-        """Let all watches, those of the future too, raise `error` once they have seen what there is."""
+        """Make all watches, later ones too, raise `error` after the existing batches."""
         self._ended = error
         self._wake()
 

@@ -1,4 +1,4 @@
-"""The metadata store in memory: for tests and simulations, with leases that run out on the loop's clock."""
+"""The metadata store in memory, for tests and simulations, with leases that expire on the loop's clock."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from odradek.broker.metadata.store.store import StoreFailedError
 
 
 class InMemoryStore(EmbeddedStore):
-    """Several brokers of one process may share it. Nothing survives it."""
+    """A store that several brokers of one process may share. It persists nothing."""
 
     async def session(self, ttl: float) -> InMemorySession:
         return InMemorySession(self, *self._new_lease(), ttl)
 
 
 class InMemorySession(EmbeddedSession):
-    """Alive until it is revoked, or until `ttl` seconds after `abandon`, which is how a test lets its owner die."""
+    """A session that ends when it is revoked, or `ttl` seconds after `abandon`, which simulates the owner's death."""
 
     def __init__(self, store: InMemoryStore, lease: int, lost: asyncio.Event, ttl: float) -> None:
         super().__init__(store, lease, lost)
@@ -29,12 +29,12 @@ class InMemorySession(EmbeddedSession):
         return heard_at + self._ttl
 
     def abandon(self) -> None:
-        """Stop keeping the lease alive."""
+        """Stop renewing the lease."""
         loop = asyncio.get_running_loop()
         self._abandoned_at = loop.time()
-        loop.call_later(self._ttl, self._run_out)
+        loop.call_later(self._ttl, self._expire)
 
-    def _run_out(self) -> None:
+    def _expire(self) -> None:
         self._ending = asyncio.get_running_loop().create_task(self._end())
 
     async def _end(self) -> None:

@@ -7,14 +7,14 @@
   PRAGMA application_id = "odra", user_version = 1
 ```
 
-A plain file, because Apache Kafka passes over files that it does not know, but refuses to start on a log directory
-with a subdirectory that is no partition.
+It is a plain file, because Apache Kafka ignores unknown files, but does not start on a log directory with a
+subdirectory that is not a partition.
 
-WAL with synchronous=FULL: a transaction is on disk when it is answered (0.2 ms). All access is from one thread of
-its own, so that no fsync stops the event loop. Reads are answered from memory.
+WAL with synchronous=FULL: a transaction is on disk when it is answered (0.2 ms). One thread makes all accesses, so that
+no fsync blocks the event loop. Reads are served from memory.
 
-One process at a time uses the file; the lock on the log directory sees to that. So a session cannot outlive its
-process: keys under a lease that are found at open belong to a process that is gone, and are deleted.
+The lock on the log directory ensures that one process at a time uses the file. So a session ends with its process:
+`open` deletes keys under a lease, whose process has ended.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ _SCHEMA = (
 
 
 def copy_store(path: Path, directory: Path) -> None:
-    """Copy the file at `path`, and the write-ahead log that a killed process left beside it, if they are there."""
+    """Copy the file at `path`, and the write-ahead log of a killed process, if they exist."""
     for source in (path, path.with_name(f"{path.name}-wal")):
         if source.exists():
             shutil.copyfile(source, directory / source.name)
 
 
 class SqliteStore(EmbeddedStore):
-    """Open it with `SqliteStore.open`; `close` it to leave a single file without a write-ahead log beside it."""
+    """A store in one file, opened with `open`. `close` leaves no write-ahead log beside the file."""
 
     @classmethod
     async def open(cls, path: Path) -> SqliteStore:
-        """Open the file at `path`, creating it if need be. Raises `StoreFailedError` if it cannot be used."""
+        """Open or create the file at `path`. Raises `StoreFailedError` if it cannot be used."""
         database = _Database(path)
         try:
             kvs, revision = await database.run(database.open)
@@ -75,7 +75,7 @@ class SqliteStore(EmbeddedStore):
         super().__init__(kvs, revision)
         self._database = database
 
-    async def session(self, ttl: float) -> Session:  # noqa: ARG002 - nobody else can take over, so nothing runs out
+    async def session(self, ttl: float) -> Session:  # noqa: ARG002 - there is no other process, so no lease expires
         return EmbeddedSession(self, *self._new_lease())
 
     async def close(self) -> None:
@@ -87,7 +87,7 @@ class SqliteStore(EmbeddedStore):
 
 
 class _Database:
-    """The connection and the one thread that uses it: every method but `run` and `shut_down` is called by `run`."""
+    """The connection and its only thread: every method except `run` and `shut_down` is called by `run`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -99,7 +99,7 @@ class _Database:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function)
 
     async def shut_down(self) -> None:
-        """Close the connection and end the thread. Harmless when it is done."""
+        """Close the connection and end the thread. Does nothing the second time."""
         if not self._ended:
             self._ended = True
             try:
@@ -142,7 +142,7 @@ class _Database:
         elif application_id != _APPLICATION_ID:
             raise StoreFailedError(f"{self._path} is a database of another program")
         elif version != _VERSION:
-            raise StoreFailedError(f"{self._path} has format {version}, this version knows format {_VERSION}")
+            raise StoreFailedError(f"{self._path} has format {version}, this version reads format {_VERSION}")
         return self._without_leased(connection)
 
     @staticmethod

@@ -1,18 +1,18 @@
-"""The metadata store seam: a small, strictly serializable key-value store with history, as etcd is one.
+"""The interface of the metadata store: a small, strictly serializable key-value store with history, like etcd.
 
 ```
 revision          one number for the whole store; every transaction that changes something makes it one larger
 KV                a key with its value, the revisions that created and last changed it, its lease (0: none)
 txn(when, then)   if every comparison holds, apply every operation at one revision; else nothing
 watch(prefix, n)  every change after revision n, whole revisions, in order, without gaps
-session(ttl)      a lease: keys put under it vanish when it is revoked or its owner is gone for `ttl` seconds
+session(ttl)      a lease: keys under it are deleted when it is revoked, or `ttl` seconds after its owner is gone
 ```
 
-Rule for every transaction that changes something: it compares the modification (or the absence) of at least one key
-that it overwrites. Then a late or repeated delivery cannot apply twice, and after `UnknownOutcomeError` the identical
-transaction is simply sent again until the answer is definite.
+Every transaction that changes something compares the modification (or the absence) of at least one key that it
+overwrites. So a late or repeated delivery cannot apply twice, and after `UnknownOutcomeError` the identical transaction
+is sent again until its outcome is definite.
 
-Back ends: `memory` (tests, simulation), `sqlite` (one node). All pass one conformance suite.
+Implementations: `memory` (tests, simulation), `sqlite` (one node). All pass the same tests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_OPERATIONS = 128
 
 
 class KV(NamedTuple):
-    """One key as it is at some revision."""
+    """One key at some revision."""
 
     key: bytes
     value: bytes
@@ -36,7 +36,7 @@ class KV(NamedTuple):
 
 
 class Cmp(NamedTuple):
-    """Holds if the key's revision is as seen; a key that does not exist has revision 0. None: do not look."""
+    """Holds if the key has these revisions; a missing key has revision 0. None: not compared."""
 
     key: bytes
     create_revision: int | None = None
@@ -44,7 +44,7 @@ class Cmp(NamedTuple):
 
 
 class Put(NamedTuple):
-    """Create or replace a key, under a session's lease or (0) under none."""
+    """Create or replace a key, under a session's lease or (0) without one."""
 
     key: bytes
     value: bytes
@@ -67,44 +67,44 @@ Op = Put | Delete | DeletePrefix
 
 
 class Change(NamedTuple):
-    """What a transaction did to one key: `kv` is its new state, or None if it is gone."""
+    """A change of one key: `kv` is its new state, or None if it is deleted."""
 
     key: bytes
     kv: KV | None
 
 
 class Batch(NamedTuple):
-    """All changes of one revision, sorted by key: of a watch, those under its prefix, which may be none."""
+    """All changes of one revision, sorted by key. A watch returns those under its prefix, possibly none."""
 
     revision: int
     changes: tuple[Change, ...]
 
 
 class TxnResult(NamedTuple):
-    """Whether the comparisons held; and the revision of the change, or of the store if nothing changed."""
+    """`ok`: the comparisons held. `revision`: of the change, or of the store if nothing changed."""
 
     ok: bool
     revision: int
 
 
 class StoreError(Exception):
-    """The store cannot do what was asked."""
+    """An operation of the store failed."""
 
 
 class UnknownOutcomeError(StoreError):
-    """The transaction may or may not have been applied: send the identical one again."""
+    """The transaction may have been applied or not: send the identical one again."""
 
 
 class CompactedError(StoreError):
-    """The changes asked for are no longer kept: load with `range`, and watch from its revision."""
+    """The requested changes are no longer kept: load with `range`, and watch from its revision."""
 
 
 class LeaseLostError(StoreError):
-    """The lease that a key should be put under is gone."""
+    """The lease of a key to put has ended."""
 
 
 class StoreFailedError(StoreError):
-    """The store broke, for instance because its disk did; every call from now on ends so."""
+    """The store has failed, for example because of its disk; every later call raises this."""
 
 
 class Session(Protocol):
@@ -114,11 +114,11 @@ class Session(Protocol):
     lost: asyncio.Event
 
     def deadline(self) -> float:
-        """Return until when, on the loop's clock, nobody else can have seen this session's keys vanish."""
+        """Return the time on the loop's clock until which the session's keys exist for certain."""
         ...
 
     async def revoke(self) -> None:
-        """Delete the session's keys now. Harmless when it is already lost."""
+        """Delete the session's keys now. Does nothing if it is lost already."""
         ...
 
 
@@ -134,10 +134,10 @@ class Watch(Protocol):
 
 
 class MetadataStore(Protocol):
-    """What every back end offers. All methods are safe to cancel: a cancelled transaction may still apply."""
+    """A metadata store. All methods may be cancelled; a cancelled transaction may still apply."""
 
     async def range(self, prefix: bytes) -> tuple[list[KV], int]:
-        """Return the keys that start with `prefix`, sorted, as they are at the returned revision."""
+        """Return the keys that start with `prefix`, sorted, and the revision at which they were read."""
         ...
 
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
@@ -153,35 +153,35 @@ class MetadataStore(Protocol):
         ...
 
     async def session(self, ttl: float) -> Session:
-        """Open a session whose keys vanish `ttl` seconds after its owner was last heard of."""
+        """Open a session whose keys are deleted `ttl` seconds after the last sign of its owner."""
         ...
 
     async def revoke(self, lease: int) -> None:
-        """Delete the keys of a lease, whoever's it is, and end it. Harmless when it is gone."""
+        """Delete the keys of a lease of any owner, and end it. Does nothing if it has ended."""
         ...
 
     async def close(self) -> None:
-        """Finish what is under way and let go of everything. Watches end."""
+        """Finish running transactions and release all resources. Watches end."""
         ...
 
 
 def absent(key: bytes) -> Cmp:
-    """The key does not exist."""
+    """Return the comparison that the key does not exist."""
     return Cmp(key, create_revision=0)
 
 
 def unchanged(kv: KV) -> Cmp:
-    """The key is exactly as it was seen."""
+    """Return the comparison that the key has not changed since `kv`."""
     return Cmp(kv.key, mod_revision=kv.mod_revision)
 
 
 def still(key: bytes, mod_revision: int) -> Cmp:
-    """The key was last changed at `mod_revision`, 0 if it was seen not to exist."""
+    """Return the comparison that the key was last changed at `mod_revision`; 0: it did not exist."""
     return Cmp(key, mod_revision=mod_revision)
 
 
 def created_at(key: bytes, create_revision: int) -> Cmp:
-    """The key has existed without a break since `create_revision`."""
+    """Return the comparison that the key has existed without a break since `create_revision`."""
     return Cmp(key, create_revision=create_revision)
 
 

@@ -76,7 +76,7 @@ class BrokerGauges:
         return gauges
 
     def read_cluster(self) -> ClusterGauges | None:
-        """Return the gauges of the cluster; None unless this broker is the controller, so that only one reports them."""
+        """Return the gauges of the cluster; None unless this broker is the controller: only one reports them."""
         if self._services is None:
             return None
         image = self._services.metadata.image

@@ -18,7 +18,7 @@ async def test_a_transaction_is_repeated_until_its_outcome_is_known(losses: tupl
 
 
 @pytest.mark.parametrize("losses", LOSSES)
-async def test_one_that_lost_is_known_to_have_lost(losses: tuple[str, ...]) -> None:
+async def test_a_transaction_that_failed_is_reported_as_failed(losses: tuple[str, ...]) -> None:
     store = UncertainStore(iter((ANSWER, *losses)))
     await store.txn((), (Put(b"a", b"theirs"),))
 
@@ -26,14 +26,14 @@ async def test_one_that_lost_is_known_to_have_lost(losses: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("op", [Delete(b"a"), DeletePrefix(b"a")])
-async def test_a_deletion_whose_answer_was_lost_is_known_to_have_won(op: Delete | DeletePrefix) -> None:
+async def test_a_deletion_whose_answer_was_lost_is_reported_as_applied(op: Delete | DeletePrefix) -> None:
     store = UncertainStore(iter((ANSWER, LOSE_ANSWER)))
     await store.txn((), (Put(b"a", b"x"),))
 
     assert await commit(store, (still(b"a", 1),), (op,)) == (True, 2)
 
 
-async def test_a_deletion_that_came_too_late_is_known_to_have_lost() -> None:
+async def test_a_deletion_that_came_too_late_is_reported_as_failed() -> None:
     store = UncertainStore(iter((ANSWER, ANSWER, LOSE_REQUEST)))
     await store.txn((), (Put(b"a", b"x"),))
     await store.txn((), (Put(b"a", b"y"),))

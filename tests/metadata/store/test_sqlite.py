@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / FILE_NAME
 
 
-async def test_everything_is_there_after_reopening(path: Path) -> None:
+async def test_reopening_a_file_restores_everything(path: Path) -> None:
     store = await SqliteStore.open(path)
     await store.txn((), (Put(b"a", b"1"), Put(b"b", b"2")))
     await store.txn((), (Put(b"a", b"3"),))
@@ -41,8 +41,8 @@ async def test_closing_leaves_one_plain_file(path: Path) -> None:
     assert [child.name for child in path.parent.iterdir()] == [FILE_NAME]
 
 
-async def test_what_was_answered_survives_a_process_that_stops_anywhere(path: Path, tmp_path: Path) -> None:
-    """After each transaction take the files as they are on disk, as after kill -9, and open those."""
+async def test_answered_transactions_survive_a_kill_at_any_time(path: Path, tmp_path: Path) -> None:
+    """After each transaction, copy the files as they are on disk, as after kill -9, and open the copies."""
     store = await SqliteStore.open(path)
     for i in range(20):
         await store.txn((), (Put(b"%02d" % i, b"x" * 5000),))
@@ -57,7 +57,7 @@ async def test_what_was_answered_survives_a_process_that_stops_anywhere(path: Pa
     await store.close()
 
 
-async def test_keys_of_a_process_that_is_gone_are_deleted_at_open(path: Path) -> None:
+async def test_leased_keys_of_an_earlier_process_are_deleted_at_open(path: Path) -> None:
     store = await SqliteStore.open(path)
     session = await store.session(1)
     await store.txn((), (Put(b"leased", b"", session.lease), Put(b"kept", b"")))
@@ -70,7 +70,7 @@ async def test_keys_of_a_process_that_is_gone_are_deleted_at_open(path: Path) ->
     await reopened.close()
 
 
-async def test_a_session_does_not_run_out_by_itself(path: Path) -> None:
+async def test_a_session_does_not_expire(path: Path) -> None:
     store = await SqliteStore.open(path)
 
     assert (await store.session(0.001)).deadline() == math.inf
@@ -82,7 +82,7 @@ def _break(path: Path) -> None:
         connection.execute("DROP TABLE kv")
 
 
-async def test_after_a_failed_write_nothing_works_any_more(path: Path) -> None:
+async def test_after_a_failed_write_every_operation_fails(path: Path) -> None:
     store = await SqliteStore.open(path)
     await store.txn((), (Put(b"a", b"1"),))
     watch = store.watch(b"", 1)
@@ -118,7 +118,7 @@ def _no_database(path: Path) -> None:
     ("prepare", "message"),
     [(_other_program, "another program"), (_newer_format, "format 99"), (_no_database, "not a database")],
 )
-async def test_a_file_that_is_not_ours_is_refused(path: Path, prepare: Callable[[Path], None], message: str) -> None:
+async def test_a_file_of_another_program_is_refused(path: Path, prepare: Callable[[Path], None], message: str) -> None:
     prepare(path)
 
     with pytest.raises(StoreFailedError, match=message):

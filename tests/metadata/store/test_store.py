@@ -1,4 +1,4 @@
-"""What every back end of the metadata store does. One suite, run over all of them."""
+"""The behaviour of every metadata store; each test runs with each implementation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_an_empty_store_has_nothing(store: MetadataStore) -> None:
     assert (kvs, revision) == ([], 0)
 
 
-async def test_a_key_knows_when_it_was_created_and_changed(store: MetadataStore) -> None:
+async def test_a_key_has_the_revisions_of_its_creation_and_last_change(store: MetadataStore) -> None:
     first = await _put(store, b"a", b"1")
     await _put(store, b"b", b"x")
     last = await _put(store, b"a", b"2")
@@ -56,7 +56,7 @@ async def test_a_key_knows_when_it_was_created_and_changed(store: MetadataStore)
     assert revision == last
 
 
-async def test_a_key_that_was_deleted_starts_anew(store: MetadataStore) -> None:
+async def test_a_deleted_key_that_is_put_again_has_a_new_create_revision(store: MetadataStore) -> None:
     await _put(store, b"a", b"1")
     await store.txn((), (Delete(b"a"),))
     again = await _put(store, b"a", b"2")
@@ -82,7 +82,7 @@ async def test_a_transaction_is_one_revision(store: MetadataStore) -> None:
     assert [(kv.key, kv.mod_revision) for kv in (await store.range(b""))[0]] == [(b"b", before + 1), (b"c", before + 1)]
 
 
-async def test_nothing_happens_unless_every_comparison_holds(store: MetadataStore) -> None:
+async def test_nothing_changes_unless_every_comparison_holds(store: MetadataStore) -> None:
     revision = await _put(store, b"a", b"1")
 
     result = await store.txn((absent(b"b"), still(b"a", revision + 1)), (Put(b"b", b""), Put(b"a", b"2")))
@@ -113,13 +113,13 @@ async def test_comparisons(store: MetadataStore, comparison: Cmp, holds: bool) -
     assert (await store.txn((comparison,), (Put(b"b", b""),))).ok is holds
 
 
-async def test_deleting_what_is_not_there_changes_nothing(store: MetadataStore) -> None:
+async def test_deleting_a_missing_key_changes_nothing(store: MetadataStore) -> None:
     revision = await _put(store, b"a", b"1")
 
     assert await store.txn((), (Delete(b"b"), DeletePrefix(b"c"))) == (True, revision)
 
 
-async def test_a_prefix_is_deleted_whole(store: MetadataStore) -> None:
+async def test_all_keys_under_a_prefix_are_deleted(store: MetadataStore) -> None:
     await store.txn((), tuple(Put(b"p/%d" % i, b"") for i in range(100)))
     await _put(store, b"p", b"")
     await _put(store, b"q", b"")
@@ -144,7 +144,7 @@ async def test_a_transaction_that_etcd_would_refuse_is_refused(store: MetadataSt
     assert (await store.range(b""))[1] == 0
 
 
-async def test_of_many_racers_one_wins(store: MetadataStore) -> None:
+async def test_of_many_concurrent_transactions_one_succeeds(store: MetadataStore) -> None:
     results = await asyncio.gather(*(store.txn((absent(b"a"),), (Put(b"a", b"%d" % i),)) for i in range(50)))
 
     winners = [i for i, result in enumerate(results) if result.ok]
@@ -152,7 +152,7 @@ async def test_of_many_racers_one_wins(store: MetadataStore) -> None:
     assert (await store.range(b"a"))[0][0].value == b"%d" % winners[0]
 
 
-async def test_a_cancelled_transaction_is_whole_or_not_there(store: MetadataStore) -> None:
+async def test_a_cancelled_transaction_is_applied_completely_or_not_at_all(store: MetadataStore) -> None:
     tasks = [asyncio.ensure_future(store.txn((), (Put(b"%d/a" % i, b""), Put(b"%d/b" % i, b"")))) for i in range(20)]
     await asyncio.sleep(0)
     for task in tasks[::2]:
@@ -176,7 +176,7 @@ async def test_a_watch_has_every_change_since_its_revision(store: MetadataStore)
     assert deleted == Batch(first + 2, (Change(b"a/1", None), Change(b"a/2", KV(b"a/2", b"", first + 2, first + 2))))
 
 
-async def test_a_watch_waits_for_what_is_to_come(store: MetadataStore) -> None:
+async def test_a_watch_waits_for_later_changes(store: MetadataStore) -> None:
     watch = store.watch(b"", 0)
     waiting = asyncio.ensure_future(anext(watch))
     await asyncio.sleep(0)
@@ -187,14 +187,14 @@ async def test_a_watch_waits_for_what_is_to_come(store: MetadataStore) -> None:
     assert (await waiting).revision == revision
 
 
-async def test_a_watch_hears_of_revisions_that_do_not_concern_it(store: MetadataStore) -> None:
+async def test_a_watch_returns_revisions_without_changes_under_its_prefix(store: MetadataStore) -> None:
     watch = store.watch(b"a/", 0)
     revision = await _put(store, b"b", b"")
 
     assert await anext(watch) == Batch(revision, ())
 
 
-async def test_a_watch_can_be_resumed_anywhere_that_is_still_kept(store: MetadataStore) -> None:
+async def test_a_watch_can_be_resumed_at_any_kept_revision(store: MetadataStore) -> None:
     for i in range(10):
         await _put(store, b"a", b"%d" % i)
     watch = store.watch(b"a", 4)
@@ -229,7 +229,7 @@ async def test_a_watch_ends_with_its_store(store: MetadataStore) -> None:
         await waiting
 
 
-async def test_a_cancelled_watch_goes_on_where_it_was(store: MetadataStore) -> None:
+async def test_a_cancelled_watch_resumes_where_it_was(store: MetadataStore) -> None:
     watch = store.watch(b"", 0)
     waiting = asyncio.ensure_future(anext(watch))
     await asyncio.sleep(0)
@@ -241,7 +241,7 @@ async def test_a_cancelled_watch_goes_on_where_it_was(store: MetadataStore) -> N
     assert (await anext(watch)).revision == revision
 
 
-async def test_keys_of_a_session_vanish_when_it_is_revoked(store: MetadataStore) -> None:
+async def test_keys_of_a_session_are_deleted_when_it_is_revoked(store: MetadataStore) -> None:
     session = await store.session(60)
     await store.txn((), (Put(b"leased/1", b"", session.lease), Put(b"leased/2", b"", session.lease), Put(b"kept", b"")))
     watch = store.watch(b"", 1)
@@ -253,7 +253,7 @@ async def test_keys_of_a_session_vanish_when_it_is_revoked(store: MetadataStore)
     assert session.lost.is_set()
 
 
-async def test_a_lease_that_is_gone_holds_no_key(store: MetadataStore) -> None:
+async def test_no_key_can_be_put_under_an_ended_lease(store: MetadataStore) -> None:
     session = await store.session(60)
     await session.revoke()
     await session.revoke()
@@ -288,7 +288,7 @@ async def test_sessions_have_different_leases(store: MetadataStore) -> None:
     assert len({(await store.session(60)).lease for _ in range(5)}) == 5
 
 
-async def test_a_session_that_nobody_keeps_alive_is_lost(shared: InMemoryStore) -> None:
+async def test_a_session_that_is_not_renewed_is_lost(shared: InMemoryStore) -> None:
     session = await shared.session(0.01)
     await shared.txn((), (Put(b"a", b"", session.lease),))
     now = asyncio.get_running_loop().time()
@@ -300,7 +300,7 @@ async def test_a_session_that_nobody_keeps_alive_is_lost(shared: InMemoryStore) 
     assert (await shared.range(b""))[0] == []
 
 
-async def test_what_is_no_longer_kept_cannot_be_watched(shared: InMemoryStore) -> None:
+async def test_a_watch_from_a_dropped_revision_raises_compacted_error(shared: InMemoryStore) -> None:
     early = shared.watch(b"", 0)
     for _ in range(2 * KEPT):
         await shared.txn((), (Put(b"a", b""),))
@@ -311,7 +311,7 @@ async def test_what_is_no_longer_kept_cannot_be_watched(shared: InMemoryStore) -
     assert (await anext(shared.watch(b"", KEPT))).revision == KEPT + 1
 
 
-async def test_a_watch_that_falls_behind_is_told(shared: InMemoryStore) -> None:
+async def test_a_watch_that_falls_behind_raises_compacted_error(shared: InMemoryStore) -> None:
     watch = shared.watch(b"", 0)
     await shared.txn((), (Put(b"a", b""),))
     assert (await anext(watch)).revision == 1
@@ -322,7 +322,7 @@ async def test_a_watch_that_falls_behind_is_told(shared: InMemoryStore) -> None:
         await anext(watch)
 
 
-async def test_a_closed_store_answers_no_more(store: MetadataStore) -> None:
+async def test_every_operation_of_a_closed_store_fails(store: MetadataStore) -> None:
     await store.close()
 
     for call in (store.range(b""), store.txn((), (Put(b"a", b""),)), store.session(1)):
@@ -347,8 +347,8 @@ _TXNS = st.tuples(st.lists(_CMPS, max_size=1), st.lists(_OPS, max_size=3))
 
 
 @given(st.lists(_TXNS, max_size=12))
-def test_a_watch_tells_exactly_what_the_store_holds(txns: list[tuple[list[Cmp], list[Op]]]) -> None:
-    """Whatever is done: replaying the watch from the beginning gives the same keys as reading them."""
+def test_replaying_a_watch_gives_the_keys_of_the_store(txns: list[tuple[list[Cmp], list[Op]]]) -> None:
+    """Applying all changes of a watch from the beginning gives the same keys as reading them."""
 
     async def scenario() -> None:
         store = InMemoryStore()
