@@ -1,4 +1,4 @@
-"""Write the files that are made from the tables: `python -m broker.config` in the project's directory."""
+"""Write the files that are generated from the tables: `python -m broker.config` in the project's directory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What a property's value may be, beyond its type. `str()` of a bound is Kafka's notation for it: `[0,...,1]`.
+"""The bounds of values, beyond their types. `str()` of a bound is Kafka's notation for it: `[0,...,1]`.
 
-A bound is called with a parsed value and raises `InvalidValueError` with what would be right. All are inclusive.
+A bound is called with a parsed value. It raises `InvalidValueError`, whose message has the valid values. All bounds are
+inclusive.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Bound = Callable[[Any], None]
 
 
 class Range(msgspec.Struct, frozen=True):
-    """A number from `low` on, up to `high` where there is one."""
+    """A number from `low` to `high`; None: no upper bound."""
 
     low: float
     high: float | None = None
@@ -32,7 +33,7 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class OneOf(msgspec.Struct, frozen=True):
-    """One of some words; of each item, if the value is a list."""
+    """One of some words; for a list, each item is one of them."""
 
     words: tuple[str, ...]
 
@@ -48,7 +49,7 @@ class OneOf(msgspec.Struct, frozen=True):
 
 
 class OneOfAnyCase(msgspec.Struct, frozen=True):
-    """One of some words, in capitals or not."""
+    """One of some words, in upper or lower case."""
 
     words: tuple[str, ...]
 
@@ -61,7 +62,7 @@ class OneOfAnyCase(msgspec.Struct, frozen=True):
 
 
 class RangeOr(msgspec.Struct, frozen=True):
-    """A number within a range, or one value that means something else."""
+    """A number in a range, or one value with a meaning of its own."""
 
     low: int
     high: int

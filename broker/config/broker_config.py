@@ -1,12 +1,12 @@
-"""The broker's configuration: loaded once from a file and overrides, checked whole, then never changed.
+"""The broker's configuration: loaded from a file and overrides, checked as a whole, and immutable.
 
 ```
 file entries ─┐   known name?      parse, bound     unset: fallback      rules between
 overrides ────┴─► (nearest match) ─────────────────► or default ────────► properties ────► BrokerConfig
 ```
 
-An override replaces the file's entry of the same name. Everything that is wrong is reported together. What is set at
-run time makes another configuration (`altered`).
+An override replaces the file's entry of the same name. All errors are reported together. Properties that are set at run
+time create another configuration (`altered`); `metadata.current_config` has the one that holds now.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NODE_ID = ("node.id", "broker.id")
 
 
 class Setting(NamedTuple):
-    """One property as somebody wrote it, and where."""
+    """The text of one property, and its origin: a line of the file, or an override."""
 
     text: str
     origin: str
@@ -60,8 +60,8 @@ class BrokerConfig(
 ):
     """Every property's effective value as a plain attribute: the name with underscores, such as `log_segment_bytes`.
 
-    Immutable. `declared` holds what was set, as text by dotted name, properties without effect included; `warnings` one
-    sentence for each name that Kafka knows and that changes nothing here.
+    Immutable. `declared` has the text of each property that was set, by dotted name, those without effect included;
+    `warnings` has a sentence for each property that was set and has no effect here.
     """
 
     declared: Mapping[str, str]
@@ -69,7 +69,7 @@ class BrokerConfig(
 
     @classmethod
     def load(cls, path: str | Path | None = None, overrides: Mapping[str, str] | None = None) -> BrokerConfig:
-        """Read the file at `path`, if any, and put `overrides` over it. Raises `ConfigError`."""
+        """Load the file at `path`, if any, and apply `overrides`. Raises `ConfigError`."""
         problems: list[str] = []
         settings = _read(Path(path), problems) if path is not None else {}
         settings |= {name: Setting(text, "override") for name, text in (overrides or {}).items()}
@@ -88,7 +88,7 @@ class BrokerConfig(
         return cls(values | {"broker.id": values["node.id"]}, declared, warnings)
 
     def __init__(self, values: Mapping[str, Any], declared: Mapping[str, str], warnings: tuple[str, ...]) -> None:
-        # Written into the instance's dictionary, where Python looks before it asks a descriptor without __set__.
+        # In the instance's dictionary, which takes precedence over descriptors without __set__.
         self.__dict__.update({attribute_name(name): value for name, value in values.items()})
         self.__dict__["declared"] = dict(declared)
         self.__dict__["warnings"] = warnings
@@ -97,10 +97,10 @@ class BrokerConfig(
         raise AttributeError(f"the configuration is immutable: {name}")
 
     def altered(self, dynamic: Mapping[str, str]) -> BrokerConfig:
-        """Return the configuration that holds with `dynamic` set at run time.
+        """Return the configuration with the run-time properties `dynamic` applied.
 
-        Names and values that this version does not know are passed over, because another version wrote them; a value
-        with a warning. So are properties that only change with a restart.
+        Skips unknown names and properties that need a restart, because another version may have written them; invalid
+        values and properties without effect also add a warning.
         """
         parsed = {name: PROPERTIES[name].parse(text) for name, text in self.declared.items() if name in PROPERTIES}
         warnings = []
@@ -116,20 +116,20 @@ class BrokerConfig(
         return BrokerConfig(self._values() | changed, self.declared, (*self.warnings, *warnings))
 
     def broken_rules(self) -> list[str]:
-        """Return a sentence for each rule between properties that does not hold."""
+        """Return a sentence for each broken rule between properties."""
         return broken_rules(self._values(), self.declared.keys())
 
     def _values(self) -> dict[str, Any]:
         return {name: getattr(self, attribute_name(name)) for name in PROPERTIES}
 
     def security_protocol(self, listener_name: str) -> str:
-        """Return the security protocol that a listener's name is mapped to."""
+        """Return the security protocol of a listener's name."""
         return security_protocols(self.listener_security_protocol_map)[listener_name]
 
 
 PROPERTIES: dict[str, Property[Any]] = BrokerConfig.properties()
 DESCRIBED_PROPERTIES: dict[str, Property[Any]] = {**PROPERTIES, **IGNORED_PROPERTIES}
-"""Every property that can be set and described, with or without effect."""
+"""Every property that can be set and described, those without effect included."""
 
 
 def _read(path: Path, problems: list[str]) -> dict[str, Setting]:
@@ -165,7 +165,7 @@ def _known(settings: Mapping[str, Setting], problems: list[str]) -> tuple[dict[s
 
 
 def _without_controllers(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> dict[str, Any]:
-    """The listeners less those that a KRaft node keeps for controllers, which nobody would speak to here."""
+    """Return the listeners without those in controller.listener.names, which have no use here."""
     setting = settings.get("controller.listener.names")
     names = {name.upper() for name in parse_list(setting.text.strip())} if setting is not None else set()
     return {
@@ -176,7 +176,7 @@ def _without_controllers(values: Mapping[str, Any], settings: Mapping[str, Setti
 
 
 def nearest_name(name: str) -> str:
-    """Return the end of an error about an unknown name: the name that was probably meant, or nothing."""
+    """Return the end of an error about an unknown name: the name that was probably intended, or nothing."""
     import difflib
 
     for row in PROPERTIES.values():
@@ -203,7 +203,7 @@ def _effective(parsed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def effective_value(row: Property[Any], parsed: Mapping[str, Any]) -> Any:
-    """Return what holds for `row` when `parsed` is set: its own value, else a set fallback's, else a default.
+    """Return the value of `row` when `parsed` is set: its own, else that of a fallback, else a default.
 
     Negative times mean "never" in every unit and are not multiplied.
     """

@@ -1,6 +1,6 @@
-"""The broker's rows of DescribeConfigs: what each property is, where its value comes from, what else was considered.
+"""The broker's rows of DescribeConfigs: each property with its value, the source of the value, and its synonyms.
 
-A row's synonyms are every place that its value could come from, most important first (KIP-226):
+A row's synonyms are all sources of its value, in order of precedence (KIP-226):
 
 ```
 for each source    DYNAMIC_BROKER_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG
@@ -8,8 +8,8 @@ for each source    DYNAMIC_BROKER_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG, STATIC_
     an entry       if that source sets that name
 ```
 
-What stands before the first entry of the row's own name is dropped, as Kafka does; the source of the first one that
-remains is the row's source.
+As in Kafka, entries before the first one with the row's own name are dropped. The source of the first remaining entry
+is the row's source.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by the numbers of DescribeConfigs."""
+    """The source of a value, with its number in DescribeConfigs."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -41,7 +41,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """One place that a value may come from; `value` is None if it must not be shown."""
+    """One source of a value; `value` is None if it is sensitive."""
 
     name: str
     value: str | None
@@ -49,7 +49,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigRow(NamedTuple):
-    """One property as DescribeConfigs shows it; `value` is None if it is unset or must not be shown."""
+    """One property in DescribeConfigs; `value` is None if it is unset or sensitive."""
 
     name: str
     value: str | None
@@ -65,7 +65,7 @@ class ConfigRow(NamedTuple):
 def describe_broker(
     config: BrokerConfig, dynamic: Texts = NOTHING, dynamic_default: Texts = NOTHING
 ) -> list[ConfigRow]:
-    """Return every row of a broker; `dynamic` was set for it, `dynamic_default` for all brokers, at run time."""
+    """Return every row of a broker. `dynamic`: its own run-time properties; `dynamic_default`: those of all brokers."""
     rows = []
     for row in DESCRIBED_PROPERTIES.values():
         synonyms = synonyms_of(row.name, config, dynamic, dynamic_default)
@@ -75,17 +75,17 @@ def describe_broker(
 
 
 def with_cluster_defaults(config: BrokerConfig, dynamic_default: Texts) -> Texts:
-    """Return what is set for all brokers, and min.insync.replicas even if nobody has set it.
+    """Return the run-time properties of all brokers, with min.insync.replicas even if it is not set.
 
-    Kafka sets it to the controller's own value when it formats a cluster with `eligible.leader.replicas.version` 1
-    (KIP-966), which new clusters have. The feature itself is not served, and not advertised.
+    Kafka sets it to the controller's value when it formats a cluster with `eligible.leader.replicas.version` 1
+    (KIP-966), the default of new clusters. The feature itself is not implemented and not advertised.
     """
     own = own_value(PROPERTIES[MIN_INSYNC_REPLICAS], config, NOTHING, NOTHING)
     return {MIN_INSYNC_REPLICAS: str(own), **dynamic_default}
 
 
 def describe_broker_defaults(dynamic_default: Texts) -> list[ConfigRow]:
-    """Return the rows of the broker with the empty name: what was set for all brokers at run time, and nothing else."""
+    """Return the rows of the broker with the empty name: only the run-time properties of all brokers."""
     rows = []
     for name in sorted(dynamic_default.keys() & DESCRIBED_PROPERTIES.keys()):
         row = DESCRIBED_PROPERTIES[name]
@@ -95,7 +95,7 @@ def describe_broker_defaults(dynamic_default: Texts) -> list[ConfigRow]:
 
 
 def own_value(row: Property[Any], config: BrokerConfig, dynamic: Texts, dynamic_default: Texts) -> Any:
-    """Return the value under the row's own name, without fallbacks: None if nobody set it and it has no default."""
+    """Return the value under the row's own name, without fallbacks; None if it is unset and has no default."""
     for texts in (dynamic, dynamic_default, config.declared):
         if row.name in texts:
             return row.parse(texts[row.name])
@@ -103,7 +103,7 @@ def own_value(row: Property[Any], config: BrokerConfig, dynamic: Texts, dynamic_
 
 
 def synonyms_of(name: str, config: BrokerConfig, dynamic: Texts, dynamic_default: Texts) -> list[ConfigSynonym]:
-    """Return the synonyms of the broker's property `name`, most important first."""
+    """Return the synonyms of the broker's property `name`, in order of precedence."""
     every = (
         synonym
         for source, texts in (
@@ -139,7 +139,7 @@ def _row(row: Property[Any], text: str | None, synonyms: list[ConfigSynonym]) ->
 
 
 def _families() -> dict[str, tuple[str, ...]]:
-    """The names that mean one thing in different units, by each of them; only where a topic overrides that thing."""
+    """Return, by name, the names of one property in several units; only for properties that topics override."""
     families: dict[str, tuple[str, ...]] = {}
     for row in PROPERTIES.values():
         if row.topic is not None and row.fallback:

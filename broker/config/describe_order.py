@@ -1,15 +1,15 @@
-"""The order in which DescribeConfigs lists properties: that of Java's hash tables. kafkajs takes entries by position.
+"""The order of properties in DescribeConfigs: that of Java's hash tables. kafkajs reads entries by position.
 
-Kafka puts the properties of a resource into a `java.util.HashMap` and lists those that were asked for in the map's
-order, whatever the order of the names in the request (`ConfigHelperUtils.createResponseConfig`):
+Kafka puts the properties of a resource into a `java.util.HashMap` and returns the requested ones in the map's order,
+whatever the order of the request (`ConfigHelperUtils.createResponseConfig`):
 
 ```
 bucket   (h ^ h >>> 16) mod the table's size, h = String.hashCode(name)
 size     the smallest power of two, at least 16, of which the properties fill at most three quarters
 ```
 
-Within a bucket names stand in the order in which Kafka defines them; where that is not the alphabetical one,
-`_BROKER_BUCKETS` and `_TOPIC_BUCKETS` have it.
+Within a bucket the order is that of Kafka's definitions. `_BROKER_BUCKETS` and `_TOPIC_BUCKETS` have the buckets in
+which it is not alphabetical.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from odradek.broker.config.describe import ConfigRow
 BROKER_PROPERTIES = 340
 TOPIC_PROPERTIES = 33
 GROUP_PROPERTIES = 17
-"""How many properties of each kind Kafka 4.3.1 has."""
+"""The number of properties of each kind in Kafka 4.3.1."""
 
 _MIN_TABLE_SIZE = 16
 
@@ -65,7 +65,7 @@ _BROKER_BUCKETS = """
     metadata.log.dir log.cleaner.io.buffer.load.factor transaction.max.timeout.ms
     process.roles group.max.size
     broker.id max.request.partition.size.limit offsets.topic.compression.codec sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms delegation.token.max.lifetime.ms
-"""  # noqa: E501 - a bucket is one line
+"""  # noqa: E501 - one line for each bucket
 _TOPIC_BUCKETS = """
     segment.bytes retention.ms compression.gzip.level
     flush.messages compression.zstd.level

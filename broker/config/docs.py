@@ -1,6 +1,6 @@
-"""Texts made from the tables: the reference page, the sample configurations, `--help-config`.
+"""The texts that are generated from the tables: the reference page, the sample configurations, `--help-config`.
 
-`python -m broker.config` writes the files, and a test fails when they are not what the tables say.
+`python -m broker.config` writes the files, and a test fails when they are out of date.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from odradek.broker.config.ignored_properties import PREFIXES, reasons_by_name
 from odradek.broker.config.property import Property, Table
 from odradek.broker.config.topic_config import TOPIC_PROPERTIES, TopicProperty
 
-_GENERATED = "Made from the tables in broker/config by `make docs`; change those, not this."
+_GENERATED = "Generated from the tables in broker/config by `make docs`; change those, not this."
 
 _SERVER = {
     "node.id": "1",
@@ -36,7 +36,7 @@ _DEV = {
 
 
 def files() -> dict[str, Callable[[], str]]:
-    """Return every generated file, relative to the project's directory, with what makes its text."""
+    """Return the function that generates each file, by its path in the project's directory."""
     return {
         "docs/configuration.md": configuration_page,
         "config/server.properties": server_properties,
@@ -45,14 +45,14 @@ def files() -> dict[str, Callable[[], str]]:
 
 
 def help_text() -> str:
-    """Return every property with its type, default, bound and meaning, and the names without meaning, as plain text."""
+    """Return every property with its type, default, bound and meaning, and the ignored properties, as plain text."""
     lines = []
     for title, rows in _sections():
         lines += [title.upper(), ""]
         for row in rows:
             about = textwrap.wrap(f"{_kind(row)}; default {_default(row)}. {row.documentation}", 94)
             lines += [f"  {row.name}", *(f"      {line}" for line in about), ""]
-    lines += ["NAMES OF KAFKA THAT MEAN NOTHING HERE (they load with a warning)", ""]
+    lines += ["PROPERTIES OF KAFKA WITHOUT EFFECT HERE (they load with a warning)", ""]
     for reason, names in _by_reason().items():
         lines += [f"  {reason}:", *(f"      {name}" for name in names), ""]
     return "\n".join(lines)
@@ -64,10 +64,10 @@ def configuration_page() -> str:
 
 
 def server_properties() -> str:
-    """Return config/server.properties: what a first broker needs, and every other property, commented out."""
+    """Return config/server.properties: the properties of a first broker, and all others commented out."""
     lines = _comment(
         "A broker on loopback: python -m broker --config config/server.properties",
-        "What is commented out shows the default.",
+        "Commented properties show their defaults.",
         _GENERATED,
     )
     for title, rows in _sections():
@@ -78,8 +78,10 @@ def server_properties() -> str:
 
 
 def dev_properties() -> str:
-    """Return config/dev.properties: everything visible and quick, beside a broker with the other file."""
-    lines = _comment("A broker to develop with: own ports and directory, everything checked and logged.", _GENERATED)
+    """Return config/dev.properties: verbose and quick, for a broker beside one with the other file."""
+    lines = _comment(
+        "A broker for development, with its own ports and directory, full validation and debug logging.", _GENERATED
+    )
     for name, value in _DEV.items():
         lines += ["", *_comment(PROPERTIES[name].documentation), f"{name}={value}"]
     return "\n".join(lines) + "\n"
@@ -91,9 +93,9 @@ def _page() -> Iterator[str]:
     yield f"<!-- {_GENERATED} -->"
     yield ""
     yield (
-        "A broker reads a Java `.properties` file (`--config`) and `--override name=value`, as often as wanted. Names, "
-        "defaults and bounds are those of Apache Kafka 4.3.1, except where the last column says otherwise. An unknown "
-        "name is an error, and so is one that is set twice. *Dynamic* properties may be changed while the broker runs."
+        "A broker reads a Java `.properties` file (`--config`) and any number of `--override name=value`. Names, "
+        "defaults and bounds are those of Apache Kafka 4.3.1, unless the last column differs. An unknown name is an "
+        "error, and so is a name that is set twice. *Dynamic* properties can be changed while the broker runs."
     )
     for title, rows in _sections():
         yield from ("", f"## {title}", "", "| property | type | default | valid | topic property | dynamic | |")
@@ -109,12 +111,12 @@ def _page() -> Iterator[str]:
                 row.documentation,
             )
     yield from ("", "## Topics", "", *_topic_lines())
-    yield from ("", "## Names of Kafka that mean nothing here", "")
+    yield from ("", "## Properties of Kafka without effect here", "")
     yield (
-        "They load with a warning, so that an existing file can be tried as it is; values that Kafka would refuse are "
-        "refused. Those that Kafka 4.3.1 has are stored and described as there. They may be changed at run time where "
-        "Kafka allows it, also with a warning in the log; keys, certificates and classes may not. Two things are "
-        "refused rather than ignored, because the broker would be open without them: `authorizer.class.name`, and a "
+        "They load with a warning, so that an existing file can be used as it is; values that Kafka refuses are "
+        "refused. Properties of Kafka 4.3.1 are stored and described as in Kafka. They can be changed at run time if "
+        "Kafka allows that, with a warning in the log; keys, certificates and classes cannot. Two properties are "
+        "refused instead of ignored, because the broker would be open without them: `authorizer.class.name`, and a "
         "listener with another protocol than PLAINTEXT."
     )
     for reason, names in _by_reason().items():
@@ -122,8 +124,8 @@ def _page() -> Iterator[str]:
 
 
 def _topic_lines() -> Iterator[str]:
-    yield "What a topic does not set itself comes from the broker-wide property: what was set at run time for this"
-    yield "broker, then for all brokers, then the broker's file, then the default."
+    yield "A property that a topic does not set itself has the value of the broker-wide property: set at run time for"
+    yield "this broker, then for all brokers, then in the broker's file, then the default."
     yield from ("", "| property | type | default | valid | broker-wide | |", "|---|---|---|---|---|---|")
     for row in sorted(TOPIC_PROPERTIES.values()):
         yield _line(
@@ -137,7 +139,7 @@ def _topic_lines() -> Iterator[str]:
 
 
 def _sections() -> Iterator[tuple[str, list[Property[Any]]]]:
-    """The tables, each under the first line of its docstring."""
+    """Yield the tables, each with the first line of its docstring."""
     for table in BrokerConfig.__bases__:
         if table is not Table and issubclass(table, Table):
             yield (table.__doc__ or "").splitlines()[0].rstrip("."), list(table.properties().values())
@@ -164,7 +166,7 @@ def _topic_bound(row: TopicProperty) -> str:
 
 
 def _function_name(bound: object) -> str | None:
-    """Return a plain function's name; bounds that are objects have a notation instead."""
+    """Return the name of a bound that is a function; other bounds have a notation."""
     return getattr(bound, "__name__", None)
 
 

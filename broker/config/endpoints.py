@@ -24,7 +24,7 @@ class Endpoint(NamedTuple):
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Raises `InvalidValueError`. Listener names are case-insensitive and kept in upper case, as in Kafka."""
+    """Parse one address. Raises `InvalidValueError`. Listener names become upper case, as in Kafka."""
     match = _ENDPOINT.match(text)
     if match is None:
         raise InvalidValueError(f"{text!r} is not of the form NAME://host:port")

@@ -1,4 +1,4 @@
-"""What goes wrong when a configuration is loaded."""
+"""The error of an invalid configuration."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 
 class ConfigError(ValueError):
-    """The configuration cannot be used. `problems` has one sentence for each thing that is wrong, never only the first.
+    """The configuration is invalid. `problems` has a sentence for each error in it, not only for the first.
 
-    It ends the start of a broker and never reaches a client; what a client configures fails with `KafkaError`.
+    It ends the start of a broker and never reaches a client: alterations by clients raise `KafkaError`.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:

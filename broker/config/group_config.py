@@ -1,16 +1,15 @@
-"""The properties of a single group: which there are, what a value may be, what holds for the group.
+"""The properties of a single group: names, bounds, values. Source: Kafka's `GroupConfig`.
 
-| property | broker-wide | not below, not above |
+| property | broker-wide | bounds |
 |---|---|---|
 | consumer.session.timeout.ms | group.consumer.session.timeout.ms | group.consumer.min…, group.consumer.max… |
 | consumer.heartbeat.interval.ms | group.consumer.heartbeat.interval.ms | the same |
 | consumer.assignment.interval.ms | group.consumer.assignment.interval.ms | the same |
 
-A group has them by its id, whether it exists (any more) or not, and goes by them while its protocol is the consumer
-protocol (KIP-848): members of the classic protocol bring their own times. What a group does not override comes from the
-broker-wide property. Source: Kafka's `GroupConfig`.
+Properties belong to a group id, whether the group exists (any more) or not. They apply to groups of the consumer
+protocol (KIP-848); members of the classic protocol have their own times. The default is the broker-wide property.
 
-Differs from Kafka: `share.…` and `streams.…` are refused, because there are no share and no streams groups here.
+Differs from Kafka: `share.…` and `streams.…` are refused, because there are no share groups and no streams groups.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _PREFIX = "group."
 GROUP_PROPERTIES: dict[str, Property[int]] = {
     name: PROPERTIES[_PREFIX + name] for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL)
 }
-"""The broker-wide row by the name that a group overrides it under."""
+"""The broker-wide rows by the name of the group property."""
 
 
 class GroupConfig(msgspec.Struct, frozen=True):
@@ -92,7 +91,7 @@ def _overridden(config: BrokerConfig, overrides: Texts) -> dict[str, int]:
 def describe(
     config: BrokerConfig, overrides: Texts = NOTHING, *, dynamic: Texts = NOTHING, dynamic_default: Texts = NOTHING
 ) -> list[ConfigRow]:
-    """Return every row of a group; `dynamic` was set for this broker, `dynamic_default` for all, at run time."""
+    """Return every row of a group. `dynamic`: the broker's run-time properties; `dynamic_default`: of all brokers."""
     own = _overridden(config, overrides)
     rows = []
     for name, row in GROUP_PROPERTIES.items():
@@ -119,12 +118,12 @@ def _row(name: str, row: Property[int], value: int, synonyms: list[ConfigSynonym
 
 
 def _attribute(name: str) -> str:
-    """The broker's attribute of a property without its prefix."""
+    """Return the broker's attribute of a property, whose name is without the prefix."""
     return attribute_name(_PREFIX + name)
 
 
 def _bounds(name: str) -> tuple[str, str]:
-    """The names, without prefix, of the properties that bound this one."""
+    """Return the names, without prefix, of the properties with its bounds."""
     kind, rest = name.split(".", 1)
     return f"{kind}.min.{rest}", f"{kind}.max.{rest}"
 

@@ -1,15 +1,15 @@
-"""Kafka's broker properties that have no effect here, each with the reason.
+"""Kafka's broker properties without effect here, each with the reason.
 
 They are read from `server.properties`, stored, and described as in Kafka: with type, default and sources. Setting one
-is logged as a warning, so that an existing file can be tried as it is. Together with the other tables these cover
-every property of Kafka 4.3.1.
+logs a warning, so that an existing file can be used as it is. Together with the other tables these are all properties
+of Kafka 4.3.1.
 
-`REMOVED` has names that no `ConfigDef` of Kafka 4.3.1 knows: those of older versions, of plug-ins, and internal ones.
-They are allowed in the file, with a warning, and are not described; at run time they are refused. `PREFIXES` stand for
-families whose names are open-ended.
+`REMOVED` has names that are in no `ConfigDef` of Kafka 4.3.1: those of older versions, of plug-ins, and internal ones.
+They are allowed in the file, with a warning, and not described; at run time they are refused. `PREFIXES` are families
+of names without a fixed list.
 
-What would be dangerous to ignore is not here: `authorizer.class.name` must stay empty, and a listener with another
-protocol than PLAINTEXT is refused (`rules`).
+Two properties would be dangerous to ignore and are refused: `authorizer.class.name` must be empty, and a listener must
+have the protocol PLAINTEXT (`rules`).
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ _FLAGS = ("dynamic", "not here")
 
 
 class IgnoredProperty(Property[Any]):
-    """A property without effect. `reason` says why; `is_settable` whether it may be set at run time.
+    """A property without effect, for the given `reason`. `is_settable`: it may be set at run time.
 
-    `dynamic` is what Kafka says of it in DescribeConfigs; there are dynamic ones that cannot be set here.
+    `dynamic` is Kafka's value in DescribeConfigs; some dynamic properties cannot be set here.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class IgnoredProperty(Property[Any]):
 
 
 def reason_ignored(name: str) -> str | None:
-    """Return why a name that Kafka knows, or knew, has no effect here; None if it is not such a name."""
+    """Return the reason why a name of Kafka, present or former, has no effect here; None for other names."""
     row = IGNORED_PROPERTIES.get(name)
     if row is not None:
         return row.reason
@@ -99,7 +99,7 @@ def reason_ignored(name: str) -> str | None:
 
 
 def reasons_by_name() -> dict[str, str]:
-    """Return the reason of every single name, described or not; not those of the families in `PREFIXES`."""
+    """Return the reason by name, for all names except the families in `PREFIXES`."""
     return {**{row.name: row.reason for row in IGNORED_PROPERTIES.values()}, **REMOVED}
 
 

@@ -88,17 +88,17 @@ class Property(Generic[T]):
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value must not be shown; Kafka decides by type alone."""
+        """True if the value must not be shown; as in Kafka, the type decides."""
         return self.kind.code is TypeCode.PASSWORD
 
     @property
     def is_pending(self) -> bool:
-        """Whether what it is about is not built yet."""
+        """True if its feature is not built yet."""
         return self.differs.startswith(NOT_YET)
 
     @property
     def documentation(self) -> str:
-        """What the property means, and where that is not what Kafka does."""
+        """The description of the property, with its difference from Kafka."""
         return f"{self.doc} Differs from Kafka: {self.differs}" if self.differs else self.doc
 
     def parse(self, text: str) -> T:
@@ -164,7 +164,7 @@ def _default(struct: type[msgspec.Struct], name: str) -> Any:
 
 
 def parse_within(kind: Type[T], bound: Bound | None, text: str) -> T:
-    """Return the value of `text`. Raises `InvalidValueError` if it is not of its type or breaks its bound."""
+    """Parse `text`. Raises `InvalidValueError` if the value does not have the type or is out of bounds."""
     value = kind.parse(text)
     if bound is not None:
         bound(value)
@@ -176,7 +176,7 @@ def attribute_name(name: str) -> str:
 
 
 class Table:
-    """A class whose body holds properties; a table may be put together from several by inheritance."""
+    """A class whose body contains properties. A table may inherit from several others."""
 
     @classmethod
     def properties(cls) -> dict[str, Property[Any]]:

@@ -1,4 +1,4 @@
-"""Rules that hold between properties, as `KafkaConfig.validateValues` checks them: values in, sentences out."""
+"""The rules between properties, as in `KafkaConfig.validateValues`: values in, sentences out."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from odradek.broker.config.endpoints import Endpoint
 
 SERVED_PROTOCOLS = ("PLAINTEXT",)
-_WILDCARD_HOSTS = ("0.0.0.0", "::")  # noqa: S104 - named in order to be refused
+_WILDCARD_HOSTS = ("0.0.0.0", "::")  # noqa: S104 - refused, not bound
 _CODECS = range(5)
 _KNOWN_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def broken_rules(values: Mapping[str, Any], declared: AbstractSet[str]) -> list[str]:
-    """Return a sentence for each rule that the effective `values` break; `declared` are the names that were set."""
+    """Return a sentence for each rule that the effective `values` break; `declared`: the names that were set."""
     return [
         *_node_id(values, declared),
         *_log_dirs(values),
@@ -53,7 +53,7 @@ def connection_overrides(text: str) -> dict[str, int]:
 def _node_id(values: Mapping[str, Any], declared: AbstractSet[str]) -> Iterator[str]:
     node_id, broker_id = values["node.id"], values["broker.id"]
     if {"node.id", "broker.id"} <= declared and node_id != broker_id:
-        yield f"node.id is {node_id} and broker.id is {broker_id}: they are two names of one number"
+        yield f"node.id is {node_id} and broker.id is {broker_id}: they are two names of one id"
     elif node_id < 0:
         yield f"broker.id = {broker_id}: the value must be at least 0"
 
@@ -79,7 +79,7 @@ def _listeners(values: Mapping[str, Any]) -> Iterator[str]:
         if protocol is None:
             yield f"listeners: {endpoint} has no protocol in listener.security.protocol.map"
         elif protocol not in SERVED_PROTOCOLS:
-            yield f"listeners: {endpoint} asks for {protocol}; so far only {', '.join(SERVED_PROTOCOLS)} is served"
+            yield f"listeners: {endpoint} has the protocol {protocol}, only {', '.join(SERVED_PROTOCOLS)} is supported"
 
 
 def _repeated(name: str, endpoints: list[Endpoint]) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _repeated(name: str, endpoints: list[Endpoint]) -> Iterator[str]:
         if any(endpoint.name == other.name for other in before):
             yield f"{name}: the listener name {endpoint.name} is used twice"
         if endpoint.port and any((endpoint.host, endpoint.port) == (other.host, other.port) for other in before):
-            yield f"{name}: {endpoint} uses the address of another listener"
+            yield f"{name}: {endpoint} has the address of another listener"
 
 
 def _advertised_listeners(values: Mapping[str, Any]) -> Iterator[str]:
@@ -151,5 +151,5 @@ def _consumer_groups(values: Mapping[str, Any]) -> Iterator[str]:
         yield "group.consumer.assignors names no assignor"
     for assignor in assignors:
         if assignor not in ("uniform", "range"):
-            # Differs from Kafka: classes cannot be named, because there is no Java here to load them.
+            # Differs from Kafka: names of classes are refused, because there is no Java to load them.
             yield f"group.consumer.assignors: {assignor!r} is neither uniform nor range"

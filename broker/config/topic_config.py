@@ -1,8 +1,8 @@
-"""A topic's properties: which there are, what a value may be, what its logs make of them.
+"""The properties of a topic: names, bounds, and the `LogConfig` of its logs.
 
-Nearly every one is the topic-level side of a broker-wide property (`log.segment.bytes` → `segment.bytes`), derived from
-that row of the tables in `odradek.broker.config`. What a topic does not override comes from what was set for the
-brokers at run time, then from the broker's file, then from the default.
+Most are derived from a broker-wide property (`log.segment.bytes` → `segment.bytes`), a `TopicDefault` in
+`odradek.broker.config.tables`. A property that a topic does not set has the broker-wide value: set at run time, else in
+the broker's file, else the default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class TopicProperty(NamedTuple):
-    """One row: as in `odradek.broker.config.property`, with `broker` the broker-wide row, if there is one."""
+    """One row, like `odradek.broker.config.property.Property`; `broker` is the broker-wide row, if there is one."""
 
     name: str
     kind: Type[Any]
@@ -31,7 +31,7 @@ class TopicProperty(NamedTuple):
     bound: Bound | None
     doc: str
     broker: TopicDefault[Any] | None
-    ignored_broker: str = ""  # its broker-wide name where that is a property without effect
+    ignored_broker: str = ""  # its broker-wide name, if that property has no effect
 
     @property
     def sensitive(self) -> bool:
@@ -58,11 +58,11 @@ def _no_tiered_storage(value: bool) -> None:
 _WITHOUT_BROKER_WIDE = (
     TopicProperty(
         "leader.replication.throttled.replicas", LIST, [], _throttled_replicas,
-        "Replicas whose leaders are slowed down by replication quotas, which are not built yet.", None,
+        "Replicas whose leaders are throttled by replication quotas, which are not built yet.", None,
     ),
     TopicProperty(
         "follower.replication.throttled.replicas", LIST, [], _throttled_replicas,
-        "Replicas whose followers are slowed down by replication quotas, which are not built yet.", None,
+        "Replicas whose followers are throttled by replication quotas, which are not built yet.", None,
     ),
     TopicProperty("remote.storage.enable", BOOLEAN, False, _no_tiered_storage, "Tiered storage is not built.", None),
     TopicProperty("remote.log.copy.disable", BOOLEAN, False, None, "Tiered storage is not built.", None),
@@ -96,7 +96,8 @@ TOPIC_PROPERTIES: dict[str, TopicProperty] = {
 def validate(overrides: Mapping[str, str | None], defaults: LogConfig | None = None) -> None:
     """Check a topic's properties as a client sent them.
 
-    `defaults` are the broker's, for rules between properties. Raises `KafkaError` INVALID_CONFIG, naming the property.
+    `defaults` are the broker-wide values, for rules between properties. Raises `KafkaError` INVALID_CONFIG with the
+    name of the property.
     """
     parsed = {name: _parse(name, text) for name, text in overrides.items()}
     effective = defaults or LogConfig()
@@ -136,7 +137,7 @@ def describe(
     dynamic: Texts = NOTHING,
     dynamic_default: Texts = NOTHING,
 ) -> list[ConfigRow]:
-    """Return every row of a topic; `dynamic` was set for this broker, `dynamic_default` for all, at run time."""
+    """Return every row of a topic. `dynamic`: the broker's run-time properties; `dynamic_default`: of all brokers."""
     effective = config.altered({**dynamic_default, **dynamic})
     return [
         _describe(row, overrides, effective, _broker_synonyms(row, config, dynamic, dynamic_default))

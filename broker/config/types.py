@@ -1,8 +1,8 @@
 """The value types of Kafka's configuration: text to value and back, as `ConfigDef.parseType` and `convertToString` do.
 
-A `Type[T]` is what makes a row of the tables typed: `Property("x", INT, 1)` is an `int` to the reader and to mypy.
-Texts are trimmed; numbers are ASCII digits with an optional sign (no underscores, no other scripts); lists are split at
-commas with the white space around them, and the empty text is the empty list. The numbers in `TypeCode` are those of
+A `Type[T]` gives a row of the tables its type: to mypy, the value of `Property("x", INT, 1)` is an `int`. Texts are
+trimmed; numbers are ASCII digits with an optional sign (no underscores, no other scripts); lists are split at commas
+with the white space around them, and the empty text is the empty list. The numbers in `TypeCode` are those of
 DescribeConfigs (KIP-569).
 """
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 class TypeCode(IntEnum):
-    """How DescribeConfigs names a property's type, from version 3 on."""
+    """The types of properties in DescribeConfigs, from version 3 on."""
 
-    UNKNOWN = 0  # of what is not in the tables: the levels of loggers
+    UNKNOWN = 0  # of the levels of loggers, which are not in the tables
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -33,11 +33,11 @@ class TypeCode(IntEnum):
 
 
 class InvalidValueError(ValueError):
-    """A value's text is not of its type, or not within its bounds; the message says what would be."""
+    """A text is not a value of its type, or out of bounds; the message has the valid values."""
 
 
 class Type(Generic[T]):
-    """How one kind of value is read from text and written back."""
+    """The conversions of one type of value from text and to text."""
 
     def __init__(self, code: TypeCode, parse: Callable[[str], T], text: Callable[[T], str] = str) -> None:
         self.code = code
@@ -49,12 +49,12 @@ class Type(Generic[T]):
         return self._parse(text.strip())
 
     def text(self, value: T | None) -> str | None:
-        """Return `value` as DescribeConfigs shows it; None (unset) stays None."""
+        """Return `value` as text for DescribeConfigs; None (unset) stays None."""
         return None if value is None else self._text(value)
 
 
 def nullable(kind: Type[T]) -> Type[T | None]:
-    """The same type for a property that may be unset; only the reader sees the difference."""
+    """Return the same type for a property that may be unset; it differs only for the type checker."""
     return cast("Type[T | None]", kind)
 
 
@@ -89,12 +89,12 @@ def _parse_double(text: str) -> float:
 
 
 def parse_list(text: str) -> list[str]:
-    """Return each item once, where it comes first (KIP-1161)."""
+    """Return the items without repetitions (KIP-1161)."""
     return list(dict.fromkeys(_COMMA.split(text))) if text else []
 
 
 def _double_text(value: float) -> str:
-    """As Java writes it: `1.0E7` from 10^7 on and below 10^-3."""
+    """Return the text that Java writes: `1.0E7` from 10^7 on and below 10^-3."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     number = Decimal(repr(value)).normalize()
@@ -112,7 +112,7 @@ def _list_text(value: Any) -> str:
 
 
 def list_of(parse: Callable[[str], T]) -> Type[list[T]]:
-    """A LIST whose items `parse` reads, each raising `InvalidValueError` for what it refuses."""
+    """Return a LIST type whose items `parse` converts; it raises `InvalidValueError`."""
     return Type(TypeCode.LIST, lambda text: [parse(item) for item in parse_list(text)], _list_text)
 
 

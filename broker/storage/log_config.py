@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
-NO_LIMIT = 0x7FFF_FFFF_FFFF_FFFF  # Java's Long.MAX_VALUE, which is how Kafka writes "never" and "no limit"
+NO_LIMIT = 0x7FFF_FFFF_FFFF_FFFF  # Java's Long.MAX_VALUE: Kafka's value for "never" and "no limit"
 
 UNCOMPRESSED = "uncompressed"
-PRODUCER = "producer"  # compression.type: keep what the producer chose
+PRODUCER = "producer"  # compression.type: keep the compression of the producer
 CREATE_TIME = "CreateTime"
 LOG_APPEND_TIME = "LogAppendTime"
 HEADER = "header"
@@ -57,10 +57,10 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_retention(self) -> bool:
-        """Whether segments are deleted for their age and for the size of the log."""
+        """True if segments are deleted by age and by the size of the log."""
         return "delete" in self.cleanup_policy
 
     @property
     def max_segment_ms(self) -> int:
-        """Time-based rolls also happen when compaction may not wait any longer (KIP-354)."""
+        """The age at which a segment rolls: also when its records must become compactable (KIP-354)."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms

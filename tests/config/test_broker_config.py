@@ -20,7 +20,7 @@ def _problems(path: Path | None = None, **overrides: str) -> list[str]:
     return caught.value.problems
 
 
-def test_without_a_file_everything_has_its_default() -> None:
+def test_without_a_file_all_properties_have_their_defaults() -> None:
     config = BrokerConfig.load()
 
     assert config.node_id == 1
@@ -33,7 +33,7 @@ def test_without_a_file_everything_has_its_default() -> None:
     assert (config.declared, config.warnings) == ({}, ())
 
 
-def test_a_file_is_read_and_overrides_win(tmp_path: Path) -> None:
+def test_overrides_replace_entries_of_the_file(tmp_path: Path) -> None:
     path = _file(tmp_path, "num.partitions=3\nlog.segment.bytes : 5000\n")
 
     config = BrokerConfig.load(path, {"num.partitions": "4"})
@@ -42,7 +42,7 @@ def test_a_file_is_read_and_overrides_win(tmp_path: Path) -> None:
     assert config.declared == {"num.partitions": "4", "log.segment.bytes": "5000"}
 
 
-def test_a_configuration_cannot_be_changed() -> None:
+def test_a_configuration_is_immutable() -> None:
     config = BrokerConfig.load()
 
     with pytest.raises(AttributeError):
@@ -56,7 +56,7 @@ def test_an_unknown_name_is_an_error_with_the_nearest_match(tmp_path: Path) -> N
     assert _problems(zzzzzz="1") == ["unknown property zzzzzz (override)"]
 
 
-def test_a_topics_name_for_a_property_is_an_error_that_names_the_brokers() -> None:
+def test_the_name_of_a_topic_property_is_an_error_with_the_broker_wide_name() -> None:
     assert _problems(retention_ms="5") == [
         "unknown property retention.ms (override): a topic has it; for all topics it is log.retention.ms"
     ]
@@ -68,7 +68,7 @@ def test_a_name_that_is_set_twice_is_an_error_with_both_lines(tmp_path: Path) ->
     assert _problems(path) == [f"num.partitions is set twice: {path}, lines 1 and 3"]
 
 
-def test_a_bad_value_is_an_error_with_name_value_place_and_bound(tmp_path: Path) -> None:
+def test_an_invalid_value_is_an_error_with_name_value_line_and_bound(tmp_path: Path) -> None:
     path = _file(tmp_path, "num.partitions=0\nlog.segment.bytes=1e9\n")
 
     assert _problems(path) == [
@@ -77,13 +77,13 @@ def test_a_bad_value_is_an_error_with_name_value_place_and_bound(tmp_path: Path)
     ]
 
 
-def test_everything_that_is_wrong_is_reported_together(tmp_path: Path) -> None:
+def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     path = _file(tmp_path, "nonsense.at.all=1\nnum.partitions=x\nnode.id=1\nnode.id=2\n")
 
     assert len(_problems(path)) == 3
 
 
-def test_a_name_that_means_nothing_here_loads_with_its_reason(tmp_path: Path) -> None:
+def test_a_property_without_effect_loads_with_a_warning_and_the_reason(tmp_path: Path) -> None:
     path = _file(tmp_path, "zookeeper.connect=localhost\nlistener.name.a.x=TLS\n")
 
     assert BrokerConfig.load(path).warnings == (
@@ -92,7 +92,7 @@ def test_a_name_that_means_nothing_here_loads_with_its_reason(tmp_path: Path) ->
     )
 
 
-def test_a_property_of_something_that_is_not_built_yet_loads_with_a_warning() -> None:
+def test_a_property_of_a_missing_feature_loads_with_a_warning() -> None:
     config = BrokerConfig.load(None, {"replica.lag.time.max.ms": "2"})
 
     assert config.warnings == ("replica.lag.time.max.ms (override) has no effect: nothing acts on it yet",)
@@ -113,7 +113,7 @@ def test_a_missing_or_malformed_file_is_an_error(tmp_path: Path) -> None:
         ({"log.retention.minutes": "-7"}, -1),
     ],
 )
-def test_milliseconds_come_before_minutes_before_hours(settings: dict[str, str], milliseconds: int) -> None:
+def test_milliseconds_take_precedence_over_minutes_over_hours(settings: dict[str, str], milliseconds: int) -> None:
     assert BrokerConfig.load(None, settings).log_retention_ms == milliseconds
 
 
@@ -126,18 +126,16 @@ def test_the_older_name_of_the_node_id_sets_both() -> None:
 
 
 def test_the_two_names_of_the_node_id_must_agree() -> None:
-    assert _problems(node_id="1", broker_id="2") == [
-        "node.id is 1 and broker.id is 2: they are two names of one number"
-    ]
+    assert _problems(node_id="1", broker_id="2") == ["node.id is 1 and broker.id is 2: they are two names of one id"]
 
 
-def test_the_older_name_of_the_log_directory_is_used_alone() -> None:
+def test_the_older_name_of_the_log_directories_is_used_if_the_new_one_is_unset() -> None:
     assert BrokerConfig.load(None, {"log.dir": "/a"}).log_dirs == ["/a"]
     assert BrokerConfig.load(None, {"log.dirs": "/a, /b,/a"}).log_dirs == ["/a", "/b"]
     assert BrokerConfig.load(None, {"log.dir": "/a", "log.dirs": "/b"}).log_dirs == ["/b"]
 
 
-def test_the_listeners_for_controllers_of_a_kraft_file_are_passed_over(tmp_path: Path) -> None:
+def test_the_controllers_listeners_of_a_kraft_file_are_skipped(tmp_path: Path) -> None:
     path = _file(
         tmp_path,
         "process.roles=broker,controller\nlisteners=PLAINTEXT://:9092,CONTROLLER://:9093\n"
@@ -153,7 +151,7 @@ def test_the_listeners_for_controllers_of_a_kraft_file_are_passed_over(tmp_path:
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
-        ({"listeners": "SSL://:9093"}, "asks for SSL"),
+        ({"listeners": "SSL://:9093"}, "has the protocol SSL"),
         ({"listeners": "MINE://:9093"}, "no protocol in listener.security.protocol.map"),
         ({"listeners": ""}, "names no listener"),
         ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"}, "used twice"),
@@ -186,7 +184,7 @@ def test_rules_between_properties(settings: dict[str, str], part: str) -> None:
         BrokerConfig.load(None, settings)
 
 
-def test_a_listener_may_have_a_name_of_its_own() -> None:
+def test_a_listener_may_have_any_name() -> None:
     config = BrokerConfig.load(
         None,
         {
@@ -199,7 +197,7 @@ def test_a_listener_may_have_a_name_of_its_own() -> None:
     assert config.security_protocol("OUTSIDE") == "PLAINTEXT"
 
 
-def test_what_is_set_at_run_time_makes_another_configuration() -> None:
+def test_run_time_properties_create_another_configuration() -> None:
     config = BrokerConfig.load(None, {"log.segment.bytes": "1000", "log.retention.minutes": "5"})
 
     altered = config.altered({"log.segment.bytes": "2000", "log.retention.ms": "7", "num.partitions": "9"})
@@ -211,7 +209,7 @@ def test_what_is_set_at_run_time_makes_another_configuration() -> None:
     assert altered.warnings == ()
 
 
-def test_what_another_version_set_at_run_time_is_passed_over() -> None:
+def test_run_time_properties_of_another_version_are_skipped() -> None:
     config = BrokerConfig.load()
 
     altered = config.altered({"log.segment.bytes": "one", "of.the.future": "1", "log.roll.ms": "9"})
@@ -222,12 +220,12 @@ def test_what_another_version_set_at_run_time_is_passed_over() -> None:
     assert "log.segment.bytes" in warning
 
 
-def test_a_property_without_effect_is_kept_with_a_warning() -> None:
+def test_a_property_without_effect_is_stored_with_a_warning() -> None:
     config = BrokerConfig.load(None, {"num.io.threads": "16", "transaction.max.timeout.ms": "900000"})
 
     assert config.declared == {"num.io.threads": "16", "transaction.max.timeout.ms": "900000"}
     assert config.warnings == (
-        "num.io.threads (override) has no effect: an event loop does the work of these threads",
+        "num.io.threads (override) has no effect: an event loop replaces these threads",
         "transaction.max.timeout.ms (override) has no effect: transactions are not built yet",
     )
 
@@ -243,7 +241,7 @@ def test_a_property_without_effect_is_kept_with_a_warning() -> None:
         ("controller.quorum.voters", ""),
     ],
 )
-def test_a_value_that_kafka_refuses_is_refused_without_effect_too(name: str, value: str) -> None:
+def test_an_invalid_value_of_a_property_without_effect_is_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         BrokerConfig.load(None, {name: value})
 
@@ -256,14 +254,12 @@ def test_a_value_that_kafka_refuses_is_refused_without_effect_too(name: str, val
         ("listeners", "SASL_PLAINTEXT://127.0.0.1:9093"),
     ],
 )
-def test_nothing_that_would_protect_the_broker_is_ignored(name: str, value: str) -> None:
+def test_properties_that_would_protect_the_broker_are_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         BrokerConfig.load(None, {name: value})
 
 
-def test_a_value_without_effect_is_not_applied_at_run_time() -> None:
+def test_a_run_time_property_without_effect_adds_a_warning() -> None:
     altered = BrokerConfig.load().altered({"num.io.threads": "16"})
 
-    assert altered.warnings == (
-        "num.io.threads (set at run time) has no effect: an event loop does the work of these threads",
-    )
+    assert altered.warnings == ("num.io.threads (set at run time) has no effect: an event loop replaces these threads",)

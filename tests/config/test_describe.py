@@ -1,4 +1,4 @@
-"""DescribeConfigs rows against what Apache Kafka 4.3.1 answered with the same settings (data/README.md)."""
+"""DescribeConfigs rows against those of Apache Kafka 4.3.1 with the same settings (data/README.md)."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ BROKER_FACTS = _facts("broker")
 BROKER_ROWS = {row.name: row for row in describe_broker(CONFIG, DYNAMIC, FOR_ALL)}
 TOPIC_ROWS = {row.name: row for row in describe(CONFIG, TOPIC, dynamic=DYNAMIC, dynamic_default=FOR_ALL)}
 
-# Rows that are not Kafka's on purpose: its value also names a listener for controllers; other defaults; what cannot be
-# changed at run time here; and a value that Kafka shows as null once log.retention.ms has been altered.
+# Rows that differ from Kafka's on purpose: its value also has a listener for controllers; other defaults; properties
+# that cannot be changed at run time here; a value that is null in Kafka after log.retention.ms has been altered.
 DIFFERENT = {
     "listeners",
     "node.id",
@@ -96,31 +96,31 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("name", sorted((BROKER_FACTS.keys() & BROKER_ROWS.keys()) - DIFFERENT))
-def test_a_brokers_row_is_as_kafka_describes_it(name: str) -> None:
+def test_a_broker_row_equals_kafkas(name: str) -> None:
     assert _shown(BROKER_ROWS[name], "broker") == BROKER_FACTS[name]
 
 
 @pytest.mark.parametrize("fact", _facts("topic").values(), ids=lambda fact: fact.name)
-def test_a_topics_row_is_as_kafka_describes_it(fact: Fact) -> None:
+def test_a_topic_row_equals_kafkas(fact: Fact) -> None:
     assert _shown(TOPIC_ROWS[fact.name], "topic") == fact
 
 
-def test_the_broker_without_a_name_has_what_was_set_for_all() -> None:
+def test_the_broker_with_the_empty_name_has_the_properties_of_all_brokers() -> None:
     rows = {row.name: _shown(row, "broker-default") for row in describe_broker_defaults(FOR_ALL)}
 
     assert rows == _facts("broker-default")
 
 
-def test_units_that_were_not_altered_keep_their_value() -> None:
+def test_other_units_of_an_altered_property_keep_their_values() -> None:
     assert BROKER_ROWS["log.retention.minutes"].value == "77"
     assert BROKER_ROWS["log.retention.minutes"].source.name == "STATIC_BROKER_CONFIG"
 
 
-def test_rows_say_what_they_mean() -> None:
+def test_rows_have_documentation() -> None:
     assert all(row.documentation for row in [*BROKER_ROWS.values(), *TOPIC_ROWS.values()])
 
 
-def test_only_a_default_is_a_default() -> None:
+def test_only_a_value_that_is_not_set_is_a_default() -> None:
     assert BROKER_ROWS["num.partitions"].is_default is False
     assert BROKER_ROWS["default.replication.factor"].is_default is True
     assert TOPIC_ROWS["retention.ms"].is_default is False
@@ -130,7 +130,7 @@ def test_every_property_of_kafka_is_described() -> None:
     assert BROKER_FACTS.keys() - BROKER_ROWS.keys() == set()
 
 
-def test_the_value_of_a_cluster_holds_over_the_files() -> None:
+def test_the_value_of_the_cluster_takes_precedence_over_the_file() -> None:
     config = BrokerConfig.load(None, {"min.insync.replicas": "2"})
 
     [row] = [

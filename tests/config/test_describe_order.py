@@ -27,7 +27,7 @@ def _facts(kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_all_rows_stand_in_kafkas_order(kind: str) -> None:
+def test_all_rows_are_in_kafkas_order(kind: str) -> None:
     rows, count = ROWS[kind]
     facts, described = _facts(kind), {row.name for row in rows}
 
@@ -38,7 +38,7 @@ def test_all_rows_stand_in_kafkas_order(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_some_rows_stand_as_among_all(kind: str) -> None:
+def test_some_rows_are_in_the_order_of_all(kind: str) -> None:
     rows, count = ROWS[kind]
     every = [row.name for row in in_kafkas_order(rows, count)]
     chosen: list[ConfigRow] = random.Random(1).sample(rows, 3)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", files())
-def test_generated_files_are_what_the_tables_say(name: str) -> None:
+def test_generated_files_are_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8") == files()[name](), "run `make docs`"
 
 
@@ -25,7 +25,7 @@ def test_sample_configurations_load_without_a_warning(name: str) -> None:
     assert config.metrics_port > 0
 
 
-def test_what_the_server_file_has_commented_out_is_the_default(tmp_path: Path) -> None:
+def test_commented_properties_of_the_server_file_are_defaults(tmp_path: Path) -> None:
     text = (ROOT / "config/server.properties").read_text(encoding="utf-8")
     assignments = [line[1:] for line in text.splitlines() if line.startswith("#") and "=" in line and line[1] != " "]
     path = tmp_path / "defaults.properties"
@@ -38,7 +38,7 @@ def test_what_the_server_file_has_commented_out_is_the_default(tmp_path: Path) -
         assert getattr(given, attribute) == getattr(defaults, attribute), row.name
 
 
-def test_help_names_everything() -> None:
+def test_the_help_lists_all_properties() -> None:
     text = help_text()
 
     for name in [*PROPERTIES, *reasons_by_name()]:

@@ -11,11 +11,11 @@ JAVA = json.loads((Path(__file__).parent / "data" / "java-properties.json").read
 
 
 @pytest.mark.parametrize("case", JAVA, ids=lambda case: repr(case["text"]))
-def test_reads_what_java_reads(case: dict[str, object]) -> None:
+def test_a_file_is_read_as_in_java(case: dict[str, object]) -> None:
     assert {entry.key: entry.value for entry in parse(str(case["text"]))} == case["properties"]
 
 
-def test_an_entry_knows_the_line_it_starts_on() -> None:
+def test_an_entry_has_the_number_of_its_first_line() -> None:
     text = "# comment\na=1\n\nb=\\\n  2,\\\n  3\nc=4"
 
     assert parse(text) == [Entry("a", "1", 2), Entry("b", "2,3", 4), Entry("c", "4", 7)]

@@ -23,22 +23,22 @@ class Sample(Table):
     some_secret = Property("some.secret", PASSWORD, None, doc="A secret.", differs=f"{NOT_YET} At all.")
 
 
-def test_a_table_knows_its_rows_in_order() -> None:
+def test_the_rows_of_a_table_are_in_order() -> None:
     assert list(Sample.properties()) == ["some.size", "some.age", "some.policy", "some.secret"]
 
 
-def test_a_row_is_named_as_its_attribute() -> None:
+def test_a_row_has_the_name_of_its_attribute() -> None:
     with pytest.raises((TypeError, RuntimeError)):
         type("Wrong", (Table,), {"other": Property("some.size", INT, 1, doc="A size.")})
 
 
-def test_a_row_is_read_on_the_class_and_a_value_on_what_was_loaded() -> None:
+def test_the_attribute_of_the_class_is_the_row_and_that_of_an_instance_the_value() -> None:
     assert Sample.some_size.name == "some.size"
     with pytest.raises(AttributeError, match=r"some.size is not loaded"):
         _ = Sample().some_size
 
 
-def test_topics_have_the_same_bound_unless_another_is_given() -> None:
+def test_the_topic_bound_is_the_broker_bound_unless_another_is_given() -> None:
     assert (Sample.some_size.topic, str(Sample.some_size.topic_bound)) == ("segment.bytes", "[1,...]")
     assert (Sample.some_age.topic, str(Sample.some_age.topic_bound)) == ("retention.ms", "[5,...]")
     assert Sample.some_age.parse("-3") == -3
@@ -46,13 +46,13 @@ def test_topics_have_the_same_bound_unless_another_is_given() -> None:
         Sample.some_size.parse("0")
 
 
-def test_a_property_of_logs_has_the_default_of_the_field_unless_it_has_fallbacks() -> None:
+def test_a_log_property_has_the_default_of_the_field_unless_it_has_fallbacks() -> None:
     assert Sample.some_size.default == 1 << 30
     assert Sample.some_age.default is None
     assert Sample.some_policy.default == ["delete"]
 
 
-def test_a_property_of_logs_need_not_be_one_of_topics() -> None:
+def test_a_log_property_may_have_no_topic_property() -> None:
     assert (Sample.some_policy.topic, Sample.some_policy.log_field) == (None, "cleanup_policy")
 
 

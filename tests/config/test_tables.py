@@ -1,4 +1,4 @@
-"""Every row of the tables against the facts of Apache Kafka 4.3.1."""
+"""Every row of the tables against those of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def _default(text: str | None, kind: str) -> str:
 
 
 def _valid(bound: Bound | None) -> str | None:
-    """Kafka's notation, or None where the bound is a function of ours that has none."""
+    """Return Kafka's notation of a bound, or None for a bound that is a function."""
     return "" if bound is None else str(bound) if isinstance(bound, Range | OneOf | OneOfAnyCase | RangeOr) else None
 
 
-def test_every_property_of_kafka_is_in_the_tables_or_has_a_reason_not_to_be() -> None:
+def test_every_property_of_kafka_is_in_a_table() -> None:
     assert BROKER.keys() - PROPERTIES.keys() == IGNORED_PROPERTIES.keys()
     assert REMOVED.keys() & {*BROKER, *PROPERTIES} == set()
 
 
-def test_every_name_that_is_not_kafkas_is_marked_as_our_own() -> None:
+def test_every_name_that_is_not_kafkas_is_marked_as_own() -> None:
     assert {row.name for row in PROPERTIES.values() if row.own} == PROPERTIES.keys() - BROKER.keys()
 
 
 @pytest.mark.parametrize("name", sorted(PROPERTIES.keys() & BROKER.keys()))
-def test_a_broker_property_is_kafkas(name: str) -> None:
+def test_a_broker_property_equals_kafkas(name: str) -> None:
     row, fact = PROPERTIES[name], BROKER[name]
 
     assert row.kind.code.name == fact.type
@@ -76,7 +76,7 @@ def test_a_broker_property_is_kafkas(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(IGNORED_PROPERTIES))
-def test_a_property_without_effect_is_kafkas(name: str) -> None:
+def test_a_property_without_effect_equals_kafkas(name: str) -> None:
     row, fact = IGNORED_PROPERTIES[name], BROKER[name]
 
     assert row.kind.code.name == fact.type
@@ -85,7 +85,7 @@ def test_a_property_without_effect_is_kafkas(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(TOPIC))
-def test_a_topic_property_is_kafkas(name: str) -> None:
+def test_a_topic_property_equals_kafkas(name: str) -> None:
     row, fact = TOPIC_PROPERTIES[name], TOPIC[name]
 
     assert row.kind.code.name == fact.type
@@ -94,18 +94,18 @@ def test_a_topic_property_is_kafkas(name: str) -> None:
         assert _valid(row.bound) == fact.valid
 
 
-def test_topics_have_no_other_properties_than_in_kafka() -> None:
+def test_topics_have_the_same_properties_as_in_kafka() -> None:
     assert TOPIC_PROPERTIES.keys() == TOPIC.keys()
 
 
-def test_a_property_that_may_change_at_run_time_may_in_kafka_too() -> None:
+def test_dynamic_properties_are_dynamic_in_kafka() -> None:
     lines = (Path(__file__).parent / "data" / "describe-configs.tsv").read_text().splitlines()
     rows = [line.split("\t") for line in lines]
     changeable = {row[1] for row in rows if row[0] == "broker" and row[4] == "false"}
     ours = {row.name for row in DESCRIBED_PROPERTIES.values() if row.dynamic}
 
     assert ours <= changeable
-    # These take effect at the next start only, for now.
+    # These need a restart here.
     assert changeable - ours == {
         "listeners",
         "listener.security.protocol.map",
@@ -127,6 +127,6 @@ def test_every_default_is_within_its_own_bound() -> None:
             assert row.parse(text) == row.default
 
 
-def test_every_property_says_what_it_is_in_a_sentence() -> None:
+def test_every_property_has_a_description() -> None:
     for row in PROPERTIES.values():
         assert row.doc.endswith((".", "?")), row.name

@@ -9,11 +9,11 @@ from odradek.broker.storage.log_config import LogConfig
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 
-def test_a_topic_without_anything_set_has_the_defaults_of_the_log() -> None:
+def test_a_topic_without_properties_has_the_defaults_of_log_config() -> None:
     assert log_config(BrokerConfig.load()) == LogConfig()
 
 
-def test_a_topics_own_value_comes_before_the_run_time_value_before_the_file() -> None:
+def test_a_topics_own_value_takes_precedence_over_the_run_time_value_over_the_file() -> None:
     config = BrokerConfig.load(
         None, {"log.segment.bytes": "1000", "log.retention.ms": "1000", "message.max.bytes": "1000"}
     )
@@ -35,7 +35,7 @@ def test_values_have_the_types_of_the_log() -> None:
     assert msgspec.convert(msgspec.structs.asdict(effective), LogConfig, strict=True) == effective
 
 
-def test_the_brokers_own_properties_reach_the_log_too() -> None:
+def test_properties_that_no_topic_has_are_in_the_log_config() -> None:
     config = BrokerConfig.load(None, {"record.validation": "records"})
 
     effective = log_config(config.altered({"producer.id.expiration.ms": "5"}))
@@ -98,6 +98,6 @@ def test_invalid_topic_properties(overrides: dict[str, str | None], part: str) -
     assert part in caught.value.detail
 
 
-def test_rules_between_properties_see_the_brokers_values() -> None:
+def test_rules_between_properties_use_the_broker_wide_values() -> None:
     with pytest.raises(KafkaError, match="exceeds"):
         validate({"min.compaction.lag.ms": "10"}, LogConfig(max_compaction_lag_ms=5))

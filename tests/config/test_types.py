@@ -56,7 +56,7 @@ def test_a_text_is_parsed(kind: Type[Any], text: str, value: object) -> None:
         (ENDPOINTS, "A://h"),
     ],
 )
-def test_another_text_is_refused(kind: Type[Any], text: str) -> None:
+def test_an_invalid_text_is_refused(kind: Type[Any], text: str) -> None:
     with pytest.raises(InvalidValueError):
         kind.parse(text)
 
@@ -74,7 +74,7 @@ def test_another_text_is_refused(kind: Type[Any], text: str) -> None:
         (INT, None, None),
     ],
 )
-def test_a_value_is_shown(kind: Type[Any], value: object, text: str | None) -> None:
+def test_a_value_is_converted_to_text(kind: Type[Any], value: object, text: str | None) -> None:
     assert kind.text(value) == text
 
 
@@ -87,7 +87,7 @@ def test_a_value_is_shown(kind: Type[Any], value: object, text: str | None) -> N
         (RangeOr(1, 9, -1), [-1, 1, 9], [0, 10, -2], "[1,...,9] or -1"),
     ],
 )
-def test_a_bound_holds_values_and_is_written_as_in_kafka(
+def test_a_bound_checks_values_and_is_written_as_in_kafka(
     bound: Any, inside: list[Any], outside: list[Any], notation: str
 ) -> None:
     for value in inside:
@@ -98,6 +98,6 @@ def test_a_bound_holds_values_and_is_written_as_in_kafka(
     assert str(bound) == notation
 
 
-def test_an_endpoint_is_written_as_it_is_read() -> None:
+def test_an_endpoint_is_converted_from_text_and_back() -> None:
     for text in ("PLAINTEXT://host:9092", "PLAINTEXT://[::1]:9092", "PLAINTEXT://:0"):
         assert str(parse_endpoint(text)) == text

@@ -1,4 +1,4 @@
-"""Properties of group coordination: how groups rebalance, and how their offsets are kept."""
+"""Properties of group coordination: rebalances of classic groups, and committed offsets."""
 
 from __future__ import annotations
 
@@ -15,54 +15,58 @@ class GroupProperties(Table):
 
     group_initial_rebalance_delay_ms = Property(
         "group.initial.rebalance.delay.ms", INT, 3_000,
-        doc="How long a group that was empty waits for more members before it rebalances for the first time, after "
-            "each that comes. A broker in the process of a program that does not set it waits 0.",
+        doc="The time for which an empty group waits for more members before its first rebalance, again after each "
+        "that joins. The default of a broker inside another program is 0.",
     )
     group_min_session_timeout_ms = Property(
         "group.min.session.timeout.ms", INT, 6_000,
-        doc="The shortest session timeout that a member of a classic group may ask for. Shorter ones notice failed "
-            "members sooner and cost more heartbeats.",
+        doc="The shortest session timeout that a member of a classic group may request. Shorter ones detect failed "
+        "members sooner, but need more heartbeats.",
     )
     group_max_session_timeout_ms = Property(
         "group.max.session.timeout.ms", INT, 1_800_000,
-        doc="The longest session timeout that a member of a classic group may ask for.",
+        doc="The longest session timeout that a member of a classic group may request.",
     )
     group_max_size = Property(
-        "group.max.size", INT, 0x7FFFFFFF, at_least(1), doc="How many members a classic group may have."
+        "group.max.size", INT, 0x7FFFFFFF, at_least(1),
+        doc="The most members of a classic group.",
     )
     offset_metadata_max_bytes = Property(
         "offset.metadata.max.bytes", INT, 4_096,
-        doc="The longest text (in UTF-16 code units) that a client may commit beside an offset.",
+        doc="The longest text (in UTF-16 code units) that a client may commit with an offset.",
     )
     offsets_commit_timeout_ms = Property(
         "offsets.commit.timeout.ms", INT, 5_000, at_least(1),
-        doc="How long a change of a group waits for all in-sync replicas of its records.",
+        doc="The longest time that a change of a group waits until all in-sync replicas have its records.",
     )
     offsets_load_buffer_size = Property(
         "offsets.load.buffer.size", INT, 5_242_880, at_least(1),
-        doc="How much is read at a time when groups are loaded; a batch that is larger is read whole.",
+        doc="The number of bytes that are read at a time when groups are loaded; a larger batch is read as a whole.",
     )
     offsets_retention_minutes = Property(
         "offsets.retention.minutes", INT, 10_080, at_least(1),
-        doc="How long committed offsets are kept after their group lost its last member; of a group that never had "
-            "any, or of a topic that a group of consumers does not read any more, after the commit.",
+        doc="The time for which committed offsets are kept after their group lost its last member; after the commit, "
+        "if the group never had members, or does not read the topic any more.",
     )
     offsets_retention_check_interval_ms = Property(
-        "offsets.retention.check.interval.ms", LONG, 600_000, at_least(1), doc="How often offsets are let go of.",
+        "offsets.retention.check.interval.ms", LONG, 600_000, at_least(1),
+        doc="The interval at which expired offsets are removed.",
     )
     offsets_topic_compression_codec = Property(
         "offsets.topic.compression.codec", INT, 0,
-        doc="How the records of groups are compressed: 0 not, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        doc="The compression of the records of groups: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
     )
     offsets_topic_num_partitions = Property(
         "offsets.topic.num.partitions", INT, 50, at_least(1),
-        doc="Partitions of __consumer_offsets when it is created. It must never change afterwards.",
+        doc="The number of partitions of __consumer_offsets when it is created. It must never change afterwards.",
     )
     offsets_topic_replication_factor = Property(
         "offsets.topic.replication.factor", SHORT, 3, at_least(1),
-        doc="Replicas of __consumer_offsets when it is created; no more than there are brokers at that time.",
+        doc="The number of replicas of __consumer_offsets when it is created, at most one for each broker of that "
+        "time.",
     )
     offsets_topic_segment_bytes = Property(
         "offsets.topic.segment.bytes", INT, 104_857_600, at_least(1),
-        doc="The segment size of __consumer_offsets when it is created; small ones are compacted and loaded faster.",
+        doc="The segment size of __consumer_offsets when it is created; small segments are compacted and loaded "
+        "faster.",
     )

@@ -1,12 +1,12 @@
-"""The table of Kafka's broker properties that have no effect here, by the reason; `ignored_properties` reads it.
+"""The table of Kafka's broker properties without effect here, grouped by reason; `ignored_properties` reads it.
 
 ```
 name  type  default  valid values, in Kafka's notation  dynamic | not here
 ```
 
-Columns are two spaces apart; `null` is no default, `""` the empty text or list. `dynamic`: it may be changed at run
-time, as in Kafka. `not here`: Kafka can change it at run time, but what it names (keys, certificates, classes) cannot
-be checked here, so that such a change is refused. A property leaves this table when another table takes it in.
+Columns are separated by two spaces or more; `null` is no default, `""` the empty text or list. `dynamic`: it may be
+changed at run time, as in Kafka. `not here`: Kafka can change it at run time, but its keys, certificates or classes
+cannot be checked here, so that the change is refused. A property that gets an effect moves to another table.
 """
 
 TABLE = {
@@ -170,22 +170,22 @@ TABLE = {
         metadata.max.retention.bytes  LONG  104857600
         metadata.max.retention.ms  LONG  604800000
         process.roles  LIST  null  [broker, controller]""",
-    "there is one log directory, and no moving between several": """
+    "replicas cannot be moved between log directories": """
         cordoned.log.dirs  LIST  ""  dynamic
         log.dir.failure.timeout.ms  LONG  30000  [1,...]
         num.replica.alter.log.dirs.threads  INT  null""",
-    "an event loop does the work of these threads": """
+    "an event loop replaces these threads": """
         background.threads  INT  10  [1,...]  dynamic
         group.coordinator.background.threads  INT  2  [1,...]
         group.coordinator.threads  INT  4  [1,...]
         num.io.threads  INT  8  [1,...]  dynamic
         num.network.threads  INT  3  [1,...]  dynamic
         share.coordinator.threads  INT  1  [1,...]""",
-    "a connection is not read while its answers wait, so there is no queue to bound": """
+    "a connection is not read while its responses wait, so there is no queue to limit": """
         queued.max.requests  INT  500  [1,...]""",
-    "logs are recovered one after the other": """
+    "logs are recovered one after another": """
         num.recovery.threads.per.data.dir  INT  2  [1,...]  dynamic""",
-    "parked requests are removed when they are answered, so there is nothing to purge": """
+    "delayed requests are removed when they are answered, so there is nothing to purge": """
         delete.records.purgatory.purge.interval.requests  INT  1
         fetch.purgatory.purge.interval.requests  INT  1000
         producer.purgatory.purge.interval.requests  INT  1000
@@ -198,7 +198,7 @@ TABLE = {
         metrics.recording.level  STRING  INFO
         metrics.sample.window.ms  LONG  30000  [1,...]
         telemetry.max.bytes  INT  1048576  [1,...]""",
-    "it names a Java class, or feeds one": """
+    "it names or configures a Java class": """
         alter.config.policy.class.name  CLASS  null
         config.providers  LIST  ""  not here
         create.topic.policy.class.name  CLASS  null""",

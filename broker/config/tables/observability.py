@@ -11,7 +11,7 @@ from odradek.broker.config.types import INT, LIST, STRING
 
 
 class ObservabilityProperties(Table):
-    """What can be seen of a running broker, and where."""
+    """Metrics and log lines of the broker."""
 
     metrics_port = Property(
         "metrics.port", INT, -1, between(-1, 65_535), own=True,
@@ -19,19 +19,22 @@ class ObservabilityProperties(Table):
     )
     metrics_host = Property(
         "metrics.host", STRING, "127.0.0.1", own=True,
-        doc="The address that metrics.port is opened on. On loopback, a Host that is another name with a dot gets 403.",
+        doc="The address on which metrics.port is opened. On loopback, requests whose Host is another name with a dot "
+        "are answered 403.",
     )
     metrics_dialects = Property(
         "metrics.dialects", LIST, ["strimzi", "exporter"], one_of("strimzi", "exporter"), own=True,
-        doc="Whose names the series have: those of Strimzi's rules for Kafka's JMX beans, those of kafka_exporter.",
+        doc="The names of the series: those of Strimzi's rules for Kafka's JMX beans, those of kafka_exporter, or "
+        "both.",
     )
     metrics_static_labels = Property(
         "metrics.static.labels", LIST, [], own=True,
-        doc="Labels added to every sample: name=value, with commas between. Some dashboards expect what scraping adds.",
+        doc="Labels that every sample gets: name=value, separated by commas. Some dashboards expect labels that "
+        "scraping adds.",
     )
     metrics_partition_limit = Property(
         "metrics.partition.limit", INT, 1000, at_least(0), own=True,
-        doc="Above this number of partitions led here, /metrics leaves out the series of single partitions.",
+        doc="The number of partitions led here above which /metrics omits the series of single partitions.",
     )
     log_level = Property(
         "log.level", STRING, "info", one_of("debug", "info", "warning", "error"), own=True,
@@ -39,5 +42,5 @@ class ObservabilityProperties(Table):
     )
     log_format = Property(
         "log.format", STRING, "human", one_of("human", "json"), own=True,
-        doc="How events are written: a line for people, or JSON."
+        doc="The format of events: a line of text (human), or JSON.",
     )

@@ -1,4 +1,4 @@
-"""Properties of topics in general: what a new one is like, and how its replicas are kept."""
+"""Properties of topics: creation, deletion, replicas, leaders."""
 
 from __future__ import annotations
 
@@ -12,30 +12,36 @@ from odradek.broker.storage.log_config import LogConfig
 
 
 class TopicProperties(Table):
-    """New topics, their replicas, their leaders."""
+    """Topics, their replicas and leaders."""
 
     num_partitions = Property(
-        "num.partitions", INT, 1, at_least(1), doc="Partitions of a topic that is created without saying how many."
+        "num.partitions", INT, 1, at_least(1),
+        doc="The number of partitions of a topic that is created without a number.",
     )
     default_replication_factor = Property(
-        "default.replication.factor", INT, 1, doc="Replicas of a topic that is created without saying how many."
+        "default.replication.factor", INT, 1,
+        doc="The number of replicas of a topic that is created without a number.",
     )
     auto_create_topics_enable = Property(
         "auto.create.topics.enable", BOOLEAN, True,
-        doc="Whether a topic that a client asks for is created if it does not exist."
+        doc="Whether a topic that a client requests is created if it does not exist.",
     )
-    delete_topic_enable = Property("delete.topic.enable", BOOLEAN, True, doc="Whether topics may be deleted.")
+    delete_topic_enable = Property(
+        "delete.topic.enable", BOOLEAN, True,
+        doc="Whether topics may be deleted.",
+    )
     min_insync_replicas = TopicDefault(
         "min.insync.replicas", INT, LogConfig.min_insync_replicas, at_least(1),
-        doc="How many replicas must be in sync for a write with acks=all. Never more than there are.",
+        doc="The number of replicas that must be in sync for a write with acks=all, at most the number of replicas.",
     )
     replica_lag_time_max_ms = Property(
         "replica.lag.time.max.ms", LONG, 30_000,
-        doc="A follower that has not caught up with its leader for so long leaves the in-sync replicas.",
+        doc="The time after which a follower that has not caught up with its leader leaves the in-sync replicas.",
         differs=NOT_YET,
     )
     unclean_leader_election_enable = TopicDefault(
         "unclean.leader.election.enable", BOOLEAN, LogConfig.unclean_leader_election_enable,
-        doc="Whether a replica that is not in sync may become leader when no other is left; records may be lost then.",
+        doc="Whether a replica that is not in sync may become the leader if no other is left; records may be lost "
+        "then.",
         differs=NOT_YET,
     )
