@@ -1,16 +1,16 @@
-"""The composition root: builds every part of a broker, and starts and stops them in order. No behaviour of its own.
+"""The composition root: creates every part of a broker, and starts and stops them in order.
 
 ```
-start   threads ─► status pages ─► log directories (lock, identity, recovery) ─► metadata store ─► sockets bound
-        ─► joined the cluster: image, controller ─► partitions led ─► periodic tasks ─► accepting
-stop    not accepting ─► parked requests answered ─► received requests answered, connections closed
-        ─► periodic tasks ended ─► appends ended, logs flushed ─► left the cluster ─► store closed
-        ─► logs closed, clean marker, unlocked
+start   threads ─► status pages ─► log directories (lock, identity, recovery) ─► metadata store ─► bind sockets
+        ─► join the cluster: image, controller ─► lead partitions ─► periodic tasks ─► accept connections
+stop    close listeners ─► answer delayed requests ─► answer received requests, close connections
+        ─► end periodic tasks ─► end appends, flush logs ─► leave the cluster ─► close the store
+        ─► close logs, write the clean marker, unlock
 ```
 
-A part that fails to start takes those before it down again, in reverse. When the metadata fail later, or the log
-directory that holds them, `failed` is set: whoever runs the broker stops it, as Kafka halts then; nothing is marked
-clean. Without another of its directories it goes on.
+If a part fails to start, the parts before it stop again, in reverse order. If the metadata store fails later, or the
+log directory that contains it, `failed` is set and no log directory is marked clean; the owner must stop the broker, as
+Kafka halts then. If another log directory fails, the broker continues without it.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ from odradek.protocol.messages.produce import ProduceResponse
 _LOG = StructuredLogger(__name__)
 
 FINISH_SECONDS = 1.0
-"""How long a stopping broker lets clients take their last answers."""
+"""The longest time for which a stopping broker waits until clients have received their last responses."""
 
 READ_ONLY = {"auto.create.topics.enable": "false"}
-"""What holds for a broker that only reads, whatever else its configuration says."""
+"""Properties of a read-only broker, which override its configuration."""
 
 _EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
 
 
 class _Purgatories(NamedTuple):
-    """What waits for something to happen to a partition, in the order in which it is touched."""
+    """The delayed requests that wait for partitions, in the order in which they are checked."""
 
     produce: Purgatory[ProduceResponse]
     groups: Purgatory[ErrorCode]
@@ -78,12 +78,11 @@ class _Purgatories(NamedTuple):
 class Broker:
     """One broker: `async with Broker(...) as broker`, or `start` and `stop`, once each.
 
-    Given properties instead of a BrokerConfig it is an embedded one: a free port of the loopback interface, and a
-    temporary directory that is removed at the end, unless they say otherwise. Several brokers in one interpreter
-    share nothing.
+    With properties instead of a BrokerConfig it is an embedded broker: the defaults are a free port of the loopback
+    interface, and a temporary directory that is removed at the end. Several brokers in one interpreter share nothing.
 
     With `read_only` it serves a log directory as it is, changes no byte of it and takes no lock: see `read_only_files`
-    and `HandlerTable`. Its metadata are a copy, or made of the topics that are found.
+    and `HandlerTable`. Its metadata are a copy, or are derived from the topics in the directory.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Broker:
         self.metrics = Metrics()
         self.failed = asyncio.Event()
         self.metrics_port = -1
-        self.services: Services  # these while it runs
+        self.services: Services  # these four exist after `start`
         self.log_dirs: LogDirs
         self.periodic_tasks: PeriodicTasks
         self.group_lag: GroupLag
@@ -142,14 +141,14 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """What clients take as bootstrap.servers."""
+        """The value of bootstrap.servers for clients on this machine."""
         host, port = next(iter(self._running_server().addresses.values()))
-        return f"{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104 - not bound, compared
+        return f"{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104 - compared, not bound
 
     async def start(self) -> None:
         """Start, and return when clients are served.
 
-        Raises `LogDirRefusedError`, `RegistrationError`, `StoreError` or `OSError`; everything is then as before.
+        Raises `LogDirRefusedError`, `RegistrationError`, `StoreError` or `OSError`; then no part is left running.
         """
         try:
             await self._start()
@@ -159,12 +158,12 @@ class Broker:
         self._has_started = True
 
     async def stop(self) -> None:
-        """Answer what was received, leave nothing to recover, let go of everything."""
+        """Answer all received requests, flush and close the logs, and release all resources."""
         self._gauges.state = STOPPING
         await self._stack.aclose()
 
     async def _start(self) -> None:
-        """Start in the order of the module's drawing; what the stack is given undoes it in reverse."""
+        """Start in the order of the module's docstring; the callbacks on the stack undo it in reverse."""
         loop, stack = asyncio.get_running_loop(), self._stack
         stack.callback(self._remove_temporary)
         threads = DiskThreads(loop)
@@ -180,20 +179,22 @@ class Broker:
         purgatories = _Purgatories(Purgatory("Produce", loop), Purgatory("Groups", loop), Purgatory("Fetch", loop))
         self._build(store, threads, tasks, purgatories)
         server = self._running_server()
-        stack.push_async_callback(self._leave, self.services.metadata, self.services.partitions, self.periodic_tasks)
+        stack.push_async_callback(
+            self._flush_and_leave, self.services.metadata, self.services.partitions, self.periodic_tasks
+        )
         stack.push_async_callback(tasks.stop)
         stack.push_async_callback(self.services.partitions.settled)
         stack.push_async_callback(self._stop_serving, server, self.services.groups, purgatories)
         await server.bind()
         await self._join_cluster(server, threads)
-        self._start_chores(tasks)
+        self._start_tasks(tasks)
         await server.start()
         self._gauges.state = RUNNING
 
     def _build(
         self, store: SqliteStore, threads: DiskThreads, tasks: BackgroundTasks, purgatories: _Purgatories
     ) -> None:
-        """Make every part between the log and the sockets; nothing happens yet."""
+        """Create every part between the log and the sockets; none runs yet."""
         config = self.config
         metadata = self._metadata(store)
         self._partitions = partitions = Partitions(
@@ -243,7 +244,7 @@ class Broker:
         metadata.on_change(groups.image_changed)
 
     async def _join_cluster(self, server: Server, threads: DiskThreads) -> None:
-        """Register, and return when the partitions of the image that came of it are led here."""
+        """Register, and return when this broker leads its partitions of the resulting image."""
         metadata, partitions = self.services.metadata, self.services.partitions
         await metadata.start(advertised_listeners(self.config, server.addresses))
         await adopt_if_due(metadata, self.log_dirs, lambda: threads.run(self.log_dirs.kraft_topics))
@@ -253,7 +254,7 @@ class Broker:
         partitions.warn_of_strays()
         self.log_dirs.set_broker_epoch(metadata.broker_epoch)
 
-    def _start_chores(self, tasks: BackgroundTasks) -> None:
+    def _start_tasks(self, tasks: BackgroundTasks) -> None:
         config = self.config
         if not self._read_only:
             self.periodic_tasks.start(tasks)
@@ -294,7 +295,7 @@ class Broker:
         )
 
     async def _start_status_server(self) -> None:
-        # Not at the top: importing the Prometheus client would delay every start by a third.
+        # Not at the top: importing the Prometheus client takes a third of the time of a start.
         from odradek.broker.metrics.collectors.dialects import broker_registry
         from odradek.broker.server.status import start_status_server, status_server
 
@@ -324,7 +325,7 @@ class Broker:
         return log_dirs
 
     async def _metadata_path(self, log_dir: LogDir, threads: DiskThreads) -> Path:
-        """Where the metadata are: in the log directory, or in a copy that may change."""
+        """Return the path of the metadata store: in the log directory, or of a copy for a read-only broker."""
         path = log_dir.path / FILE_NAME
         if not self._read_only:
             return path
@@ -335,13 +336,13 @@ class Broker:
     async def _close_log_dirs(self, log_dirs: LogDirs, threads: DiskThreads) -> None:
         await threads.run(log_dirs.close, clean=self._is_clean)
 
-    async def _leave(self, metadata: Metadata, partitions: Partitions, periodic_tasks: PeriodicTasks) -> None:
+    async def _flush_and_leave(self, metadata: Metadata, partitions: Partitions, periodic_tasks: PeriodicTasks) -> None:
         await partitions.drained()
         try:
             await periodic_tasks.flush_all()
         except KafkaError as error:
             self._is_clean = False
-            _LOG.error("logs could not be flushed", error=str(error))
+            _LOG.error("logs not flushed", error=str(error))
         await metadata.stop(clean=self._is_clean and self._has_started and not self.log_dirs.offline)
 
     @staticmethod
@@ -352,16 +353,16 @@ class Broker:
             purgatory.close()
         await server.finish(FINISH_SECONDS)
 
-    def _fail(self, what: str, error: BaseException) -> None:
+    def _fail(self, part: str, error: BaseException) -> None:
         self._is_clean = False
         if not self.failed.is_set():
-            _LOG.exception("broker failed", error, part=what)
+            _LOG.exception("broker failed", error, part=part)
             self.failed.set()
 
     def _log_dir_failed(self, log_dirs: LogDirs, index: int, error: OSError) -> None:
         if self._partitions is not None:
             self._partitions.log_dir_failed(log_dirs.directories[index])
-        if index == 0 or not log_dirs.online:  # the first holds the metadata
+        if index == 0 or not log_dirs.online:  # the first contains the metadata
             self._fail("log directory", error)
 
     def _running_server(self) -> Server:
