@@ -1,17 +1,19 @@
-"""The configuration: Kafka's property names, defaults and bounds, in tables that everything else is derived from.
+"""The configuration: Kafka's property names, defaults and bounds, in tables from which everything else is derived.
 
 | module | what |
 |---|---|
+| `tables` | the properties: begin here |
 | `property`, `types`, `bounds` | one row of a table: name, type, default, bound, topic-level name, dynamic or not |
-| `java_properties` | Java's `.properties` files |
-| `endpoints`, `errors` | the addresses in `listeners`; what goes wrong when a configuration is loaded |
-| `ignored_properties` | Kafka's properties that have no effect here, with reasons |
-| `broker_config`, `rules` | `BrokerConfig.load`: a file and overrides → checked, typed values |
-| `topic_config` | what a topic may override, and the `LogConfig` that comes of it |
-| `group_config` | what a group may override |
+| `endpoints`, `errors` | the addresses in `listeners`; the error of an invalid configuration |
+| `ignored_properties` | Kafka's properties without effect here, with reasons |
+| `java_properties` | the parser of Java's `.properties` files |
+| `broker_config`, `rules` | `BrokerConfig.load`: from a file and overrides to checked, typed values |
+| `topic_config` | the properties of a topic, and their `LogConfig` |
+| `group_config` | the properties of a group |
 | `describe`, `describe_order` | the rows of DescribeConfigs, and their order |
-| `docs` | docs/configuration.md, config/*.properties, --help-config (`python -m broker.config` writes them) |
-| `tables` | the tables of properties |
+| `docs` | generates docs/configuration.md, config/*.properties, --help-config (`python -m broker.config`) |
+
+The values that hold at run time are in `odradek.broker.metadata.current_config`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-r"""Java's `.properties` text, read as `java.util.Properties` reads it.
+r"""The parser of Java's `.properties` files, compatible with `java.util.Properties`.
 
 ```
 natural line    up to \n, \r or \r\n
-comment         a natural line whose first character that is not white space is # or !; it is never continued
-logical line    natural lines, each but the last ending in an odd number of backslashes; the backslash goes, and so
-                does the white space that starts the next natural line. A continuation is never a comment
+comment         a natural line that begins, after white space, with # or !; it is never continued
+logical line    natural lines, each except the last ending in an odd number of backslashes; the last backslash and the
+                white space at the start of the next natural line are dropped. A continuation is never a comment
 key             up to the first unescaped = : space \t \f
 separator       white space, at most one = or :, white space
 value           the rest, trailing white space included
@@ -31,7 +31,7 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Entry(NamedTuple):
-    """One key with its value, and the number (from 1) of the natural line that it starts on."""
+    """One key with its value, and the number (from 1) of its first natural line."""
 
     key: str
     value: str
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 
 class MalformedPropertiesError(ValueError):
-    r"""The text has a `\u` escape without four hexadecimal digits, the only thing that the format can get wrong."""
+    r"""The text has a `\u` escape without four hexadecimal digits, which is the only error of the format."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(f"line {line}: {reason}")
@@ -49,7 +49,7 @@ class MalformedPropertiesError(ValueError):
 def decode(data: bytes) -> str:
     """Decode a file's bytes.
 
-    Differs from Kafka, which reads every file as ISO-8859-1: UTF-8 is tried first because that is what editors write.
+    Differs from Kafka, which reads every file as ISO-8859-1: UTF-8 is tried first, because editors write it.
     """
     try:
         return data.decode("utf-8-sig")
@@ -89,7 +89,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         if logical:
             yield started, logical
     if pending:
-        # The text ends where a continuation was announced; Java takes even an empty one for an entry.
+        # The text ends after a continued line; in Java even an empty one is an entry.
         yield started, "".join(pending)
 
 

@@ -1,4 +1,4 @@
-"""The descriptor of one property, and the base of the classes whose bodies are the tables.
+"""The rows of the tables: one property each, as a descriptor; and the base class of the tables.
 
 A row declares everything about a property once. Parsing, error messages, topic overrides, DescribeConfigs,
 `docs/configuration.md` and `config/server.properties` are derived from it:

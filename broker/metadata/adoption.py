@@ -12,9 +12,11 @@ directories, before it serves clients:
 
 Producer ids are allocated from 2^40 on, above all that Kafka has allocated or will: see `producer_id_blocks`.
 
-Without a source of properties, topics get the broker's defaults, with a warning in the log: a compacted topic would
-lose records after a week. Three kinds are skipped: a topic whose partitions have different ids, or the id of another
-topic; a topic that Kafka's controller had deleted; a directory without a segment, whatever its name is.
+Without a source of properties, topics get the broker's defaults, and the log has a warning: retention would delete the
+records of a compacted topic after a week.
+
+Not adopted are a topic whose partitions have different ids, or the id of another topic; a topic that Kafka's controller
+had deleted; a directory without a segment, whatever its name is.
 
 Adoption runs once, to the end: `Metadata` writes `/adopting` together with the cluster record, and the key is deleted
 when all topics exist. So the next start continues an interrupted adoption, and no directory that appears later becomes

@@ -99,8 +99,8 @@ async def alter_broker_configs(
         altered = changed({} if replace else present, changes, _broker_schema)
         _check_min_insync_replicas(node_id, present, altered, changes, replace=replace)
         _check_dynamic({name: text for name, text in altered.items() if present.get(name) != text}, node_id)
-        everybody = {} if node_id is None else image.broker_configs.get(None, ({}, 0))[0]
-        _check_rules(metadata, {**everybody, **altered})
+        of_all = {} if node_id is None else image.broker_configs.get(None, ({}, 0))[0]
+        _check_rules(metadata, {**of_all, **altered})
         if validate_only:
             return
         key = metadata.keys.broker_config(node_id)

@@ -1,4 +1,4 @@
-"""The keys of the metadata store. Values are in `values`.
+"""The keys in the metadata store. The values are in `values`.
 
 ```
 /<namespace>/v1

@@ -6,7 +6,7 @@ create   up to 60 partitions: one transaction    name absent → name, config, a
          compares that the first batch is still there
 grow     up to 60 new partitions: one transaction   name as seen → name with the new number, assignments, states
          more: batches of 60 from the 61st on, each comparing the name as well, and then that transaction
-delete   one transaction                         name as seen → name, config and all under the id are gone
+delete   one transaction                         name as seen → name, config and all keys under the id deleted
 ```
 
 The name is the commit point: before it exists, or has the new number, no client sees the topic or its new partitions.
@@ -145,7 +145,7 @@ def _replicas(
         if partitions != DEFAULT or replication_factor != DEFAULT:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                "with replicas assigned by hand the number of partitions and the replication factor must be -1",
+                "with assigned replicas the number of partitions and the replication factor must be -1",
             )
         return place_as_assigned(assignments, brokers)
     return place(

@@ -66,7 +66,7 @@ async def test_stopping_twice_is_harmless(store: MetadataStore, start: Start) ->
 async def test_leader_epochs_increase_only_if_records_may_be_lost(
     tmp_path: Path, start: Start, clean: bool, boot_id: str, epoch: int
 ) -> None:
-    """Kept: a clean stop, or a killed process whose operating system lived on with the page cache."""
+    """Kept: a clean stop, or a killed process while the operating system, with the page cache, went on."""
     store = await SqliteStore.open(tmp_path / FILE_NAME)
     metadata = await start(store, boot_id="boot 1" if boot_id else "")
     await create_topic(metadata, "t", 2)
@@ -160,30 +160,30 @@ async def test_a_log_directory_of_another_cluster_is_refused(shared: InMemorySto
 
 async def test_callbacks_run_before_waits_end(store: MetadataStore, start: Start) -> None:
     metadata = await start(store)
-    told: list[MetadataImage] = []
-    metadata.on_change(lambda _old, image: told.append(image))
+    seen: list[MetadataImage] = []
+    metadata.on_change(lambda _old, image: seen.append(image))
 
     result = await metadata.commit((), (Put(metadata.keys.topic_config("x"), b"{}"),))
 
-    assert told[-1] is metadata.image
+    assert seen[-1] is metadata.image
     assert metadata.image.revision == result.revision
-    assert [image.revision for image in told] == sorted({image.revision for image in told})
+    assert [image.revision for image in seen] == sorted({image.revision for image in seen})
 
 
 async def test_an_error_in_a_callback_is_reported_and_the_others_run(store: MetadataStore, start: Start) -> None:
     failures: list[BaseException] = []
     metadata = await start(store, failures=failures)
-    told: list[int] = []
+    seen: list[int] = []
 
     def fail(_old: MetadataImage, _image: MetadataImage) -> None:
         raise RuntimeError("no disk")
 
     metadata.on_change(fail)
-    metadata.on_change(lambda _old, image: told.append(image.revision))
+    metadata.on_change(lambda _old, image: seen.append(image.revision))
 
     result = await metadata.commit((), (Put(metadata.keys.topic_config("x"), b"{}"),))
 
-    assert told == [result.revision]
+    assert seen == [result.revision]
     assert [str(error) for error in failures] == ["no disk"]
 
 

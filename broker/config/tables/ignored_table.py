@@ -31,7 +31,7 @@ TABLE = {
         transactional.id.expiration.ms  INT  604800000  [1,...]""",
     "compaction reads and writes a megabyte at a time": """
         log.cleaner.io.buffer.size  INT  524288  [0,...]  dynamic""",
-    "TLS is not built yet: a listener that asks for it is refused": """
+    "TLS is not built yet: a listener with it is refused": """
         ssl.allow.dn.changes  BOOLEAN  false
         ssl.allow.san.changes  BOOLEAN  false
         ssl.cipher.suites  LIST  ""  dynamic
@@ -55,7 +55,7 @@ TABLE = {
         ssl.truststore.location  STRING  null  not here
         ssl.truststore.password  PASSWORD  null  not here
         ssl.truststore.type  STRING  JKS  not here""",
-    "authentication is not built yet: a listener that asks for it is refused": """
+    "authentication is not built yet: a listener with it is refused": """
         connection.failed.authentication.delay.ms  INT  100  [0,...]
         connections.max.reauth.ms  LONG  0
         principal.builder.class  CLASS  org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder  not here

@@ -140,7 +140,7 @@ class EmbeddedStore:
         for op in then:
             if isinstance(op, Put):
                 if op.lease and op.lease not in self._leases:
-                    raise LeaseLostError(f"lease {op.lease} is gone")
+                    raise LeaseLostError(f"lease {op.lease} has ended")
                 old = self._kvs.get(op.key)
                 changes[op.key] = KV(op.key, op.value, old.create_revision if old else revision, revision, op.lease)
             elif isinstance(op, Delete):
