@@ -54,9 +54,9 @@ async def test_a_compacted_topic_is_compacted_while_the_broker_runs(
         first = values_in(await fetch(wire, "t", 0))
     assert first == [b"%d" % (end - 1)]  # one key, so that one record remains
     assert log.cleaned_offset == end
-    gauges = broker._gauges.read().cleaner
-    assert gauges.max_clean_time_seconds > 0
-    assert gauges.uncleanable == {str(broker.log_dir.path): (0, 0)}
+    cleaner = broker.periodic_tasks.compaction.cleaner
+    assert cleaner.report.last.seconds > 0
+    assert cleaner.uncleanable(broker.log_dir) == (0, 0)
     checkpoint = (broker.log_dir.path / "cleaner-offset-checkpoint").read_text()
     assert f"t 0 {end}\n" in checkpoint
 

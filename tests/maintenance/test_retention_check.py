@@ -9,6 +9,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.replication.partition import Partition
+from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode
 from tests.handlers.requests import batch, create, fetch, produce, values_in
@@ -169,14 +170,28 @@ async def test_a_log_whose_compaction_begins_during_a_check_is_skipped(tmp_path:
         assert await aging.check() == 3
 
 
-async def test_the_second_check_of_a_log_opens_no_file(aging: Aging) -> None:
-    await create(aging.wire, "t", 20, retention_ms="-1")
-    await create(aging.wire, "u", 20)
-    for topic in ("t", "u"):
-        for index in range(20):
-            await produce(aging.wire, topic, batch(b"a"), partition=index)
-    await aging.check()
-    descriptors = aging.broker.log_dir._descriptors
-    descriptors.close()
-    await aging.check()
-    assert len(descriptors) == 0
+class CountingFiles(OsFiles):
+    """Counts reads of files."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def pread(self, descriptor: int, length: int, position: int) -> bytes:
+        self.reads += 1
+        return super().pread(descriptor, length, position)
+
+
+async def test_the_second_check_of_a_log_reads_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = CountingFiles()
+    monkeypatch.setattr("odradek.broker.log_dir_startup.OsFiles", lambda: files)
+    for topic, retention_ms in (("t", "-1"), ("u", "604800000")):
+        async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
+            await create(wire, topic, 20, retention_ms=retention_ms)
+            for index in range(20):
+                await produce(wire, topic, batch(b"a"), partition=index)
+    async with Broker({"log.dirs": str(tmp_path)}, clock=ManualClock()) as broker:
+        check = broker.periodic_tasks.retention.run
+        assert await check() == 0
+        reads, files.reads = files.reads, 0
+        assert await check() == 0
+        assert (reads > 0, files.reads) == (True, 0)

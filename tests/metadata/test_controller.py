@@ -136,6 +136,6 @@ async def test_a_session_that_is_not_renewed_ends(
     await until(first, lambda image: len(image.brokers) == 2)
     await second.stop(clean=False)
 
-    second._registration._session.abandon()  # type: ignore[union-attr]
+    shared.sessions[-1].abandon()
 
     await until(first, lambda image: list(image.brokers) == [1])

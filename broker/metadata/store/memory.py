@@ -9,10 +9,15 @@ from odradek.broker.metadata.store.store import StoreFailedError
 
 
 class InMemoryStore(EmbeddedStore):
-    """A store that several brokers of one process may share. It persists nothing."""
+    """A store that several brokers of one process may share. It persists nothing. `sessions` has all it ever opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions: list[InMemorySession] = []
 
     async def session(self, ttl: float) -> InMemorySession:
-        return InMemorySession(self, *self._new_lease(), ttl)
+        self.sessions.append(InMemorySession(self, *self._new_lease(), ttl))
+        return self.sessions[-1]
 
 
 class InMemorySession(EmbeddedSession):
