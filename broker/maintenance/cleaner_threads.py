@@ -61,13 +61,18 @@ class CleanerThreads:
             bytes_per_second=config.log_cleaner_io_max_bytes_per_second / self._threads,
         )
 
+    @property
+    def backoff_seconds(self) -> float:
+        """The length of a pause that begins now."""
+        return self._config.broker.log_cleaner_backoff_ms / 1000
+
     async def _work(self) -> None:
         worker = CleanerProcess()
         with ThreadPoolExecutor(1, thread_name_prefix="cleaner") as thread:
             try:
                 while True:
                     if not self.cleaner.has_work() or not await self._round(worker, thread, self.settings):
-                        await asyncio.sleep(self._config.broker.log_cleaner_backoff_ms / 1000)
+                        await asyncio.sleep(self.backoff_seconds)
             finally:
                 worker.close()
 

@@ -46,7 +46,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 _LOG = StructuredLogger(__name__)
 
 SESSION_TTL = 2.0
-"""Seconds until the session of a broker that is gone expires. Embedded stores ignore it."""
+"""Seconds until the session of a broker that is gone expires. The SQLite store ignores it."""
 
 OnChange = Callable[[MetadataImage, MetadataImage], None]
 

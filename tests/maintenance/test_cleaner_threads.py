@@ -127,7 +127,9 @@ async def test_limits_of_compaction_that_are_set_at_run_time_hold_from_the_next_
                 log_cleaner_dedupe_buffer_size="4000000",
                 log_cleaner_io_buffer_load_factor="0.5",
                 log_cleaner_io_max_bytes_per_second="3000",
+                log_cleaner_backoff_ms="500",
             )
+        assert broker.periodic_tasks.compaction.backoff_seconds == 0.5
         assert broker.periodic_tasks.compaction.settings == CleanerSettings(
             buffer_bytes=2_000_000, load_factor=0.5, bytes_per_second=1500.0
         )

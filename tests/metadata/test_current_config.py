@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,21 @@ CHANGED = {
 ANY_NUMBER = "12345"
 
 
+USERS = {
+    "group.consumer.assignment.interval.ms": "coordinator/consumer_group/test_settings.py",
+    "log.cleaner.backoff.ms": "maintenance/test_cleaner_threads.py",
+    "log.cleaner.dedupe.buffer.size": "maintenance/test_cleaner_threads.py",
+    "log.cleaner.io.buffer.load.factor": "maintenance/test_cleaner_threads.py",
+    "log.cleaner.io.max.bytes.per.second": "maintenance/test_cleaner_threads.py",
+    "max.connections": "handlers/test_incremental_alter_configs.py",
+    "max.connections.per.ip": "handlers/test_incremental_alter_configs.py",
+    "max.connections.per.ip.overrides": "handlers/test_incremental_alter_configs.py",
+    "producer.id.expiration.ms": "handlers/test_incremental_alter_configs.py",
+}
+"""The tests that a change reaches the user of a property. `handlers/test_incremental_alter_configs.py` tests all topic
+properties and their broker-wide defaults."""
+
+
 @pytest.fixture
 def config() -> CurrentConfig:
     return CurrentConfig(BrokerConfig.load(None, {"node.id": str(THIS), "message.max.bytes": "1000"}))
@@ -51,6 +67,11 @@ def test_every_dynamic_property_changes_and_changes_back(config: CurrentConfig, 
 
     config.apply(image())
     assert getattr(config.broker, attribute) == before
+
+
+def test_every_dynamic_property_has_a_test_of_its_user() -> None:
+    assert {row.name for row in PROPERTIES.values() if row.dynamic and row.topic is None} == USERS.keys()
+    assert all((Path(__file__).parents[1] / path).exists() for path in USERS.values())
 
 
 def test_a_brokers_own_value_comes_before_that_of_all_brokers_before_its_file(config: CurrentConfig) -> None:
