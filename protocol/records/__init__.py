@@ -10,6 +10,5 @@
 | `record_iterator` | the records of a batch (magic 2), decoded in one tight loop into columns |
 | `record_runs` | runs of records of one shape, decoded column by column: a slice whose step is their size is a column |
 | `record_scan` | the records of a batch by their keys and their places, for whoever keeps some and drops others |
-| `record_stretches` | stretches of like records of various lengths, decoded column by column: one `struct` reads |
 | `record_validation` | the walk over every record that a leader may make before it appends a batch |
 """

@@ -52,14 +52,14 @@ def _encode_name(name: str) -> bytes:
     return encode_varint(len(key)) + key
 
 
-def decode_key(key: bytes) -> str:
+def _decode_key(key: bytes) -> str:
     """The text of a header's key."""
     return key.decode(errors="surrogateescape")
 
 
 # A program uses few keys, again and again. Those that are long would make the cache large.
 _short_name = lru_cache(maxsize=_MOST_NAMES)(_encode_name)
-_known_key = lru_cache(maxsize=_MOST_NAMES)(decode_key)
+_known_key = lru_cache(maxsize=_MOST_NAMES)(_decode_key)
 
 
 def decode_headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
@@ -83,7 +83,7 @@ def decode_headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
         start = at
         at += length
         key = data[start:at]
-        name = _known_key(key) if length < _SHORT_NAME else decode_key(key)
+        name = _known_key(key) if length < _SHORT_NAME else _decode_key(key)
         byte = data[at]
         if byte < 128:
             at += 1

@@ -31,7 +31,7 @@ from odradek.protocol.varint import SHORT_VARINTS, ZIGZAG
 
 SHORTEST_RUN: Final = 8
 _MOST_SHAPES: Final = 16
-ONE_BYTE_LENGTHS: Final = 64  # those below take one byte, as do offsets; the other short ones take two
+_ONE_BYTE_LENGTHS: Final = 64  # those below take one byte, as do offsets; the other short ones take two
 _FIRST_BYTES: Final = bytes([encoded[0] for encoded in SHORT_VARINTS])
 _TOP_BIT_FLIPPED: Final = bytes([byte ^ 128 for byte in range(256)])
 _LOWEST_BIT: Final = bytes([byte & 1 for byte in range(256)])
@@ -91,10 +91,10 @@ def _run(data: bytes, at: int, most: int, base_timestamp: int, shape: Shape) -> 
     size = shape.size
     if at + size > len(data):
         return None
-    delta, after = read_short(data, at + shape.offset)
+    delta, after = _read_short(data, at + shape.offset)
     if delta < 0 or after != at + shape.key_lengths:
         return None
-    limit = ONE_BYTE_LENGTHS if delta < ONE_BYTE_LENGTHS else len(SHORT_VARINTS)
+    limit = _ONE_BYTE_LENGTHS if delta < _ONE_BYTE_LENGTHS else len(SHORT_VARINTS)
     count = min(most, (len(data) - at) // size, limit - delta)
     end = at + count * size
     for place, byte in shape.framing:
@@ -114,7 +114,7 @@ def _run(data: bytes, at: int, most: int, base_timestamp: int, shape: Shape) -> 
 def _first_shape(data: bytes, at: int) -> Shape | None:
     """The shape of the record at `at`; None if it is not plain, or the next is of another length, as with most."""
     try:
-        length, place = read_short(data, at)
+        length, place = _read_short(data, at)
         second = place + length
         if data[second : second + place - at] != data[at:place]:
             return None
@@ -127,10 +127,10 @@ def _shape(data: bytes, at: int, attributes: int, end: int) -> Shape | None:
     """The shape of the record from `at` to `end`; None if it is not plain. IndexError: the data end inside it."""
     time = attributes + 1
     offset = time + (1 if data[time] < 128 else 2)
-    delta, key_lengths = read_short(data, offset)
-    key_length, key = read_short(data, key_lengths)
+    delta, key_lengths = _read_short(data, offset)
+    key_length, key = _read_short(data, key_lengths)
     value_lengths = key + key_length if key_length > 0 else key
-    value_length, value = read_short(data, value_lengths)
+    value_length, value = _read_short(data, value_lengths)
     headers = value + value_length if value_length > 0 else value
     if end < at or delta < 0 or key_length < -1 or value_length < -1 or headers + 1 != end or data[headers]:
         return None
@@ -148,7 +148,7 @@ def _shape(data: bytes, at: int, attributes: int, end: int) -> Shape | None:
     )
 
 
-def read_short(data: bytes, at: int) -> tuple[int, int]:
+def _read_short(data: bytes, at: int) -> tuple[int, int]:
     """A varint of one or two bytes and the position after it; -2, which is no length, for a longer one."""
     byte = data[at]
     if byte < 128:
@@ -165,7 +165,7 @@ def _counts_up(data: bytes, at: int, end: int, shape: Shape, first: int) -> bool
     last = first + (end - at) // size
     if data[place:end:size] != _FIRST_BYTES[first:last]:
         return False
-    return first < ONE_BYTE_LENGTHS or data[place + 1 : end : size] == _SECOND_BYTES[first:last]
+    return first < _ONE_BYTE_LENGTHS or data[place + 1 : end : size] == _SECOND_BYTES[first:last]
 
 
 def _timestamps(data: bytes, at: int, end: int, base: int, shape: Shape) -> list[int] | None:
