@@ -51,7 +51,7 @@ COMPILED = [
     "odradek/protocol/code_generation/codec_parts.py",
     "odradek/protocol/framing.py",
     "odradek/protocol/header.py",
-    "odradek/protocol/code_generation/primitives.py",
+    "odradek/protocol/uvarint.py",
     "odradek/protocol/records/record_headers.py",
     "odradek/protocol/records/record_iterator.py",
     "odradek/protocol/records/record_runs.py",

@@ -1,18 +1,24 @@
 """Kafka's wire protocol and record formats: bytes to values and back, and nothing else.
 
-No sockets, files, clocks, threads or logging: the broker and the client use the same classes.
+No sockets, files, clocks, threads or logging. The broker and the client use the same classes.
 
 | module | what |
 |---|---|
-| `framing`, `receive_memory`, `header` | frames, and the memory they take; the headers of requests and responses |
-| `messages`, `stored_records` | the classes of all messages; those of the records that brokers keep for themselves |
-| `schema`, `api` | how a class says what its bytes are; the table of APIs |
-| `codec` | classes ↔ bytes |
-| `errors`, `error_counts` | the error codes and exceptions; which codes a response carries |
-| `records` | record batches under one name; the modules that follow are behind it |
-| `varint`, `checksum` | a batch and its parts |
-| `compression` | codecs of batches |
-| `explain`, `show`, `field_text` | `python -m protocol` |
-| `plural` | counts in words, for all that is above |
-| `code_generation` | the source of compiled codecs |
+| `api` | the table of APIs, by key and by name |
+| `messages` | the classes of requests and responses, a module for each API |
+| `stored_records` | the classes of the records that brokers write into internal topics and files |
+| `schema` | the annotations that declare the fields of those classes; layouts, which resolve them for one version |
+| `codec` | encoding and decoding of messages |
+| `code_generation` | the source of the functions that `codec` compiles |
+| `header` | the headers of requests and responses |
+| `framing` | the size before each request and response; splitting a stream into frames |
+| `receive_memory` | the memory of the buffers that `framing` receives into |
+| `errors` | the error codes and the exceptions |
+| `records` | record batches, records, message sets |
+| `compression` | the compression codecs of batches |
+| `varint`, `uvarint` | the signed varints of records; the unsigned varints of messages |
+| `checksum` | CRC-32C and CRC-32 |
+| `uuids`, `buffer` | the text form of uuids; the type of bytes-like objects |
+| `plural` | counts with nouns in texts: here, because error messages of every layer above need it |
+| `cli` | the texts of `python -m protocol` |
 """

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from odradek.commands import PROTOCOL, unknown_command
 from odradek.protocol.api import NAMES, Api, by_name
+from odradek.protocol.cli.api_text import show_history, show_list, show_version
+from odradek.protocol.cli.explainer import Explainer, Row
 from odradek.protocol.errors import RemoteProtocolError
-from odradek.protocol.explain import Explainer, Row
-from odradek.protocol.show import show_history, show_list, show_version
 
 HEX_BYTES_SHOWN = 8  # of a row: more would push its value off the screen
 

@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from zlib import crc32
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 
 __all__ = ["crc32", "crc32c"]
 

@@ -22,9 +22,9 @@ import struct
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar, cast
 
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.code_generation.decoder_writer import DecoderInStepsWriter, DecoderWriter
 from odradek.protocol.code_generation.encoder_writer import EncoderInStepsWriter, EncoderWriter
-from odradek.protocol.code_generation.primitives import Buffer
 from odradek.protocol.code_generation.source_writer import compiled
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 from odradek.protocol.schema import Layout, Message, layout, spec

@@ -27,11 +27,12 @@ import msgspec
 
 from odradek.protocol import codec
 from odradek.protocol.api import by_key
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.code_generation.codec_parts import MAX_TAGGED_FIELDS, too_many_tagged_fields
-from odradek.protocol.code_generation.primitives import Buffer, uvarint_rest
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
 from odradek.protocol.schema import Message, spec
+from odradek.protocol.uvarint import uvarint_rest
 
 API_VERSIONS_KEY: Final = 18
 CONTROLLED_SHUTDOWN_KEY: Final = 7

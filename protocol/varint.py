@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 
 INT64_MIN: Final = -(1 << 63)

@@ -14,8 +14,8 @@ from odradek.broker.inspection.text import size_text, time_text
 from odradek.broker.storage import StoredPartition
 from odradek.broker.storage.batch_scan import StoredBatch
 from odradek.broker.storage.segment import Segment
-from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.records.batch_header import BatchHeader, crc_is_valid, read_batch_header
+from odradek.protocol.uuids import uuid_to_text
 
 Item = tuple[str, dict[str, Any]]
 """The kind ("partition", "segment", "batch", …) and its fields."""

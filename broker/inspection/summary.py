@@ -16,10 +16,10 @@ from odradek.broker.inspection.text import print_table, size_text, time_text
 from odradek.broker.storage import StoredLogDir, StoredPartition, open_log_dir
 from odradek.broker.storage.batch_scan import CorruptBatchError
 from odradek.broker.storage.offline.listing import NoLogDirError
-from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import KafkaError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import NO_TIMESTAMP
+from odradek.protocol.uuids import uuid_to_text
 
 _TITLES = (
     "partition", "segments", "size", "start offset", "end offset", "from", "to", "codecs", "ratio", "findings",

@@ -23,8 +23,8 @@ from odradek.broker.metadata.values import (
     decode_registration,
     decode_topic,
 )
-from odradek.protocol.code_generation.primitives import uuid_from_text
 from odradek.protocol.plural import pluralize
+from odradek.protocol.uuids import uuid_from_text
 
 Name = TypeVar("Name")
 

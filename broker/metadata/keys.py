@@ -23,7 +23,7 @@ running, or was interrupted.
 
 from __future__ import annotations
 
-from odradek.protocol.code_generation.primitives import uuid_to_text
+from odradek.protocol.uuids import uuid_to_text
 
 NAMESPACE = "odradek"
 TOPIC_ID_LENGTH = 22

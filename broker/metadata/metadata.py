@@ -40,8 +40,8 @@ from odradek.broker.metadata.store.store import (
 from odradek.broker.metadata.values import ClusterRecord, Listener, decode_cluster, encode
 from odradek.broker.randomness import Randomness
 from odradek.broker.structured_logging import StructuredLogger
-from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.uuids import uuid_to_text
 
 _LOG = StructuredLogger(__name__)
 

@@ -28,9 +28,9 @@ from odradek.broker.metadata.placement import DEFAULT, place, place_as_assigned
 from odradek.broker.metadata.store.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
 from odradek.broker.metadata.topic_names import check_new_name
 from odradek.broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
-from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plural import pluralize
+from odradek.protocol.uuids import uuid_to_text
 
 PARTITIONS_PER_TRANSACTION = 60
 """Two operations for each; with the name and the properties 122 of the 128 that a transaction may have."""

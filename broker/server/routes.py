@@ -10,6 +10,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.handler import Handler, Result
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.server.flow_control import FileSlice, release_all
+from odradek.protocol.code_generation.error_counts import error_counter
 from odradek.protocol.codec import (
     DecoderInSteps,
     EncoderInSteps,
@@ -18,7 +19,6 @@ from odradek.protocol.codec import (
     encoder,
     encoder_in_steps,
 )
-from odradek.protocol.error_counts import error_counter
 from odradek.protocol.framing import SIZE_PREFIX
 from odradek.protocol.header import response_start_packer
 from odradek.protocol.schema import Message

@@ -61,8 +61,8 @@ from odradek.broker.storage.opening.log_opening import (
 )
 from odradek.broker.storage.opening.recovery import RecoverySummary
 from odradek.broker.storage.resources import LogResources, ignore_flush
-from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.uuids import uuid_to_text
 
 _LOG = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from odradek.client.admin.results import (
 from odradek.client.errors import ClientError, ConfigurationError, broker_error
 from odradek.client.network.connection import Connection
 from odradek.client.record import TopicPartition
-from odradek.protocol.code_generation.primitives import uuid_from_text, uuid_to_text
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -42,6 +41,7 @@ from odradek.protocol.messages.delete_records import (
 )
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from odradek.protocol.messages.metadata import MetadataRequestTopic, MetadataResponsePartition, MetadataResponseTopic
+from odradek.protocol.uuids import uuid_from_text, uuid_to_text
 
 _DELETE_TOPICS_KEY = 20
 _FIRST_DELETION_BY_ID = 6

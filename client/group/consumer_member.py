@@ -24,13 +24,13 @@ from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_
 from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.network.backoff import Backoff
-from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from odradek.protocol.uuids import uuid_to_text
 
 _LOG = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from odradek.client.record import TopicPartition
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.stored_records import consumer_protocol
 from odradek.protocol.stored_records.consumer_protocol import (
     ConsumerProtocolAssignment,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.records.batch_header import BatchHeader
 from odradek.protocol.records.control_records import ControlRecordType, control_record_type
 from odradek.protocol.records.record_iterator import iter_records

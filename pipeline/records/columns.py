@@ -22,7 +22,7 @@ from odradek.pipeline.records.arrow_values import binary_scalar, boolean_array, 
 from odradek.pipeline.records.record_fields import HeaderPlaces, Places, RecordFields
 from odradek.pipeline.records.varints import Ints
 from odradek.pipeline.schema import ARROW_TYPES, CORRUPT_RECORD, HEADER_TYPE, HEADERS, HEADERS_TYPE, arrow_schema
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 
 _LARGEST_MS: Final = ((1 << 63) - 1) // 1000
 _Rows = Ints | None  # numbers of records; None: all of them

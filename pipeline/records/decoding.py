@@ -34,8 +34,8 @@ from odradek.pipeline.records.record_fields import RecordFields, read_fields
 from odradek.pipeline.records.varints import Ints
 from odradek.pipeline.records.whole_batches import WholeBatches, numbers
 from odradek.pipeline.schema import CORRUPT_RECORD, PLAIN_COLUMNS, arrow_schema
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.checksum import crc32c
-from odradek.protocol.code_generation.primitives import Buffer
 from odradek.protocol.compression.codecs import decompress
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.records.batch_header import (

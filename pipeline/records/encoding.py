@@ -23,7 +23,7 @@ from odradek.pipeline.records.decoding import decode
 from odradek.pipeline.records.varints import Ints, varint_bytes, varint_sizes
 from odradek.pipeline.records.whole_batches import whole_batches
 from odradek.pipeline.schema import HEADERS
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.compression.codecs import Codec, compress
 from odradek.protocol.errors import LocalProtocolError
 from odradek.protocol.records.batch_header import (

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odradek.pipeline.schema import CORRUPT_RECORD, HEADERS, arrow_schema
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.records.batch_header import TimestampType
 from odradek.protocol.records.message_set import iter_messages, read_message_header
 from odradek.protocol.records.record_iterator import Record

@@ -22,7 +22,7 @@ from odradek.pipeline.records.arrow_values import Booleans
 from odradek.pipeline.records.record_starts import record_starts
 from odradek.pipeline.records.varints import Bytes, Ints, read_varints
 from odradek.pipeline.records.whole_batches import Headers, numbers
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.records.batch_header import TIMESTAMP_TYPE_BIT, TimestampType
 

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from odradek.pipeline.records.varints import Bytes, Ints, guess_varints, read_varints
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.varint import read_varint
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odradek.pipeline.records.varints import Ints
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, read_batch_header
 from odradek.protocol.records.message_set import MAGIC_POSITION
 

@@ -26,7 +26,7 @@ from odradek.pipeline.reading.options import WriteOptions
 from odradek.pipeline.records.arrow_values import number_array, number_scalar, numbers_of
 from odradek.pipeline.records.encoding import encode_records, join_batch
 from odradek.pipeline.writing.delivery import Delivery
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.compression.codecs import Codec
 
 if TYPE_CHECKING:

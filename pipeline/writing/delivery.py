@@ -33,7 +33,7 @@ from odradek.pipeline.event_loop import EventLoop
 from odradek.pipeline.reading.options import WriteOptions
 from odradek.pipeline.reading.wire import client_config
 from odradek.pipeline.records.encoding import halves
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from odradek.protocol.records.batch_header import MAX_SEQUENCE, read_batch_header

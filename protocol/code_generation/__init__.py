@@ -1,10 +1,12 @@
-"""The source of encoders and decoders, generated for a layout.
+"""Functions that are generated, as Python source, for each layout of a message.
+
+`odradek.protocol.codec` compiles and keeps the encoders and decoders; nothing else calls their writers.
 
 | module | what |
 |---|---|
-| `codec_parts` | what the source of compiled codecs refers to: tables for what is short, functions for what is |
-| `decoder_writer` | writes the source of decoders: one straight-line function per layout. |
-| `encoder_writer` | writes the source of encoders: one straight-line function per layout. |
-| `primitives` | the variable-length pieces of the protocol that compiled codecs share, and the text form of uuids |
-| `source_writer` | functions written for one layout: growing source text, the objects that it refers to, and its |
+| `source_writer` | the base of the writers: lines of source, the objects that they refer to, compilation |
+| `decoder_writer` | the source of decoders |
+| `encoder_writer` | the source of encoders |
+| `error_counts` | the source of counters, which count the error codes in a response |
+| `codec_parts` | tables and functions that generated source calls |
 """

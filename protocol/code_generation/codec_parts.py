@@ -12,9 +12,9 @@ import struct
 from functools import lru_cache
 from typing import Any, Final
 
-from odradek.protocol.code_generation.primitives import uvarint, uvarint_rest
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
+from odradek.protocol.uvarint import uvarint, uvarint_rest
 
 SHORT_BYTES: Final = 127  # shorter contents have a compact length of one byte
 SHORT_ARRAY: Final = 16  # the replicas of a partition, the partitions of an assignment

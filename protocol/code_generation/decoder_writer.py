@@ -6,9 +6,9 @@ from typing import Any
 
 from odradek.protocol.code_generation import codec_parts as parts
 from odradek.protocol.code_generation.codec_parts import SHORT_ARRAY, SHORT_BYTES, STEP_BYTES, fixed
-from odradek.protocol.code_generation.primitives import uvarint_rest
 from odradek.protocol.code_generation.source_writer import SourceWriter, fixed_code
 from odradek.protocol.schema import ZERO_UUID, Layout, LayoutField, Scalar, fields
+from odradek.protocol.uvarint import uvarint_rest
 
 
 def minimum_size(of: Layout) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from odradek.protocol.code_generation import codec_parts as parts
 from odradek.protocol.code_generation.codec_parts import STEP_BYTES
-from odradek.protocol.code_generation.primitives import uvarint
 from odradek.protocol.code_generation.source_writer import SourceWriter, fixed_code
 from odradek.protocol.errors import LocalProtocolError
 from odradek.protocol.schema import Layout, LayoutField, Scalar
+from odradek.protocol.uvarint import uvarint
 
 BYTES_LIKE = (bytes, bytearray, memoryview)
 

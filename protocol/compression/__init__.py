@@ -2,9 +2,8 @@
 
 | module | what |
 |---|---|
-| `codecs` | the compression codecs of record batches, over whole buffers, with a bound on what decompression may |
-| `lz4` | LZ4 as Kafka's clients write it: one LZ4 frame, of the kind that Kafka's own decoder can read |
-| `recompression` | changing the codec of a batch without touching its records (`compression.type` of a topic) |
-| `snappy` | snappy as Kafka's clients write it: raw (librdkafka), or in the framing of the Java library (xerial) |
-| `zstd` | zstandard as Kafka's clients write it (KIP-110): one frame or more, with or without the content size |
+| `codecs` | `compress` and `decompress` for all codecs, with a bound on the size of the result; gzip |
+| `snappy` | snappy: raw blocks, or the framing of the Java library (xerial) |
+| `lz4` | LZ4: one frame of independent blocks |
+| `zstd` | Zstandard (KIP-110): one frame or more |
 """

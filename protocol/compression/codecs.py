@@ -4,9 +4,9 @@
 |---|---|---|---|
 | 0 | none   | as they are | |
 | 1 | gzip   | one or more gzip members (RFC 1952) | here |
-| 2 | snappy | raw snappy, or xerial framing around it | `compression_snappy` |
-| 3 | lz4    | one LZ4 frame of independent blocks | `compression_lz4` |
-| 4 | zstd   | one or more Zstandard frames (RFC 8878; KIP-110) | `compression_zstd` |
+| 2 | snappy | raw snappy, or xerial framing around it | `snappy` |
+| 3 | lz4    | one LZ4 frame of independent blocks | `lz4` |
+| 4 | zstd   | one or more Zstandard frames (RFC 8878; KIP-110) | `zstd` |
 
 A few kilobytes can stand for a gigabyte of zeros, and lengths in a header can lie: decompression here goes in pieces,
 or after a length was proved possible, and gives up with DecompressionLimitError as soon as the output is known to pass
@@ -26,7 +26,7 @@ import zlib
 from enum import IntEnum
 from typing import Final
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
 
 _MAX_DECOMPRESSED: Final = 128 << 20  # 128 times the default largest batch; JSON shrinks 5 to 20 times
@@ -58,17 +58,17 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     if codec == Codec.GZIP:
         return zlib.compress(data, -1 if level is None else level, _GZIP_WINDOW)
     if codec == Codec.SNAPPY:
-        from odradek.protocol.compression import snappy as compression_snappy
+        from odradek.protocol.compression import snappy
 
-        return compression_snappy.compress(data)
+        return snappy.compress(data)
     if codec == Codec.LZ4:
-        from odradek.protocol.compression import lz4 as compression_lz4
+        from odradek.protocol.compression import lz4
 
-        return compression_lz4.compress(data, level)
+        return lz4.compress(data, level)
     if codec == Codec.ZSTD:
-        from odradek.protocol.compression import zstd as compression_zstd
+        from odradek.protocol.compression import zstd
 
-        return compression_zstd.compress(data, level)
+        return zstd.compress(data, level)
     return bytes(data)
 
 
@@ -83,9 +83,9 @@ def largest_decompressed_size(codec: Codec, data: Buffer) -> int:
     Raises RemoteProtocolError where that shows that they are malformed.
     """
     if codec == Codec.ZSTD:
-        from odradek.protocol.compression import zstd as compression_zstd
+        from odradek.protocol.compression import zstd
 
-        return compression_zstd.largest_size(data)
+        return zstd.largest_size(data)
     return len(data) * _LARGEST_RATIOS.get(codec, 1)
 
 
@@ -100,17 +100,17 @@ def decompress(codec: Codec, data: Buffer, max_size: int | None = None, magic: i
     if codec == Codec.GZIP:
         return _gunzip(data, max_size)
     if codec == Codec.SNAPPY:
-        from odradek.protocol.compression import snappy as compression_snappy
+        from odradek.protocol.compression import snappy
 
-        return compression_snappy.decompress(data, max_size)
+        return snappy.decompress(data, max_size)
     if codec == Codec.LZ4:
-        from odradek.protocol.compression import lz4 as compression_lz4
+        from odradek.protocol.compression import lz4
 
-        return compression_lz4.decompress(data, max_size, checked_header=magic > 0)
+        return lz4.decompress(data, max_size, checked_header=magic > 0)
     if codec == Codec.ZSTD:
-        from odradek.protocol.compression import zstd as compression_zstd
+        from odradek.protocol.compression import zstd
 
-        return compression_zstd.decompress(data, max_size)
+        return zstd.decompress(data, max_size)
     if len(data) > max_size:
         raise DecompressionLimitError("uncompressed", max_size)
     return bytes(data)

@@ -18,7 +18,7 @@ from typing import Final
 
 from lz4 import frame
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"

@@ -21,8 +21,9 @@ from snappy import UncompressError
 from snappy import compress as compress_raw
 from snappy import uncompress as decompress_raw
 
-from odradek.protocol.code_generation.primitives import Buffer, uvarint_rest
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
+from odradek.protocol.uvarint import uvarint_rest
 
 _MAGIC: Final = b"\x82SNAPPY\x00"
 _HEADER: Final = _MAGIC + Struct(">ii").pack(1, 1)

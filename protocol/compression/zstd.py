@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
 
 _MAGIC: Final = 0xFD2FB528

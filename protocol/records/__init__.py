@@ -1,14 +1,15 @@
-"""Record batches and their records, of magic 2, and the message sets before them.
+"""Record batches (magic 2) and their records; the message sets of magic 0 and 1 before them.
 
 | module | what |
 |---|---|
-| `batch_builder` | building a record batch (magic 2): records are encoded as they are appended, header and |
-| `batch_header` | the header of a record batch (magic 2, KIP-98), read and patched where it lies |
-| `control_records` | control records: what brokers write into a partition for one another; consumers step over |
-| `message_set` | message sets of magic 0 and 1: what brokers stored before Kafka 0.11 and what Produce carried |
-| `record_headers` | the headers of a record (KIP-82): a list of pairs, keys repeatable, order kept |
-| `record_iterator` | the records of a batch (magic 2), decoded in one tight loop into columns |
-| `record_runs` | runs of records of one shape, decoded column by column: a slice whose step is their size is a column |
-| `record_scan` | the records of a batch by their keys and their places, for whoever keeps some and drops others |
-| `record_validation` | the walk over every record that a leader may make before it appends a batch |
+| `batch_header` | the header of a batch: its layout, reading it, changing fields in place |
+| `batch_builder` | a builder of batches |
+| `record_iterator` | the layout of a record; decoding the records of a batch |
+| `record_runs` | faster decoding of successive records of equal lengths |
+| `record_headers` | the headers of a record (KIP-82) |
+| `record_scan` | the keys and positions of records, and batches rebuilt from some of them, for compaction |
+| `record_validation` | the check of every record of a batch before a leader appends it |
+| `recompression` | a batch compressed with another codec |
+| `control_records` | control records, such as the markers that end transactions (KIP-98) |
+| `message_set` | message sets of magic 0 and 1 |
 """

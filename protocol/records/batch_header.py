@@ -30,8 +30,8 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Final
 
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.checksum import crc32c
-from odradek.protocol.code_generation.primitives import Buffer
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import RemoteProtocolError
 

@@ -28,8 +28,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.checksum import crc32
-from odradek.protocol.code_generation.primitives import Buffer
 from odradek.protocol.compression.codecs import Codec, decompress
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 from odradek.protocol.plural import pluralize

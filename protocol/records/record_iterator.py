@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, cast
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.compression.codecs import decompress
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.plural import pluralize

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, BatchHeader

@@ -11,7 +11,7 @@ members of both protocols are in one group.
 import struct
 from typing import Annotated, Final, TypeVar
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.codec import decode, encode_into
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.schema import Message, Structure, binary, i32, message, since, string

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from odradek.broker.randomness import Randomness, SeededRandomness, SystemRandomness
-from odradek.protocol.code_generation.primitives import uuid_to_text
+from odradek.protocol.uuids import uuid_to_text
 
 
 @pytest.mark.parametrize("randomness", [SystemRandomness(), SeededRandomness(1)])

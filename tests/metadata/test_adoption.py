@@ -11,10 +11,10 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.metadata.store.sqlite import FILE_NAME
 from odradek.broker.storage.log_config import LogConfig
-from odradek.protocol.code_generation.primitives import uuid_from_text
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.uuids import uuid_from_text
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.storage.logs import TOPIC_ID, append, open_log_dir
 from tests.storage.test_golden import HERE, TOPICS

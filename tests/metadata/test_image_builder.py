@@ -25,7 +25,7 @@ from odradek.broker.metadata.values import (
     encode,
     encode_configs,
 )
-from odradek.protocol.code_generation.primitives import uuid_to_text
+from odradek.protocol.uuids import uuid_to_text
 
 KEYS = Keys()
 TOPIC_ID = bytes(range(1, 17))

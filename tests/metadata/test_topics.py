@@ -12,8 +12,8 @@ from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import MetadataStore, Put
 from odradek.broker.metadata.topics import create_topic, delete_topic, find_topic, grow_topic
 from odradek.broker.metadata.values import ProducerIds, decode_topic, encode
-from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.uuids import uuid_to_text
 from tests.metadata.conftest import Start, until
 from tests.metadata.uncertain import ANSWER, LOSE_ANSWER, LOSE_REQUEST, UncertainStore
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from odradek.protocol import api, codec
 from odradek.protocol.code_generation.codec_parts import MAX_ROWS
-from odradek.protocol.code_generation.primitives import uvarint
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -31,6 +30,7 @@ from odradek.protocol.messages.fetch import (
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.schema import Layout, LayoutField, Message, layout, spec
 from odradek.protocol.stored_records.consumer_group import ConsumerGroupMemberMetadataValue
+from odradek.protocol.uvarint import uvarint
 
 EVERY_VERSION = [
     (cls, version)

@@ -3,7 +3,7 @@
 Fields have Kafka's names, in the order of their declaration; a tagged field is included if it differs from its default.
 Bytes are base64, uuids Kafka's text of them.
 
-Decoding walks the layouts of `odradek.protocol.schema`, as `odradek.protocol.explain` does, and not
+Decoding walks the layouts of `odradek.protocol.schema`, as `odradek.protocol.cli.explainer` does, and not
 `odradek.protocol.codec`, because text that is not UTF-8 is repaired, and Kafka's error texts are part of the output.
 Sources: Kafka `MessageDataGenerator`, `JsonConverterGenerator`, `ByteBufferAccessor`.
 """
@@ -17,8 +17,8 @@ from functools import cache
 from typing import Any
 
 from odradek.broker.inspection.dump.java import int32, utf8_text
-from odradek.protocol.code_generation.primitives import uuid_to_text
 from odradek.protocol.schema import Field, Layout, LayoutField, Message, Scalar, Structure, fields, layout
+from odradek.protocol.uuids import uuid_to_text
 
 Values = dict[str, Any]
 

@@ -57,7 +57,6 @@ from odradek.broker.storage.log_config import (
 )
 from odradek.protocol.checksum import crc32c
 from odradek.protocol.compression.codecs import Codec
-from odradek.protocol.compression.recompression import recompress
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import (
@@ -73,6 +72,7 @@ from odradek.protocol.records.batch_header import (
     stamp_create_time,
     stamp_log_append_time,
 )
+from odradek.protocol.records.recompression import recompress
 from odradek.protocol.records.record_iterator import iter_records, records_section
 from odradek.protocol.records.record_validation import (
     MOST_BLAMED,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.disk.files import Files, parent_of, replace_file, sync_file
 from odradek.broker.storage.names import PARTITION_METADATA
-from odradek.protocol.code_generation.primitives import uuid_from_text, uuid_to_text
+from odradek.protocol.uuids import uuid_from_text, uuid_to_text
 
 _VERSION = 0
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 
 from odradek.broker.storage.index.transaction_index import AbortedTransaction
 from odradek.broker.storage.producers.producer_state import read_marker
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.records.batch_header import BatchHeader
 from odradek.protocol.records.control_records import ControlRecordType
 

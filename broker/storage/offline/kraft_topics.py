@@ -26,7 +26,6 @@ from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.files import Files
 from odradek.broker.storage.names import LOG_SUFFIX, RAFT_METADATA, partition_directory
 from odradek.broker.storage.offline.listing import PartitionFiles
-from odradek.protocol.code_generation.primitives import uvarint_rest
 from odradek.protocol.codec import decode
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.records.batch_header import read_batch_header
@@ -41,6 +40,7 @@ from odradek.protocol.stored_records.cluster_metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from odradek.protocol.uvarint import uvarint_rest
 
 _LOG = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from odradek.broker.storage.index.transaction_index import AbortedTransaction
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
 from odradek.protocol.records.batch_header import MAX_SEQUENCE, BatchHeader
 from odradek.protocol.records.control_records import ControlRecordType, EndTxnMarker, parse_end_txn_marker

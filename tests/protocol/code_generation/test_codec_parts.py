@@ -7,9 +7,8 @@ import itertools
 import pytest
 
 from odradek.protocol import codec
-from odradek.protocol.code_generation.primitives import uvarint, uvarint_rest
+from odradek.protocol.cli.explainer import Explainer, ExplanationError
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
-from odradek.protocol.explain import Explainer, ExplanationError
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -26,6 +25,7 @@ from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequ
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.schema import Message, ignorable, nullable, since, tag, until
+from odradek.protocol.uvarint import uvarint, uvarint_rest
 
 SIZES = [0, 1, 15, 16, 125, 126, 127, 128, 129, 16_381, 16_382, 16_383, 16_384, 32_767]
 

@@ -12,7 +12,7 @@ from odradek.protocol.records.control_records import (
     parse_end_txn_marker,
 )
 from odradek.protocol.records.record_iterator import Record, iter_records
-from tests.protocol import golden_records as golden
+from tests.protocol.records import golden
 
 
 def test_markers_of_a_broker_are_read_and_built_again_to_the_same_bytes() -> None:

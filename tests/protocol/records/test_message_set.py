@@ -18,7 +18,7 @@ from odradek.protocol.records.message_set import (
     read_message_header,
 )
 from odradek.protocol.records.record_iterator import Record, iter_records
-from tests.protocol import golden_records as golden
+from tests.protocol.records import golden
 
 NAMES = golden.kafka_files(0) + golden.kafka_files(1)
 

@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odradek.protocol.compression.codecs import Codec
-from odradek.protocol.compression.recompression import recompress
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.records.batch_header import (
     BATCH_HEADER_SIZE,
@@ -18,9 +17,10 @@ from odradek.protocol.records.batch_header import (
     batch_headers,
     read_batch_header,
 )
+from odradek.protocol.records.recompression import recompress
 from odradek.protocol.records.record_iterator import Record, iter_records
 from odradek.protocol.records.record_validation import KeylessRecordsError, RecordTimestamps, validate_records
-from tests.protocol import golden_records as golden
+from tests.protocol.records import golden
 
 NAMES = golden.kafka_files(2)
 BASE_TIMESTAMPS = [0, -1, golden.BASE_TIMESTAMP, (1 << 63) - 1, -(1 << 63)]

@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from odradek.protocol.api import Api
+from odradek.protocol.buffer import Buffer
+from odradek.protocol.cli.field_text import batch_text, bytes_text, value_text
 from odradek.protocol.code_generation.codec_parts import MAX_STRING_SIZE, fixed
-from odradek.protocol.code_generation.primitives import Buffer, uvarint_rest
 from odradek.protocol.errors import RemoteProtocolError
-from odradek.protocol.field_text import batch_text, bytes_text, value_text
 from odradek.protocol.header import request_header_version, response_header_version
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import batch_headers, crc_is_valid
 from odradek.protocol.records.message_set import MAGIC_POSITION
 from odradek.protocol.schema import Layout, LayoutField, Message, Scalar, Structure, layout
+from odradek.protocol.uvarint import uvarint_rest
 
 
 class Row(NamedTuple):

@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from odradek.protocol.api import NAMES, by_key
-from odradek.protocol.error_counts import error_counter
+from odradek.protocol.code_generation.error_counts import error_counter
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterResponse
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData

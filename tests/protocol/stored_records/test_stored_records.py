@@ -23,10 +23,10 @@ from odradek.protocol.stored_records.raft_control import (
     VotersRecord,
 )
 from odradek.protocol.stored_records.record_types import GROUP_RECORDS, TRANSACTION_RECORDS, StoredRecord
-from tests.protocol.test_facts import expected_default, facts_of, snake_case, version_range
+from tests.protocol.messages.test_facts import expected_default, facts_of, snake_case, version_range
 
-FACTS = Path(__file__).parent / "data" / "facts"
-GOLDEN_DIRS = Path(__file__).parents[1] / "storage" / "golden_dirs"
+FACTS = Path(__file__).parents[1] / "data" / "facts"
+GOLDEN_DIRS = Path(__file__).parents[2] / "storage" / "golden_dirs"
 RECORDS = [*GROUP_RECORDS.values(), *TRANSACTION_RECORDS.values()]
 MESSAGES: list[type[Message]] = [
     *(message for record in RECORDS for message in record),

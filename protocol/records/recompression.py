@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from odradek.protocol.code_generation.primitives import Buffer
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.compression.codecs import Codec, compress
 from odradek.protocol.records.batch_header import (
     ATTRIBUTES_POSITION,

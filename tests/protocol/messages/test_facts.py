@@ -15,7 +15,7 @@ import pytest
 from odradek.protocol import api
 from odradek.protocol.schema import LAST_VERSION, ZERO_UUID, Field, Message, Scalar, Structure, fields, spec
 
-FACTS = Path(__file__).parent / "data" / "facts"
+FACTS = Path(__file__).parents[1] / "data" / "facts"
 MESSAGES = [message for key in api.NAMES for message in (api.by_key(key).request, api.by_key(key).response)]
 
 

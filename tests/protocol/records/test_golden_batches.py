@@ -16,7 +16,7 @@ from odradek.protocol.records.batch_header import (
 )
 from odradek.protocol.records.record_iterator import Record, iter_records
 from odradek.protocol.records.record_validation import validate_records
-from tests.protocol import golden_records as golden
+from tests.protocol.records import golden
 
 
 def rebuilt(data: bytes, position: int, header: BatchHeader) -> bytearray:

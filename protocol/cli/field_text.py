@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 from odradek.protocol.api import NAMES
-from odradek.protocol.code_generation.primitives import Buffer, uuid_to_text
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import CODEC_BITS, BatchHeader
 from odradek.protocol.schema import LayoutField, Scalar
+from odradek.protocol.uuids import uuid_to_text
 
 BYTES_SHOWN = 32  # of a `bytes` field; its length is told in any case
 

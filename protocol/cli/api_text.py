@@ -15,7 +15,7 @@ from functools import cache
 
 from odradek.protocol import codec
 from odradek.protocol.api import NAMES, Api, by_key
-from odradek.protocol.field_text import default_text, type_text
+from odradek.protocol.cli.field_text import default_text, type_text
 from odradek.protocol.header import request_header_version, response_header_version
 from odradek.protocol.schema import Layout, LayoutField, Message, Structure, layout, spec
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from odradek.protocol import codec, header
 from odradek.protocol.api import Api, by_key
+from odradek.protocol.cli.explainer import Explainer, ExplanationError
 from odradek.protocol.errors import RemoteProtocolError
-from odradek.protocol.explain import Explainer, ExplanationError
 from odradek.protocol.header import RequestHeader
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -23,7 +23,7 @@ from odradek.protocol.schema import Message
 # franz-go asks ApiVersions v5, which 4.3.1 does not know: no class is for it.
 EXCHANGES = [
     path
-    for path in sorted((Path(__file__).parent / "data" / "wire").glob("*.json"))
+    for path in sorted((Path(__file__).parents[1] / "data" / "wire").glob("*.json"))
     if not path.stem.startswith("ApiVersions_v5")
 ]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from odradek.protocol.records.record_headers import Header
 from odradek.protocol.records.record_iterator import Record
 
-DATA = Path(__file__).parent / "data" / "records"
+DATA = Path(__file__).parents[1] / "data" / "records"
 
 BASE_OFFSET = 100
 BASE_TIMESTAMP = 1_600_000_000_000

@@ -1,18 +1,15 @@
-"""The variable-length pieces of the protocol that compiled codecs share, and the text form of uuids.
+"""The unsigned varints of messages: 7 bits a byte, least significant first, the top bit set on all but the last byte.
 
-An unsigned varint holds 7 bits a byte, least significant group first, the top bit set on all but the last byte; at
-most five bytes for 32 bits (KIP-482). Compact lengths are unsigned varints of the length plus one, where zero means
-null.
+At most five bytes make one, for 32 bits (KIP-482). Compact lengths are unsigned varints of the length plus one; zero is
+null. The signed varints of records are in `odradek.protocol.varint`.
 """
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-
+from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import RemoteProtocolError
 
 _ONE_BYTE = tuple(bytes((value,)) for value in range(128))
-Buffer = bytes | bytearray | memoryview
 
 
 def uvarint(value: int) -> bytes:
@@ -45,16 +42,3 @@ def uvarint_rest(buffer: Buffer, offset: int, first: int) -> tuple[int, int]:
                 break
             return value, offset
     raise RemoteProtocolError("an unsigned varint is longer than 32 bits")
-
-
-def uuid_to_text(uuid: bytes) -> str:
-    """Kafka's text form of a uuid: URL-safe base64, 22 characters, no padding (`org.apache.kafka.common.Uuid`)."""
-    return urlsafe_b64encode(uuid).rstrip(b"=").decode()
-
-
-def uuid_from_text(text: str) -> bytes:
-    """Parse Kafka's text form of a uuid into its 16 bytes. Raises ValueError when it is none."""
-    uuid = urlsafe_b64decode(text + "==")
-    if len(uuid) != 16:
-        raise ValueError(f"not a uuid of 16 bytes: {text!r}")
-    return uuid
