@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.protocol.schema import Message, spec
+
+PRODUCE_KEY: Final = 0
+FETCH_KEY: Final = 1
+METADATA_KEY: Final = 3
 
 
 class Api(NamedTuple):
@@ -56,10 +60,10 @@ def _module_name(name: str) -> str:
 
 
 NAMES: dict[int, str] = {
-    0: "Produce",
-    1: "Fetch",
+    PRODUCE_KEY: "Produce",
+    FETCH_KEY: "Fetch",
     2: "ListOffsets",
-    3: "Metadata",
+    METADATA_KEY: "Metadata",
     8: "OffsetCommit",
     9: "OffsetFetch",
     10: "FindCoordinator",

@@ -36,6 +36,7 @@ from odradek.broker.request.time_slices import Steps
 from odradek.broker.storage.log_slice import LogSlice
 from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
@@ -52,7 +53,6 @@ _READ_COMMITTED: Final = 1
 _READ_LIMIT: Final = 32 * 1024  # bytes; 100 partitions of 170 B: 604 µs read, 1,400 µs by sendfile
 _LONG: Final = 256
 """A request with more partitions is answered in slices; so many take 1 ms."""
-_FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 _FIRST_VERSION_WITH_LEADERS: Final = 16
 _LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
@@ -195,7 +195,7 @@ class _Reading:
     def _read_partition(self, wanted: WantedPartition) -> PartitionData:
         request = wanted.request
         partitions = self._services.partitions
-        if self._version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+        if self._version >= FIRST_VERSION_WITH_TOPIC_IDS:
             partition = partitions.find_by_id(wanted.topic_id, request.partition)
         else:
             partition = partitions.find(wanted.topic, request.partition)

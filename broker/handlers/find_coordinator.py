@@ -24,9 +24,13 @@ from odradek.broker.request.endpoints import broker_endpoint
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.protocol.messages.find_coordinator import (
+    FIRST_VERSION_WITH_SEVERAL_KEYS,
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 
-_FIRST_VERSION_WITH_SEVERAL_KEYS = 4
 _GROUP = 0
 _TRANSACTION = 1
 _KEY_TYPES = (0, 1, 2)
@@ -40,7 +44,7 @@ def handle(
     services: Services, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse] | Steps[FindCoordinatorResponse]:
     version = context.api_version
-    several = version >= _FIRST_VERSION_WITH_SEVERAL_KEYS
+    several = version >= FIRST_VERSION_WITH_SEVERAL_KEYS
     if request.key_type not in _KEY_TYPES and several and not request.coordinator_keys:
         return FindCoordinatorResponse(coordinators=[])  # as in Kafka, which checks the type of each key
     if request.key_type not in _KEY_TYPES:
@@ -84,13 +88,13 @@ def _coordinator(services: Services, context: RequestContext, key: str, node_id:
     broker = services.metadata.image.brokers.get(node_id)
     endpoint = None if broker is None else broker_endpoint(services, context, broker)
     if endpoint is None:
-        message = "" if context.api_version >= _FIRST_VERSION_WITH_SEVERAL_KEYS else _NO_COORDINATOR
+        message = "" if context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS else _NO_COORDINATOR
         return Coordinator(key, -1, "", -1, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     return Coordinator(key, endpoint.node_id, endpoint.host, endpoint.port, ErrorCode.NONE, "")
 
 
 def _response(version: int, rows: list[Coordinator]) -> FindCoordinatorResponse:
-    if version >= _FIRST_VERSION_WITH_SEVERAL_KEYS:
+    if version >= FIRST_VERSION_WITH_SEVERAL_KEYS:
         return FindCoordinatorResponse(coordinators=rows)
     [row] = rows
     return FindCoordinatorResponse(

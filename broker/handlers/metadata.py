@@ -36,6 +36,7 @@ from odradek.broker.request.time_slices import Steps
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
+    FIRST_VERSION_WITH_REQUESTS_BY_ID,
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
@@ -47,7 +48,6 @@ from odradek.protocol.schema import ZERO_UUID
 _LOG = StructuredLogger(__name__)
 
 _FIRST_VERSION_WITH_LISTENER_ERRORS = 6
-_FIRST_VERSION_BY_ID = 12
 
 
 def handle(
@@ -58,7 +58,7 @@ def handle(
         names = sorted(services.metadata.image.topics)
         return _respond(services, context, request, names, {})
     ids = [topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID]
-    if context.api_version < _FIRST_VERSION_BY_ID and (ids or any(topic.name is None for topic in wanted)):
+    if context.api_version < FIRST_VERSION_WITH_REQUESTS_BY_ID and (ids or any(topic.name is None for topic in wanted)):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "topics have names only before version 12")
     if ids:
         return _respond_by_id(services, context, request, ids)

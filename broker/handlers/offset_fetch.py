@@ -19,6 +19,7 @@ from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_fetch import (
+    FIRST_VERSION_WITH_SEVERAL_GROUPS,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -32,14 +33,13 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.schema import ZERO_UUID
 
 _FIRST_VERSION_WITH_GROUP_ERROR = 2
-_FIRST_VERSION_WITH_SEVERAL_GROUPS = 8
 _FIRST_VERSION_WITH_TOPIC_IDS = 10
 _NO_OFFSET = -1
 
 
 def handle(services: Services, context: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
     version = context.api_version
-    if version >= _FIRST_VERSION_WITH_SEVERAL_GROUPS:
+    if version >= FIRST_VERSION_WITH_SEVERAL_GROUPS:
         rows = []
         for wanted in request.groups:
             yield

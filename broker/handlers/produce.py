@@ -42,6 +42,7 @@ from odradek.broker.storage.append.refusals import InvalidRecordsError
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError, RemoteProtocolError
 from odradek.protocol.messages.produce import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -52,17 +53,14 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from odradek.protocol.records.batch_header import CODEC_BITS, TRANSACTIONAL_BIT, read_batch_header
+from odradek.protocol.records.batch_header import CODEC_BITS, FLAGS_POSITION, TRANSACTIONAL_BIT, read_batch_header
 
 _ADMIN_CLIENT_ID: Final = "__admin_client"
-_FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_LEADERS: Final = 10
 _FIRST_VERSION_WITH_ZSTD: Final = 7
 _ZSTD: Final = int(Codec.ZSTD)
 _LONG: Final = 500
 """A request with more partitions is executed in slices; a real client sends a batch for each."""
-_ATTRIBUTES: Final = 22
-"""The position in a batch of the low byte of its attributes."""
 _NO_LEADER: Final = LeaderIdAndEpoch()  # shared; the encoder omits it
 
 
@@ -155,7 +153,7 @@ class _Produce:
         """Append one partition's batch and return its row, which is completed later if the append has not ended."""
         row = PartitionProduceResponse(data.index, NO_ERROR, -1, -1, -1, [], None, _NO_LEADER)
         version, records = self._context.api_version, data.records
-        if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+        if version >= FIRST_VERSION_WITH_TOPIC_IDS:
             partition = self._services.partitions.find_by_id(topic.topic_id, data.index)
         else:
             partition = self._services.partitions.find(topic.name, data.index)
@@ -166,7 +164,7 @@ class _Produce:
             not records
             or (version < _FIRST_VERSION_WITH_ZSTD and _is_zstd(records))
             or (partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID)
-            or (len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & TRANSACTIONAL_BIT)
+            or (len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL_BIT)
         ):
             self._fail(topic, row, self._refusal(partition, records, version))
             return row

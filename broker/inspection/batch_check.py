@@ -30,13 +30,13 @@ from odradek.protocol.records.batch_header import (
     CRC_START,
     LOG_OVERHEAD,
     MAGIC,
+    MIN_BATCH_LENGTH,
     TRANSACTIONAL_BIT,
 )
 
 _HEAD = struct.Struct(
     ">qiibIhi8xq"
 )  # base offset … max timestamp, as `odradek.protocol.records.batch_header` draws them
-_MIN_LENGTH = BATCH_HEADER_SIZE - LOG_OVERHEAD
 _TRANSACTIONAL_OR_CONTROL = TRANSACTIONAL_BIT | CONTROL_BIT
 _CHUNK = 1 << 20
 _MAX_BATCH = 1 << 30  # a larger length is damage
@@ -97,7 +97,8 @@ class BatchCheck:
             base, length, leader_epoch, magic, crc, attributes, delta, max_timestamp = unpack(data, at)
             stop = at + LOG_OVERHEAD + length
             last = base + delta
-            if magic != MAGIC or length < _MIN_LENGTH or stop > end or base < next_offset or not base <= last <= limit:
+            is_batch = magic == MAGIC and length >= MIN_BATCH_LENGTH and stop <= end
+            if not is_batch or base < next_offset or not base <= last <= limit:
                 break
             if crc32c(view[at + CRC_START : stop]) != crc:
                 break
@@ -166,7 +167,7 @@ class BatchCheck:
         if len(head) == _HEAD.size:
             base_offset, length, _, magic, *_ = _HEAD.unpack(head)
             stop = position + LOG_OVERHEAD + length
-            if magic == MAGIC and _MIN_LENGTH <= length <= _MAX_BATCH and stop <= segment.size:
+            if magic == MAGIC and MIN_BATCH_LENGTH <= length <= _MAX_BATCH and stop <= segment.size:
                 end = stop
             else:
                 end = min(next_indexed_position(segment.indexes.offset_index, position) or end, end)

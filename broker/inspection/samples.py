@@ -11,8 +11,14 @@ from collections.abc import Iterator
 from odradek.broker.storage.offline.stored_partition import StoredPartition
 from odradek.broker.storage.segment import Segment
 from odradek.protocol.compression.codecs import Codec, decompress
-from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, MAGIC, NO_TIMESTAMP, read_batch_header
-from odradek.protocol.records.message_set import MAGIC_POSITION, read_message_header
+from odradek.protocol.records.batch_header import (
+    BATCH_HEADER_SIZE,
+    MAGIC,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    read_batch_header,
+)
+from odradek.protocol.records.message_set import read_message_header
 
 PER_SEGMENT = 8
 

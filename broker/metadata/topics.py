@@ -30,6 +30,7 @@ from odradek.broker.metadata.topic_names import check_new_name
 from odradek.broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plural import pluralize
+from odradek.protocol.schema import ZERO_UUID
 from odradek.protocol.uuids import uuid_to_text
 
 PARTITIONS_PER_TRANSACTION = 60
@@ -124,7 +125,7 @@ def find_topic(image: MetadataImage, *, name: str | None = None, topic_id: bytes
         return topic
     topic = image.topics_by_id.get(topic_id or b"")
     if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_to_text(topic_id or bytes(16))}")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_to_text(topic_id or ZERO_UUID)}")
     return topic
 
 

@@ -34,12 +34,10 @@ from odradek.broker.replication.fetch_session import (
     next_epoch,
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.fetch import FetchRequest
+from odradek.protocol.messages.fetch import FIRST_VERSION_WITH_TOPIC_IDS, FetchRequest
 
 EVICTION_AGE = 120.0
 """Seconds; Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
-
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
 
 
 class FetchSessions:
@@ -72,7 +70,7 @@ class FetchSessions:
             self._remove(request.session_id)
             if epoch == FINAL_EPOCH:
                 return SessionlessFetch(request)
-            uses_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
+            uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
             return FullFetch(request, self, privileged=from_follower, uses_topic_ids=uses_topic_ids)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -81,7 +79,7 @@ class FetchSessions:
             raise KafkaError(
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH, f"the next epoch is {session.epoch}, the request has {epoch}"
             )
-        if session.uses_topic_ids != (version >= _FIRST_VERSION_WITH_TOPIC_IDS):
+        if session.uses_topic_ids != (version >= FIRST_VERSION_WITH_TOPIC_IDS):
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "a session uses topic ids always or never")
         before = len(session.partitions)
         session.update(request)

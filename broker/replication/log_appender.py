@@ -36,7 +36,7 @@ from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import NO_LIMIT
 from odradek.protocol.errors import DecompressionLimitError
-from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE
+from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, RECORDS_COUNT_POSITION
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -206,5 +206,5 @@ def _records_count(records: memoryview) -> int:
     """The number of records in the header of a batch, which is not validated yet."""
     if len(records) < BATCH_HEADER_SIZE:
         return 0
-    count: int = _COUNT.unpack_from(records, BATCH_HEADER_SIZE - _COUNT.size)[0]
+    count: int = _COUNT.unpack_from(records, RECORDS_COUNT_POSITION)[0]
     return max(count, 0)

@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from odradek.broker.storage.disk.descriptors import DescriptorCache
-from odradek.protocol.checksum import crc32
 from odradek.protocol.records.batch_header import (
     BATCH_HEADER_SIZE,
     LOG_OVERHEAD,
@@ -35,14 +34,16 @@ from odradek.protocol.records.batch_header import (
     crc_is_valid,
     read_batch_header,
 )
+from odradek.protocol.records.message_set import (
+    MIN_LENGTHS,
+    TIMESTAMP_POSITION,
+    message_crc_is_valid,
+    read_message_header,
+)
 
 _HEAD = struct.Struct(">qiib4xhiqq")  # to the max timestamp of magic 2; the other formats use the first four fields
 _SHORT_HEAD = struct.Struct(">qi4xb6xi")  # base offset, length, magic and last offset delta
 _OLD_TIMESTAMP = struct.Struct(">q")
-_OLD_TIMESTAMP_POSITION = 18
-_OLD_CRC = struct.Struct(">I")
-_OLD_CRC_START = 16  # the checksum of magic 0 and 1 is a CRC-32 (not 32C) of everything from the magic on
-_MIN_LENGTH = (14, 22, 49)  # by magic: the fields after the length, and no key, value or record
 
 _WINDOW = 8192  # two index intervals: most look-ups end in the first read
 _CHUNK = 1 << 20
@@ -97,7 +98,7 @@ def find_batch(
             while at <= last_head:
                 base_offset, length, magic, delta = unpack(window, at)
                 size = length + LOG_OVERHEAD
-                if magic != MAGIC or length < _MIN_LENGTH[MAGIC] or delta < 0 or position + at + size > end:
+                if magic != MAGIC or length < MIN_LENGTHS[MAGIC] or delta < 0 or position + at + size > end:
                     break
                 if base_offset + delta >= offset:
                     return position + at, size, base_offset
@@ -126,7 +127,7 @@ def find_cut_off_batch(data: bytes) -> tuple[int, int, int] | None:
         if at > end:
             break
         base_offset, length, magic, delta = unpack(data, at)
-        if magic != MAGIC or length < _MIN_LENGTH[MAGIC] or delta < 0 or base_offset < next_offset:
+        if magic != MAGIC or length < MIN_LENGTHS[MAGIC] or delta < 0 or base_offset < next_offset:
             break
         size = length + LOG_OVERHEAD
         if at + size > len(data):
@@ -198,14 +199,14 @@ def _parse_head(path: str, buffer: bytes | memoryview, at: int, position: int) -
     offset, length, epoch, magic, _, delta, _, max_timestamp = _HEAD.unpack_from(buffer, at)
     if not 0 <= magic <= 2:
         raise CorruptBatchError(path, position, f"magic {magic} is unknown")
-    if length < _MIN_LENGTH[magic] or offset < 0:
+    if length < MIN_LENGTHS[magic] or offset < 0:
         raise CorruptBatchError(path, position, f"offset {offset} and length {length} cannot be of a batch")
     if magic == 2:
         if delta < 0:
             raise CorruptBatchError(path, position, f"last offset delta {delta} is negative")
         return StoredBatch(position, length + LOG_OVERHEAD, magic, offset, offset + delta, max_timestamp, epoch)
     if magic == 1:
-        (max_timestamp,) = _OLD_TIMESTAMP.unpack_from(buffer, at + _OLD_TIMESTAMP_POSITION)
+        (max_timestamp,) = _OLD_TIMESTAMP.unpack_from(buffer, at + TIMESTAMP_POSITION)
     else:
         max_timestamp = NO_TIMESTAMP
     return StoredBatch(position, length + LOG_OVERHEAD, magic, offset, offset, max_timestamp, -1)
@@ -214,8 +215,7 @@ def _parse_head(path: str, buffer: bytes | memoryview, at: int, position: int) -
 def _checksum_is_valid(batch: StoredBatch, data: memoryview) -> bool:
     if batch.magic == 2:
         return crc_is_valid(data, 0, read_batch_header(data))
-    checksum: int = _OLD_CRC.unpack_from(data, LOG_OVERHEAD)[0]
-    return crc32(data[_OLD_CRC_START:]) == checksum
+    return message_crc_is_valid(data, 0, read_message_header(data))
 
 
 def _read(descriptors: DescriptorCache, path: str, position: int, length: int) -> bytes:

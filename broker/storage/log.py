@@ -52,11 +52,11 @@ from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segmented_log import SegmentedLog
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records.batch_header import TIMESTAMP_TYPE_BIT, assign_offsets
+from odradek.protocol.records.batch_header import LAST_OFFSET_DELTA_POSITION, assign_offsets
 
 _LOG = logging.getLogger(__name__)
 
-_LAST_OFFSET_DELTA: Final = slice(23, 27)  # its bytes in a batch (`batch_scan`)
+_LAST_OFFSET_DELTA: Final = slice(LAST_OFFSET_DELTA_POSITION, LAST_OFFSET_DELTA_POSITION + 4)
 
 
 class Log(LogReader):
@@ -157,7 +157,7 @@ class Log(LogReader):
         return AppendInfo(
             base_offset,
             last_offset,
-            header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else -1,
+            header.max_timestamp if header.has_append_time else -1,
             self.log_start_offset,
             header.records_count,
             len(records),

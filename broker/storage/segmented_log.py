@@ -32,13 +32,13 @@ from odradek.broker.storage.producers.producer_state import ProducerState
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.segment import Segment, create_segment
 from odradek.broker.storage.segments import Segments
-from odradek.protocol.records.batch_header import BatchHeader
+from odradek.protocol.records.batch_header import MAX_TIMESTAMP_POSITION, BatchHeader
 
 _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_MAX_TIMESTAMP: Final = slice(35, 43)  # of the largest timestamp in a batch (`batch_scan`)
+_MAX_TIMESTAMP: Final = slice(MAX_TIMESTAMP_POSITION, MAX_TIMESTAMP_POSITION + 8)
 
 
 class LogEnd(msgspec.Struct, frozen=True):

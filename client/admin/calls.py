@@ -35,6 +35,7 @@ from odradek.client.network.cluster import Cluster
 from odradek.client.network.cluster_image import NO_LEADER, ClusterImage
 from odradek.client.network.connection import Connection
 from odradek.client.record import TopicPartition
+from odradek.protocol.api import METADATA_KEY
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.plural import pluralize
@@ -46,7 +47,6 @@ Outcomes = Mapping[K, V | ClientError]
 Attempt = Callable[[Sequence[K]], Awaitable[Outcomes[K, V]]]
 Ask = Callable[[Connection, Sequence[K]], Awaitable[Outcomes[K, V]]]
 
-_METADATA_KEY = 3
 _CALLER_ERRORS = (ClosedError, ConfigurationError)  # raised by the call instead of becoming the error of an item
 _MAY_STILL_HAPPEN = "The request may still be executed"
 
@@ -139,7 +139,7 @@ class Calls:
         self, connection: Connection, topics: list[MetadataRequestTopic] | None, *, at_least: int = 0
     ) -> MetadataResponse:
         """Request the metadata of topics (None: all) in a version from `at_least` on, without creating them."""
-        version = connection.versions.highest(_METADATA_KEY, at_least=at_least)
+        version = connection.versions.highest(METADATA_KEY, at_least=at_least)
         response = await connection.send(MetadataRequest(topics, False), MetadataResponse, version=version)
         if response.error_code:
             raise broker_error(response.error_code, "request metadata", broker=connection.name)

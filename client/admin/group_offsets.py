@@ -30,6 +30,7 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from odradek.protocol.messages.offset_fetch import (
+    FIRST_VERSION_WITH_SEVERAL_GROUPS,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -41,7 +42,6 @@ Committed = Results[TopicPartition, CommittedOffset | None]
 
 _OFFSET_COMMIT_KEY, _OFFSET_FETCH_KEY = 8, 9
 _LAST_BY_NAME = 9  # of both: later versions name topics by id
-_FIRST_OF_MANY_GROUPS = 8
 _OUTSIDE = -1  # the generation in a commit from outside of the group
 _HAS_MEMBERS = "The group has members, and only they can commit: stop them first"
 
@@ -60,7 +60,7 @@ async def list_group_offsets(
         request = OffsetFetchRequest(require_stable=require_stable)
         for group in requested:
             request.groups.append(OffsetFetchRequestGroup(group, topics=_by_topic(wanted[group])))
-        version = connection.versions.highest(_OFFSET_FETCH_KEY, _LAST_BY_NAME, _FIRST_OF_MANY_GROUPS)
+        version = connection.versions.highest(_OFFSET_FETCH_KEY, _LAST_BY_NAME, FIRST_VERSION_WITH_SEVERAL_GROUPS)
         response = await connection.send(request, OffsetFetchResponse, version=version)
         return {
             result.group_id: group_error(result.error_code, tried, result.group_id, connection)

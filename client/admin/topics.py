@@ -40,12 +40,16 @@ from odradek.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from odradek.protocol.messages.metadata import MetadataRequestTopic, MetadataResponsePartition, MetadataResponseTopic
+from odradek.protocol.messages.metadata import (
+    FIRST_VERSION_WITH_REQUESTS_BY_ID,
+    MetadataRequestTopic,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from odradek.protocol.uuids import uuid_from_text, uuid_to_text
 
 _DELETE_TOPICS_KEY = 20
 _FIRST_DELETION_BY_ID = 6
-_FIRST_METADATA_BY_ID = 12
 
 
 async def create_topics(
@@ -138,7 +142,9 @@ async def describe_topics(
             requested = [MetadataRequestTopic(ids[topic], None) for topic in left]
         else:
             requested = [MetadataRequestTopic(name=topic) for topic in left]
-        response = await calls.metadata(connection, requested, at_least=_FIRST_METADATA_BY_ID if by_id else 0)
+        response = await calls.metadata(
+            connection, requested, at_least=FIRST_VERSION_WITH_REQUESTS_BY_ID if by_id else 0
+        )
         outcomes: dict[str, TopicDescription | ClientError] = {}
         for result in response.topics:
             topic = uuid_to_text(result.topic_id) if by_id else result.name or ""

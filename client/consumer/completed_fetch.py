@@ -10,8 +10,6 @@ Each batch is decompressed and decoded when the iteration reaches it.
 
 from __future__ import annotations
 
-import struct
-from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
@@ -19,22 +17,23 @@ from odradek.client.errors import CorruptRecordsError
 from odradek.client.record import ConsumerRecord, TopicPartition
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.messages.fetch import AbortedTransaction
+from odradek.protocol.records.aborted_filter import AbortedFilter
 from odradek.protocol.records.batch_header import (
     CONTROL_BIT,
     LOG_OVERHEAD,
     MAGIC,
+    MAGIC_POSITION,
+    OFFSET_AND_LENGTH,
     TRANSACTIONAL_BIT,
     BatchHeader,
     TimestampType,
     crc_is_valid,
     read_batch_header,
 )
-from odradek.protocol.records.control_records import ControlRecordType, control_record_type
-from odradek.protocol.records.message_set import MAGIC_POSITION, iter_messages, magic_of, read_message_header
-from odradek.protocol.records.record_iterator import Record, RecordColumns, iter_columns, iter_records
+from odradek.protocol.records.message_set import iter_messages, magic_of, read_message_header
+from odradek.protocol.records.record_iterator import Record, RecordColumns, iter_columns
 from odradek.protocol.records.record_runs import Shapes
 
-_OFFSET_AND_LENGTH = struct.Struct(">qi")  # the start of a batch or message of every format
 _SPECIAL = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
@@ -51,7 +50,6 @@ class CompletedFetch:
         "_batches",
         "_check_crcs",
         "_data",
-        "_in_aborted",
         "_shapes",
         "last_epoch",
         "next_offset",
@@ -74,8 +72,7 @@ class CompletedFetch:
         self.last_epoch = -1
         self._data = data
         self._check_crcs = check_crcs
-        self._aborted = None if aborted is None else deque(sorted(aborted, key=lambda one: one.first_offset))
-        self._in_aborted: set[int] = set()  # producers whose records are skipped at this point
+        self._aborted = AbortedFilter([(one.producer_id, one.first_offset) for one in aborted]) if aborted else None
         self._shapes: Shapes = {}
         self._batches: list[tuple[int, BatchHeader | None]] = []  # None: a message of magic 0 or 1
         self._find_batches()
@@ -91,7 +88,7 @@ class CompletedFetch:
         data = self._data
         position, end = 0, len(data)
         while end - position > MAGIC_POSITION:
-            offset, length = _OFFSET_AND_LENGTH.unpack_from(data, position)
+            offset, length = OFFSET_AND_LENGTH.unpack_from(data, position)
             if position + LOG_OVERHEAD + length > end:
                 return
             header = None
@@ -121,9 +118,7 @@ class CompletedFetch:
                         records = filter(lambda record: record.offset >= start, records)
                     yield records
             except RemoteProtocolError as error:
-                raise self._corrupt_error(
-                    _OFFSET_AND_LENGTH.unpack_from(self._data, position)[0], str(error)
-                ) from error
+                raise self._corrupt_error(OFFSET_AND_LENGTH.unpack_from(self._data, position)[0], str(error)) from error
 
     def _common_fields(self, position: int, header: BatchHeader | None) -> tuple[TimestampType | None, int]:
         """The last fields of a ConsumerRecord, which are the same for all records of a batch."""
@@ -135,7 +130,7 @@ class CompletedFetch:
     def _decode(self, position: int, header: BatchHeader | None) -> Iterator[RecordColumns]:
         data = self._data
         if header is None:
-            _, length = _OFFSET_AND_LENGTH.unpack_from(data, position)
+            _, length = OFFSET_AND_LENGTH.unpack_from(data, position)
             messages = iter_messages(data[position : position + LOG_OVERHEAD + length])
             return map(_one_record, messages)
         if self._check_crcs and not crc_is_valid(data, position, header):
@@ -146,16 +141,7 @@ class CompletedFetch:
 
     def _is_skipped(self, position: int, header: BatchHeader) -> bool:
         """Whether a control or transactional batch is skipped as a whole."""
-        aborted, in_aborted = self._aborted, self._in_aborted
-        if aborted is not None:
-            while aborted and aborted[0].first_offset <= header.last_offset:
-                in_aborted.add(aborted.popleft().producer_id)
-        if not header.is_control:
-            return header.producer_id in in_aborted
-        marker = next(iter_records(self._data, position, header), None)
-        if marker is not None and control_record_type(marker.key) is ControlRecordType.ABORT:
-            in_aborted.discard(header.producer_id)
-        return True
+        return header.is_control if self._aborted is None else self._aborted.skips(self._data, position, header)
 
     def _corrupt_error(self, offset: int, cause: str) -> CorruptRecordsError:
         topic, partition = self.partition

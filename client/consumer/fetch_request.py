@@ -14,12 +14,15 @@ from odradek.client.consumer.fetch_session import FetchKey, FetchSession
 from odradek.client.consumer.subscription_state import PartitionState
 from odradek.client.network.cluster_image import ClusterImage
 from odradek.client.network.connection import Connection
-from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
-from odradek.protocol.schema import ZERO_UUID
-
-_FETCH_KEY = 1
-_LAST_VERSION_BY_NAME = 12
-_NEWEST_VERSION = 32767
+from odradek.protocol.api import FETCH_KEY
+from odradek.protocol.messages.fetch import (
+    LAST_VERSION_WITH_TOPIC_NAMES,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from odradek.protocol.schema import LAST_VERSION, ZERO_UUID
 
 
 class RequestedPartition(NamedTuple):
@@ -49,8 +52,8 @@ class InFlightFetch:
     ) -> None:
         """Build the request. All `states` are in the image and have a fetch offset. Raises UnsupportedVersionError."""
         by_id = all(image.topics[state.partition.topic].topic_id != ZERO_UUID for state in states)
-        self.version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if by_id else _LAST_VERSION_BY_NAME)
-        by_id = self.version > _LAST_VERSION_BY_NAME
+        self.version = connection.versions.highest(FETCH_KEY, LAST_VERSION if by_id else LAST_VERSION_WITH_TOPIC_NAMES)
+        by_id = self.version > LAST_VERSION_WITH_TOPIC_NAMES
         self._requested: dict[tuple[str | bytes, int], RequestedPartition] = {}
         wanted: dict[FetchKey, FetchPartition] = {}
         for state in states:

@@ -24,10 +24,13 @@ from odradek.client.group.owned_partitions import OwnedPartitions
 from odradek.client.group.rebalancer import ErrorAction
 from odradek.client.network.cluster import Cluster
 from odradek.client.record import TopicPartition
-from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-
-_METADATA_KEY = 3
-_FIRST_METADATA_BY_ID = 12
+from odradek.protocol.api import METADATA_KEY
+from odradek.protocol.messages.metadata import (
+    FIRST_VERSION_WITH_REQUESTS_BY_ID,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 
 
 class ConsumerRebalancer:
@@ -116,7 +119,7 @@ class ConsumerRebalancer:
     async def _names(self, topic_ids: list[bytes]) -> dict[bytes, str]:
         """Look up the names of topics; deleted topics are left out."""
         connection = await self._cluster.any_connection()
-        version = connection.versions.highest(_METADATA_KEY, at_least=_FIRST_METADATA_BY_ID)
+        version = connection.versions.highest(METADATA_KEY, at_least=FIRST_VERSION_WITH_REQUESTS_BY_ID)
         request = MetadataRequest([MetadataRequestTopic(topic_id, None) for topic_id in topic_ids], False)
         response = await connection.send(request, MetadataResponse, version=version)
         if response.error_code:

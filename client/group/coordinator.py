@@ -10,8 +10,12 @@ from odradek.client.network.cluster import Cluster
 from odradek.client.network.connection import Connection
 from odradek.client.network.connections import Purpose
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.find_coordinator import (
+    FIRST_VERSION_WITH_SEVERAL_KEYS,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from odradek.protocol.messages.find_coordinator import Coordinator as Found
-from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.schema import Message
 
 R = TypeVar("R", bound=Message)
@@ -20,12 +24,11 @@ NOT_THE_COORDINATOR = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATO
 """Errors of a broker that does not coordinate the group."""
 
 _FIND_COORDINATOR_KEY = 10
-_FIRST_OF_MANY_KEYS = 4
 
 
 async def find_coordinators(connection: Connection, groups: Sequence[str]) -> list[Found]:
     """Request the coordinators of groups; each row has an error code of its own. Raises ClientError."""
-    version = connection.versions.highest(_FIND_COORDINATOR_KEY, at_least=_FIRST_OF_MANY_KEYS)
+    version = connection.versions.highest(_FIND_COORDINATOR_KEY, at_least=FIRST_VERSION_WITH_SEVERAL_KEYS)
     request = FindCoordinatorRequest(coordinator_keys=list(groups))
     return (await connection.send(request, FindCoordinatorResponse, version=version)).coordinators
 

@@ -22,6 +22,7 @@ from odradek.protocol.codec import decode
 from odradek.protocol.errors import ErrorCode, RemoteProtocolError
 from odradek.protocol.header import API_VERSIONS_KEY
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from odradek.protocol.schema import LAST_VERSION
 
 _ERROR_CODE = struct.Struct(">h")
 _BODY = 4  # after the correlation id: the response header of ApiVersions is v0 in all versions
@@ -37,11 +38,11 @@ class ApiVersions:
         self._ranges = {served.api_key: (served.min_version, served.max_version) for served in ranges}
         self._chosen: dict[int, int] = {}
 
-    def highest(self, api_key: int, at_most: int = 32767, at_least: int = 0) -> int:
+    def highest(self, api_key: int, at_most: int = LAST_VERSION, at_least: int = 0) -> int:
         """The highest version from `at_least` to `at_most` that both sides support. Raises UnsupportedVersionError."""
         chosen = self._chosen.get(api_key)
         if chosen is None:
-            chosen = self._chosen[api_key] = self._choose(api_key, 32767, 0)
+            chosen = self._chosen[api_key] = self._choose(api_key, LAST_VERSION, 0)
         return chosen if at_least <= chosen <= at_most else self._choose(api_key, at_most, at_least)
 
     def _choose(self, api_key: int, at_most: int, at_least: int) -> int:

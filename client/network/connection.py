@@ -38,7 +38,7 @@ from odradek.client.errors import (
 )
 from odradek.client.network.api_versions import ApiVersions, read_api_versions, version_to_retry
 from odradek.protocol import codec
-from odradek.protocol.api import NAMES, by_key
+from odradek.protocol.api import FETCH_KEY, NAMES, by_key
 from odradek.protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from odradek.protocol.framing import FrameReader, ReceiveArena
 from odradek.protocol.header import API_VERSIONS_KEY, RequestHeader, decode_response, encode_request_header
@@ -51,7 +51,6 @@ R = TypeVar("R", bound=Message)
 SOFTWARE_NAME = "odradek"
 SOFTWARE_VERSION = "0.1.0"
 
-_FETCH_KEY = 1
 _SIZE = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">i")
 _MAX_CORRELATION_ID = 0x7FFFFFFF
@@ -266,7 +265,7 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolError:
             self._in_flight[correlation_id] = sent  # it fails when the connection closes
             raise
-        if sent.api_key == _FETCH_KEY:
+        if sent.api_key == FETCH_KEY:
             self._reader.retain()
         if not sent.future.done():
             sent.future.set_result(response)

@@ -22,8 +22,10 @@ from odradek.client.producer.delivery import Delivery
 from odradek.client.producer.partition_queue import MAX_EPOCH, PartitionQueue, ProducerBatch
 from odradek.client.producer.producer_id import init_producer_id
 from odradek.client.producer.record_accumulator import RecordAccumulator
+from odradek.protocol.api import PRODUCE_KEY
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
+    LAST_VERSION_WITH_TOPIC_NAMES,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -33,9 +35,6 @@ from odradek.protocol.messages.produce import (
 from odradek.protocol.schema import ZERO_UUID
 
 _LOG = logging.getLogger(__name__)
-
-_PRODUCE_KEY = 0
-_LAST_VERSION_BY_NAME = 12  # later versions name topics by id (KIP-516)
 
 SentBatches = dict[tuple[str | bytes, int], ProducerBatch]
 """The batches of a request by their partition as the response names it: topic name or id, and index."""
@@ -151,7 +150,7 @@ class Sender:
     def _send(self, connection: Connection, batches: list[ProducerBatch]) -> None:
         try:
             version = self._version(connection, batches)
-            request, sent = self._build(batches, by_id=version > _LAST_VERSION_BY_NAME)
+            request, sent = self._build(batches, by_id=version > LAST_VERSION_WITH_TOPIC_NAMES)
             if not self._required_acks:
                 connection.send_without_response(request, version=version)
                 for batch in batches:
@@ -166,12 +165,12 @@ class Sender:
             response.add_done_callback(partial(self._handle_response, connection, sent))
 
     def _version(self, connection: Connection, batches: list[ProducerBatch]) -> int:
-        version = connection.versions.highest(_PRODUCE_KEY)
+        version = connection.versions.highest(PRODUCE_KEY)
         topics = self._cluster.image.topics
-        if version > _LAST_VERSION_BY_NAME and any(
+        if version > LAST_VERSION_WITH_TOPIC_NAMES and any(
             topics[batch.queue.topic].topic_id == ZERO_UUID for batch in batches
         ):
-            version = connection.versions.highest(_PRODUCE_KEY, at_most=_LAST_VERSION_BY_NAME)
+            version = connection.versions.highest(PRODUCE_KEY, at_most=LAST_VERSION_WITH_TOPIC_NAMES)
         return version
 
     def _build(self, batches: list[ProducerBatch], *, by_id: bool) -> tuple[ProduceRequest, SentBatches]:

@@ -44,15 +44,20 @@ from odradek.pipeline.event_loop import EventLoop
 from odradek.pipeline.reading.offsets import ClusterOffsets
 from odradek.pipeline.reading.options import Cluster
 from odradek.pipeline.records.whole_batches import WholeBatches, whole_batches
+from odradek.protocol.api import FETCH_KEY
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from odradek.protocol.schema import ZERO_UUID
+from odradek.protocol.messages.fetch import (
+    LAST_VERSION_WITH_TOPIC_NAMES,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from odradek.protocol.schema import LAST_VERSION, ZERO_UUID
 
 T = TypeVar("T")
 
-_FETCH_KEY = 1
-_LAST_VERSION_BY_NAME = 12
-_NEWEST_VERSION = 32767
 _MAX_WAIT_MS = 500
 _TRIED = "fetch"
 _TOPIC_KNOWN_WITHIN_MS = 2000
@@ -192,7 +197,7 @@ class _PartitionFetch:
         name, index = self.partition
         topic, connection = self._known() or self._wire.run(self._find())
         has_id = topic.topic_id != ZERO_UUID
-        version = connection.versions.highest(_FETCH_KEY, _NEWEST_VERSION if has_id else _LAST_VERSION_BY_NAME)
+        version = connection.versions.highest(FETCH_KEY, LAST_VERSION if has_id else LAST_VERSION_WITH_TOPIC_NAMES)
         wanted = FetchPartition(
             index,
             topic.partitions[index].leader_epoch,

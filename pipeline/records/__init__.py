@@ -2,7 +2,6 @@
 
 | module | what |
 |---|---|
-| `aborted` | which batches `read_committed` leaves out: those of transactions that were aborted (KIP-98) |
 | `arrow_values` | between numpy and Arrow without pandas |
 | `columns` | arrow columns of records, made of where their fields lie: the bytes are copied once, by Arrow |
 | `damage` | what a reader does where bytes are no records: Spark's three modes, and the sentence that says which |

@@ -25,7 +25,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from odradek.pipeline.records.aborted import AbortedFilter
 from odradek.pipeline.records.arrow_values import Booleans
 from odradek.pipeline.records.columns import record_columns
 from odradek.pipeline.records.damage import CorruptRecordsError, Damage, Mode
@@ -38,6 +37,7 @@ from odradek.protocol.buffer import Buffer
 from odradek.protocol.checksum import crc32c
 from odradek.protocol.compression.codecs import decompress
 from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.records.aborted_filter import AbortedFilter
 from odradek.protocol.records.batch_header import (
     BATCH_HEADER_SIZE,
     CODEC_BITS,
@@ -157,7 +157,7 @@ class _Reading:
         """The closer look at one batch, in order. Raises RemoteProtocolError for a marker that is malformed."""
         at = self._positions[batch]
         header = read_batch_header(self._data, at)
-        if filter_.leaves_out(self._data, at, header):
+        if filter_.skips(self._data, at, header):
             return False
         return header.last_offset >= self._start and header.base_offset < self._end
 

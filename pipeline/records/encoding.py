@@ -28,13 +28,12 @@ from odradek.protocol.compression.codecs import Codec, compress
 from odradek.protocol.errors import LocalProtocolError
 from odradek.protocol.records.batch_header import (
     BATCH_HEADER_SIZE,
-    HEADER,
     LOG_OVERHEAD,
     MAGIC,
     MAX_SEQUENCE,
     BatchHeader,
     read_batch_header,
-    write_crc,
+    write_header,
 )
 
 _NO_LEADER_EPOCH: Final = -1
@@ -124,8 +123,7 @@ def join_batch(
         base_sequence=base_sequence,
         records_count=count,
     )
-    HEADER.pack_into(batch, 0, *header.fields)
-    write_crc(batch, 0, len(batch))
+    write_header(batch, header)
     return batch
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from odradek.pipeline.records.varints import Ints
 from odradek.protocol.buffer import Buffer
-from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, read_batch_header
-from odradek.protocol.records.message_set import MAGIC_POSITION
+from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, read_batch_header
+from odradek.protocol.records.message_set import MIN_LENGTHS
 
 Headers = NDArray[np.void]  # of `HEADER`
 
@@ -43,7 +43,6 @@ HEADER: Final = np.dtype(
 )
 _BYTES: Final = np.dtype((np.void, BATCH_HEADER_SIZE))  # a header that is copied as one thing
 _START: Final = Struct(">qiiB")  # base offset, length, leader epoch, magic: of old messages only offset, length, magic
-_MIN_LENGTH: Final = (14, 22, BATCH_HEADER_SIZE - LOG_OVERHEAD)  # by magic
 
 
 class WholeBatches(NamedTuple):
@@ -87,10 +86,10 @@ def whole_batches(raw: Buffer) -> WholeBatches:
     needed, flaw = 0, None
     while end - at > MAGIC_POSITION:
         _, length, _, magic = _START.unpack_from(data, at)
-        if magic >= len(_MIN_LENGTH):
+        if magic >= len(MIN_LENGTHS):
             flaw = f"a batch of magic {magic}, which is none"
             break
-        if length < _MIN_LENGTH[magic]:
+        if length < MIN_LENGTHS[magic]:
             flaw = f"a batch of length {length}, less than its header takes"
             break
         if at + LOG_OVERHEAD + length > end:

@@ -33,15 +33,19 @@ from odradek.pipeline.event_loop import EventLoop
 from odradek.pipeline.reading.options import WriteOptions
 from odradek.pipeline.reading.wire import client_config
 from odradek.pipeline.records.encoding import halves
+from odradek.protocol.api import PRODUCE_KEY
 from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from odradek.protocol.messages.produce import (
+    LAST_VERSION_WITH_TOPIC_NAMES,
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from odradek.protocol.records.batch_header import MAX_SEQUENCE, read_batch_header
-from odradek.protocol.schema import ZERO_UUID
+from odradek.protocol.schema import LAST_VERSION, ZERO_UUID
 
-_PRODUCE_KEY: Final = 0
-_LAST_VERSION_BY_NAME: Final = 12
-_NEWEST_VERSION: Final = 32767
 _ALL_IN_SYNC: Final = -1
 _TRIED: Final = "send records"
 _DONE: Final = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
@@ -162,7 +166,7 @@ class Delivery:
             raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=name, partition=index)
         connection = await self._cluster.connection(leader)
         has_id = topic.topic_id != ZERO_UUID
-        version = connection.versions.highest(_PRODUCE_KEY, _NEWEST_VERSION if has_id else _LAST_VERSION_BY_NAME)
+        version = connection.versions.highest(PRODUCE_KEY, LAST_VERSION if has_id else LAST_VERSION_WITH_TOPIC_NAMES)
         data = TopicProduceData(name, topic.topic_id, [PartitionProduceData(index, records)])
         request = ProduceRequest(None, _ALL_IN_SYNC, self._config.request_timeout_ms, [data])
         answer = await connection.send(request, ProduceResponse, version=version)

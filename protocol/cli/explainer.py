@@ -20,8 +20,7 @@ from odradek.protocol.code_generation.codec_parts import MAX_STRING_SIZE, fixed
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.header import request_header_version, response_header_version
 from odradek.protocol.plural import pluralize
-from odradek.protocol.records.batch_header import batch_headers, crc_is_valid
-from odradek.protocol.records.message_set import MAGIC_POSITION
+from odradek.protocol.records.batch_header import MAGIC_POSITION, batch_headers, crc_is_valid
 from odradek.protocol.schema import Layout, LayoutField, Message, Scalar, Structure, layout
 from odradek.protocol.uvarint import uvarint_rest
 

@@ -17,7 +17,7 @@ A response in a session leaves out partitions with nothing new. An unknown sessi
 skipped epoch INVALID_FETCH_SESSION_EPOCH (71); after 2147483647 the epoch goes on at 1.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -39,6 +39,9 @@ from odradek.protocol.schema import (
     until,
     uuid,
 )
+
+LAST_VERSION_WITH_TOPIC_NAMES: Final = 12
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
 
 class ReplicaState(Structure):

@@ -4,9 +4,11 @@ The coordinator leads the partition of `__consumer_offsets` or `__transaction_st
 create that topic; COORDINATOR_NOT_AVAILABLE (15) until it is there.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from odradek.protocol.schema import Message, Structure, i8, i16, i32, ignorable, message, since, string, until
+
+FIRST_VERSION_WITH_SEVERAL_KEYS: Final = 4
 
 
 @message(key=10, versions=(0, 6), flexible_since=3)

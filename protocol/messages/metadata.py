@@ -4,7 +4,7 @@ It is asked at the start, after errors that mean a stale picture, and every few 
 topic, if both the request and `auto.create.topics.enable` allow.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from odradek.protocol.schema import (
     ZERO_UUID,
@@ -21,6 +21,8 @@ from odradek.protocol.schema import (
     until,
     uuid,
 )
+
+FIRST_VERSION_WITH_REQUESTS_BY_ID: Final = 12
 
 
 class MetadataRequestTopic(Structure):

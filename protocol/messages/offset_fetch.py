@@ -1,6 +1,6 @@
 """OffsetFetch (API key 9): a consumer asks the coordinator of its group where it left off; tools ask for lag."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from odradek.protocol.schema import (
     ZERO_UUID,
@@ -18,6 +18,8 @@ from odradek.protocol.schema import (
     until,
     uuid,
 )
+
+FIRST_VERSION_WITH_SEVERAL_GROUPS: Final = 8
 
 
 class OffsetFetchRequestTopic(Structure):

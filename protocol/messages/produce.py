@@ -6,7 +6,7 @@ a partition that fails is answered with its own error and leaves the others alon
 idempotence and transactions: KIP-98.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -27,6 +27,9 @@ from odradek.protocol.schema import (
     until,
     uuid,
 )
+
+LAST_VERSION_WITH_TOPIC_NAMES: Final = 12
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
 
 class PartitionProduceData(Structure):

@@ -10,6 +10,7 @@
 | `record_scan` | the keys and positions of records, and batches rebuilt from some of them, for compaction |
 | `record_validation` | the check of every record of a batch before a leader appends it |
 | `recompression` | a batch compressed with another codec |
+| `aborted_filter` | the batches that `read_committed` skips |
 | `control_records` | control records, such as the markers that end transactions (KIP-98) |
 | `message_set` | message sets of magic 0 and 1 |
 """

@@ -8,7 +8,6 @@ The layouts are drawn in `odradek.protocol.records.batch_header` and `odradek.pr
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,14 +16,13 @@ from odradek.protocol.errors import LocalProtocolError
 from odradek.protocol.records.batch_header import (
     BATCH_HEADER_SIZE,
     CONTROL_BIT,
-    HEADER,
     LOG_OVERHEAD,
     MAGIC,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     BatchHeader,
     TimestampType,
-    write_crc,
+    write_header,
 )
 from odradek.protocol.records.record_headers import Header, encode_headers
 from odradek.protocol.varint import SHORT_VARINTS, encode_varint
@@ -171,9 +169,5 @@ class BatchBuilder:
             base_sequence=self.base_sequence,
             records_count=self.records_count,
         )
-        try:
-            HEADER.pack_into(out, 0, *header.fields)
-        except struct.error as error:
-            raise LocalProtocolError(f"a batch header cannot carry {header}: {error}") from None
-        write_crc(out, 0, len(out))
+        write_header(out, header)
         return out

@@ -33,10 +33,11 @@ from typing import Final
 from odradek.protocol.buffer import Buffer
 from odradek.protocol.checksum import crc32c
 from odradek.protocol.compression.codecs import Codec
-from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 
 LOG_OVERHEAD: Final = 12  # base offset and batch length, which every format begins with
 BATCH_HEADER_SIZE: Final = 61
+MIN_BATCH_LENGTH: Final = BATCH_HEADER_SIZE - LOG_OVERHEAD  # the batch length of a batch without records
 MAGIC: Final = 2
 MAX_SEQUENCE: Final = (1 << 31) - 1
 NO_TIMESTAMP: Final = -1  # of a record that has none, and of a batch of such records
@@ -48,11 +49,17 @@ CONTROL_BIT: Final = 0x20
 DELETE_HORIZON_BIT: Final = 0x40
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 LENGTH_POSITION: Final = 8
+LEADER_EPOCH_POSITION: Final = 12
+MAGIC_POSITION: Final = 16
 CRC_POSITION: Final = 17
-CRC_START: Final = 21  # the first byte under the CRC
 ATTRIBUTES_POSITION: Final = 21
-_MAX_TIMESTAMP_POSITION: Final = 35
+CRC_START: Final = ATTRIBUTES_POSITION  # the first byte under the CRC
+FLAGS_POSITION: Final = ATTRIBUTES_POSITION + 1  # the low byte of the attributes, with all bits that are used
+LAST_OFFSET_DELTA_POSITION: Final = 23
+MAX_TIMESTAMP_POSITION: Final = 35
+RECORDS_COUNT_POSITION: Final = 57
 _CRC: Final = struct.Struct(">I")
 _unpack_header: Final = HEADER.unpack_from
 _pack_base_offset_into: Final = struct.Struct(">q").pack_into
@@ -162,8 +169,13 @@ class BatchHeader:
         return codec_of(self.attributes)
 
     @property
+    def has_append_time(self) -> bool:
+        """Whether `max_timestamp` is the time of the append, and the timestamp of every record."""
+        return self.attributes & TIMESTAMP_TYPE_BIT != 0
+
+    @property
     def timestamp_type(self) -> TimestampType:
-        return TimestampType.LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_BIT else TimestampType.CREATE_TIME
+        return TimestampType.LOG_APPEND_TIME if self.has_append_time else TimestampType.CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
@@ -180,7 +192,7 @@ class BatchHeader:
     @property
     def delete_horizon_ms(self) -> int | None:
         """When compaction may drop the tombstones and transaction markers in here; None where that was not set yet."""
-        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
+        return self.base_timestamp if self.has_delete_horizon else None
 
     @property
     def has_producer_id(self) -> bool:
@@ -227,7 +239,7 @@ def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         ) from None
     if magic != MAGIC:
         raise RemoteProtocolError(f"a record batch of magic {magic}, where {MAGIC} is expected")
-    if batch_length < BATCH_HEADER_SIZE - LOG_OVERHEAD:
+    if batch_length < MIN_BATCH_LENGTH:
         raise RemoteProtocolError(f"a record batch of length {batch_length}, less than its header takes")
     return BatchHeader(
         base_offset,
@@ -272,7 +284,7 @@ def crc_is_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 def assign_offsets(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
     """Write base offset and leader epoch into the batch at `position`; neither is under the CRC."""
     _pack_base_offset_into(buffer, position, base_offset)
-    _pack_leader_epoch_into(buffer, position + 12, leader_epoch)
+    _pack_leader_epoch_into(buffer, position + LEADER_EPOCH_POSITION, leader_epoch)
 
 
 def stamp_log_append_time(buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int) -> None:
@@ -295,7 +307,7 @@ def _stamp(
     buffer: bytearray | memoryview, position: int, header: BatchHeader, attributes: int, max_timestamp: int
 ) -> None:
     _ATTRIBUTES.pack_into(buffer, position + ATTRIBUTES_POSITION, attributes)
-    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, max_timestamp)
+    _MAX_TIMESTAMP.pack_into(buffer, position + MAX_TIMESTAMP_POSITION, max_timestamp)
     write_crc(buffer, position, header.size)
 
 
@@ -303,3 +315,15 @@ def write_crc(buffer: bytearray | memoryview, position: int, size: int) -> None:
     """Compute and write the CRC of the batch of `size` bytes at `position`, after a change to what it covers."""
     with memoryview(buffer) as view:
         _CRC.pack_into(buffer, position + CRC_POSITION, crc32c(view[position + CRC_START : position + size]))
+
+
+def write_header(buffer: bytearray, header: BatchHeader) -> None:
+    """Write `header` at the start of `buffer`, whose rest are the records, and then their CRC instead of `header.crc`.
+
+    Raises LocalProtocolError if a number is wider than its field.
+    """
+    try:
+        HEADER.pack_into(buffer, 0, *header.fields)
+    except struct.error as error:
+        raise LocalProtocolError(f"a batch header cannot carry {header}: {error}") from None
+    write_crc(buffer, 0, len(buffer))

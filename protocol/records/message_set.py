@@ -36,7 +36,10 @@ from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.records.batch_header import (
     CODEC_BITS,
+    LENGTH_POSITION,
     LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MIN_BATCH_LENGTH,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TimestampType,
@@ -44,11 +47,12 @@ from odradek.protocol.records.batch_header import (
 from odradek.protocol.records.record_iterator import Record
 from odradek.protocol.varint import INT64_MAX, INT64_MIN
 
-MAGIC_POSITION: Final = 16
 _HEADER: Final = struct.Struct(">qiIbb")
 _TIMESTAMP: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
-_SMALLEST_MESSAGE: Final = (14, 22)  # after the size, by magic: crc, magic, attributes, timestamp, two lengths
+TIMESTAMP_POSITION: Final = _HEADER.size
+MIN_LENGTHS: Final = (14, 22, MIN_BATCH_LENGTH)
+"""By magic, the least size of a message and the least length of a batch: the fields after it, without any content."""
 _CODECS: Final = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
 
 
@@ -103,12 +107,17 @@ def read_message_header(buffer: Buffer, position: int = 0) -> MessageHeader:
         offset, size, crc, magic, attributes = _HEADER.unpack_from(buffer, position)
         if magic not in (0, 1):
             raise RemoteProtocolError(f"a message of magic {magic}, where 0 or 1 is expected")
-        if size < _SMALLEST_MESSAGE[magic]:
+        if size < MIN_LENGTHS[magic]:
             raise RemoteProtocolError(f"a message of size {size}, less than its fields take")
-        timestamp = _TIMESTAMP.unpack_from(buffer, position + _HEADER.size)[0] if magic else NO_TIMESTAMP
+        timestamp = _TIMESTAMP.unpack_from(buffer, position + TIMESTAMP_POSITION)[0] if magic else NO_TIMESTAMP
     except struct.error:
         raise RemoteProtocolError("the buffer ends inside the header of a message") from None
     return MessageHeader(offset, size, crc, magic, attributes, timestamp)
+
+
+def message_crc_is_valid(buffer: memoryview, position: int, header: MessageHeader) -> bool:
+    """Whether the message at `position`, all of which is in the buffer, has the checksum that its header claims."""
+    return crc32(buffer[position + MAGIC_POSITION : position + header.size]) == header.crc
 
 
 def message_headers(buffer: Buffer) -> Iterator[tuple[int, MessageHeader]]:
@@ -121,7 +130,7 @@ def message_headers(buffer: Buffer) -> Iterator[tuple[int, MessageHeader]]:
     end = len(buffer)
     while end - position >= LOG_OVERHEAD:
         # The size decides alone whether the message is complete, before any field of it is read.
-        next_position = position + LOG_OVERHEAD + _LENGTH.unpack_from(buffer, position + 8)[0]
+        next_position = position + LOG_OVERHEAD + _LENGTH.unpack_from(buffer, position + LENGTH_POSITION)[0]
         if next_position > end:
             return
         yield position, read_message_header(buffer, position)
@@ -206,7 +215,7 @@ def _unwrap(wrapper: MessageHeader, value: bytes | None, max_decompressed: int |
 def _read_content(view: memoryview, position: int, header: MessageHeader) -> tuple[bytes | None, bytes | None]:
     """Check the checksum of the message and return its key and value."""
     end = position + header.size
-    if crc32(view[position + MAGIC_POSITION : end]) != header.crc:
+    if not message_crc_is_valid(view, position, header):
         raise RemoteProtocolError(f"the message at offset {header.offset} has a wrong checksum")
     key, at = _read_bytes(view, position + _HEADER.size + (_TIMESTAMP.size if header.magic else 0), end)
     value, at = _read_bytes(view, at, end)

@@ -32,7 +32,7 @@ from odradek.protocol.buffer import Buffer
 from odradek.protocol.compression.codecs import decompress
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.plural import pluralize
-from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, BatchHeader
+from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from odradek.protocol.records.record_headers import Header, decode_headers
 from odradek.protocol.records.record_runs import Run, Shapes, find_run
 from odradek.protocol.varint import INT64_MAX, INT64_MIN, ZIGZAG, read_varint, read_varlong
@@ -164,12 +164,12 @@ def _deltas_are_safe(header: BatchHeader) -> bool:
 
 def _of_run(run: Run, header: BatchHeader) -> RecordColumns:
     count, first_offset = run.records_count, header.base_offset + run.first_offset
-    timestamps = [header.max_timestamp] * count if header.attributes & TIMESTAMP_TYPE_BIT else run.timestamps
+    timestamps = [header.max_timestamp] * count if header.has_append_time else run.timestamps
     return RecordColumns(range(first_offset, first_offset + count), timestamps, run.keys, run.values, run.headers)
 
 
 def _of_lists(lists: _Lists, header: BatchHeader) -> RecordColumns:
-    if header.attributes & TIMESTAMP_TYPE_BIT:
+    if header.has_append_time:
         return RecordColumns(*lists)._replace(timestamps=[header.max_timestamp] * len(lists.values))
     return RecordColumns(*lists)
 

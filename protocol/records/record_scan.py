@@ -10,7 +10,6 @@ every timestamp be written again.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -21,12 +20,10 @@ from odradek.protocol.records.batch_header import (
     BATCH_HEADER_SIZE,
     CODEC_BITS,
     DELETE_HORIZON_BIT,
-    HEADER,
-    LOG_OVERHEAD,
+    MIN_BATCH_LENGTH,
     NO_TIMESTAMP,
-    TIMESTAMP_TYPE_BIT,
     BatchHeader,
-    write_crc,
+    write_header,
 )
 from odradek.protocol.varint import ZIGZAG, encode_varint, read_varint, read_varlong
 
@@ -121,7 +118,7 @@ def rebuild_batch(
     if not records:
         raise LocalProtocolError("a batch of no records")
     attributes, base_timestamp, max_timestamp = header.attributes, header.base_timestamp, header.max_timestamp
-    if not attributes & TIMESTAMP_TYPE_BIT:
+    if not header.has_append_time:
         max_timestamp = base_timestamp + max(record.timestamp_delta for record in records)
     if delete_horizon_ms is None:
         body = b"".join([data[record.start : record.end] for record in records])
@@ -133,7 +130,7 @@ def rebuild_batch(
     codec = header.codec
     packed = compress(codec, body) if codec else body
     changed = header.replace(
-        batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD + len(packed),
+        batch_length=MIN_BATCH_LENGTH + len(packed),
         attributes=attributes,
         base_timestamp=base_timestamp,
         max_timestamp=max_timestamp,
@@ -145,7 +142,7 @@ def rebuild_batch(
 def empty_batch(header: BatchHeader) -> bytearray:
     """Return the batch of `header` without any record: what is left of it says how far its producer had come."""
     changed = header.replace(
-        batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD,
+        batch_length=MIN_BATCH_LENGTH,
         attributes=header.attributes & ~(CODEC_BITS | DELETE_HORIZON_BIT),
         base_timestamp=NO_TIMESTAMP,
         records_count=0,
@@ -163,9 +160,5 @@ def _with_timestamp(data: bytes, record: ScannedRecord, timestamp_delta: int) ->
 def _encode(header: BatchHeader, records: bytes) -> bytearray:
     out = bytearray(BATCH_HEADER_SIZE)
     out += records
-    try:
-        HEADER.pack_into(out, 0, *header.fields)
-    except struct.error as error:
-        raise LocalProtocolError(f"a batch header cannot carry {header}: {error}") from None
-    write_crc(out, 0, len(out))
+    write_header(out, header)
     return out

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.plural import pluralize
-from odradek.protocol.records.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, BatchHeader
+from odradek.protocol.records.batch_header import NO_TIMESTAMP, BatchHeader
 from odradek.protocol.records.record_headers import skip_headers
 from odradek.protocol.records.record_iterator import records_section
 from odradek.protocol.varint import INT64_MAX, INT64_MIN, read_varint, read_varlong
@@ -77,7 +77,7 @@ def validate_records(
     base = header.base_timestamp
     if base + largest > INT64_MAX or base + smallest < INT64_MIN:
         raise RemoteProtocolError("a timestamp is wider than 64 bits")
-    if header.attributes & TIMESTAMP_TYPE_BIT:
+    if header.has_append_time:
         return RecordTimestamps(header.max_timestamp, header.base_offset, header.max_timestamp)
     return RecordTimestamps(base + largest, header.base_offset + largest_index, base + smallest)
 

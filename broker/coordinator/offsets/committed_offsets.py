@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from odradek.broker.coordinator.group_type import Group
 from odradek.broker.coordinator.runtime.coordinator_shard import NO_PRODUCER
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
+from odradek.protocol.schema import ZERO_UUID
 from odradek.protocol.stored_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
 RECORD_TYPES = (0, 1)
@@ -122,7 +123,7 @@ class CommittedOffsets:
             value.metadata,
             value.commit_timestamp,
             getattr(value, "expire_timestamp", NO_EXPIRY),
-            getattr(value, "topic_id", bytes(16)),
+            getattr(value, "topic_id", ZERO_UUID),
             record_offset,
         )
         if producer_id == NO_PRODUCER:

@@ -7,7 +7,6 @@ Batches of magic 0 and 1, which old brokers wrote, are read like others. Kafka's
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,14 +16,12 @@ from odradek.broker.coordinator.runtime.records import MalformedRecordError
 from odradek.broker.storage.log import Log
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import RemoteProtocolError
-from odradek.protocol.records.batch_header import LOG_OVERHEAD, BatchHeader, read_batch_header
+from odradek.protocol.records.batch_header import LOG_OVERHEAD, MAGIC, OFFSET_AND_LENGTH, BatchHeader, read_batch_header
 from odradek.protocol.records.control_records import ControlRecordType, control_record_type
 from odradek.protocol.records.message_set import iter_messages, magic_of
 from odradek.protocol.records.record_iterator import Record, iter_records
 
 _LOG = StructuredLogger(__name__)
-_OFFSET_AND_LENGTH = struct.Struct(">qi")
-_V2 = 2
 
 
 class _Batch(NamedTuple):
@@ -59,12 +56,12 @@ def load(topic: InternalTopic, log: Log, shard: CoordinatorShard, now_ms: int) -
 def _batches(chunk: bytes) -> Iterator[_Batch]:
     """The whole batches of a chunk; the last one may be cut off."""
     position = 0
-    while position + _OFFSET_AND_LENGTH.size <= len(chunk):
-        offset, length = _OFFSET_AND_LENGTH.unpack_from(chunk, position)
+    while position + OFFSET_AND_LENGTH.size <= len(chunk):
+        offset, length = OFFSET_AND_LENGTH.unpack_from(chunk, position)
         end = position + LOG_OVERHEAD + length
         if end > len(chunk):
             return
-        if magic_of(chunk, position) == _V2:
+        if magic_of(chunk, position) == MAGIC:
             header = read_batch_header(chunk, position)
             producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
             records = _records(chunk, position, header)

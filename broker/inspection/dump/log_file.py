@@ -20,10 +20,11 @@ from typing import Final, NamedTuple, Self
 from odradek.broker.inspection.dump.errors import DumpError
 from odradek.broker.inspection.dump.java import INT32_MAX
 from odradek.protocol.plural import pluralize
+from odradek.protocol.records.batch_header import LOG_OVERHEAD
+from odradek.protocol.records.message_set import MIN_LENGTHS
 
-LOG_OVERHEAD: Final = 12
 _HEADER_UP_TO_MAGIC: Final = struct.Struct(">qi4xb")
-_SMALLEST_SIZE: Final = 14  # a message of magic 0 without key and value
+_SMALLEST_SIZE: Final = MIN_LENGTHS[0]
 _WINDOW: Final = 1 << 20  # bytes read at a time; two systems calls a megabyte are not felt
 
 

@@ -18,21 +18,27 @@ from typing import Final, NamedTuple
 
 from odradek.broker.inspection.dump.errors import DumpError
 from odradek.broker.inspection.dump.java import boolean, int64
-from odradek.broker.inspection.dump.log_file import LOG_OVERHEAD, Batch, LogFile
+from odradek.broker.inspection.dump.log_file import Batch, LogFile
 from odradek.broker.inspection.dump.offset_watch import OffsetWatch
 from odradek.broker.inspection.dump.options import DumpOptions
 from odradek.broker.inspection.dump.record_text import RecordText, contents, string_text
 from odradek.protocol.checksum import crc32
 from odradek.protocol.compression.codecs import Codec, decompress
-from odradek.protocol.records.batch_header import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, codec_of
+from odradek.protocol.records.batch_header import (
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    OFFSET_AND_LENGTH,
+    TIMESTAMP_TYPE_BIT,
+    codec_of,
+)
+from odradek.protocol.records.message_set import MIN_LENGTHS
 
 _MAX_DECOMPRESSED: Final = 1 << 30
 _HEADER: Final = struct.Struct(">Ibb")  # crc, magic, attributes
 _CRC_START: Final = 4
 _TIMESTAMP: Final = struct.Struct(">q")
 _SIZE: Final = struct.Struct(">i")
-_OFFSET_AND_SIZE: Final = struct.Struct(">qi")
-_SMALLEST_SIZE: Final = 14
+_SMALLEST_SIZE: Final = MIN_LENGTHS[0]
 
 
 class _CutOffError(DumpError):
@@ -194,11 +200,11 @@ def _inner_messages(outer: _Message) -> Iterator[_Message]:
     is_append_time = outer.magic == 1 and outer.attributes & TIMESTAMP_TYPE_BIT
     append_time = outer.timestamp if is_append_time else None
     position = 0
-    while len(view) - position >= _OFFSET_AND_SIZE.size:
-        offset, size = _OFFSET_AND_SIZE.unpack_from(view, position)
+    while len(view) - position >= OFFSET_AND_LENGTH.size:
+        offset, size = OFFSET_AND_LENGTH.unpack_from(view, position)
         if size < _SMALLEST_SIZE:
             raise DumpError(f"a message of size {size} in the wrapper at offset {outer.offset}")
-        position += _OFFSET_AND_SIZE.size
+        position += OFFSET_AND_LENGTH.size
         if size > len(view) - position:
             return
         message = _message(offset, view[position : position + size])

@@ -27,7 +27,7 @@ from odradek.broker.inspection.dump.options import DumpOptions
 from odradek.broker.inspection.dump.record_text import contents
 from odradek.protocol.checksum import crc32c
 from odradek.protocol.plural import pluralize
-from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, CRC_START, HEADER, TIMESTAMP_TYPE_BIT, BatchHeader
+from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, CRC_START, HEADER, BatchHeader
 from odradek.protocol.records.record_iterator import Record, iter_records
 
 _MAX_DECOMPRESSED: Final = 1 << 30
@@ -101,7 +101,7 @@ def _header(log: LogFile, batch: Batch) -> BatchHeader:
 
 
 def _timestamp_type(header: BatchHeader) -> str:
-    return "LogAppendTime" if header.attributes & TIMESTAMP_TYPE_BIT else "CreateTime"
+    return "LogAppendTime" if header.has_append_time else "CreateTime"
 
 
 def _is_valid(log: LogFile, batch: Batch, header: BatchHeader) -> bool:

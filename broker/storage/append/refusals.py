@@ -14,13 +14,18 @@ from typing import Final, NamedTuple
 from odradek.protocol.compression.codecs import largest_decompressed_size, max_decompressed_size
 from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
-from odradek.protocol.records.batch_header import CONTROL_BIT, LENGTH_POSITION, LOG_OVERHEAD, MAGIC, BatchHeader
-from odradek.protocol.records.message_set import MAGIC_POSITION
+from odradek.protocol.records.batch_header import (
+    LENGTH_POSITION,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    BatchHeader,
+)
+from odradek.protocol.records.message_set import MIN_LENGTHS
 from odradek.protocol.records.record_validation import SMALLEST_RECORD
 
 WritableBatch = memoryview | bytearray
 
-_MIN_LENGTH: Final = 14  # of the shortest entry of any format, magic 0 without key and value
 _LENGTH: Final = struct.Struct(">i")
 
 
@@ -65,7 +70,7 @@ def not_a_clients(header: BatchHeader) -> KafkaError:
     elif header.records_count != header.last_offset_delta + 1:
         count = pluralize(header.records_count, "record")
         detail = f"the batch says {count} and a last offset delta of {header.last_offset_delta}"
-    elif header.attributes & CONTROL_BIT:
+    elif header.is_control:
         detail = "clients may not write control batches"
     else:
         detail = f"producer {header.producer_id} sent sequence {header.base_sequence}"
@@ -108,7 +113,7 @@ def _entry_size(records: memoryview) -> int | None:
     if len(records) < LOG_OVERHEAD:
         return None
     length: int = _LENGTH.unpack_from(records, LENGTH_POSITION)[0]
-    if length < _MIN_LENGTH:
+    if length < MIN_LENGTHS[0]:  # of the smallest entry of any format
         raise not_one_batch(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
     if len(records) <= MAGIC_POSITION:
         return None

@@ -37,10 +37,11 @@ from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.segment import Segment, create_segment
 from odradek.broker.storage.segmented_log import SegmentedLog
 from odradek.broker.storage.segments import Segments
+from odradek.protocol.schema import ZERO_UUID
 
 _LOG = logging.getLogger(__name__)
 
-ZERO_TOPIC_ID = bytes(16)
+ZERO_TOPIC_ID = ZERO_UUID
 
 # Topic, partition, base offset of the segment at hand, bytes done and bytes in all of this log.
 Progress = Callable[[str, int, int, int, int], None]

@@ -1,7 +1,7 @@
-"""Which batches `read_committed` leaves out: those of transactions that were aborted (KIP-98).
+"""The batches that `read_committed` skips: those of aborted transactions (KIP-98), and control batches.
 
-The broker, or the transaction index, names aborted transactions by producer and first offset. A producer's batches are
-left out from there to its abort marker; its next transaction may be another matter. Source: Kafka `CompletedFetch`.
+The broker's response, or the transaction index, names an aborted transaction by its producer and first offset. From
+that offset to the producer's next abort marker its transactional batches are skipped. Source: Kafka `CompletedFetch`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,20 @@ from odradek.protocol.records.record_iterator import iter_records
 
 
 class AbortedFilter:
-    """To be shown all batches of a range in order; `aborted`: producer ids and first offsets of the transactions."""
+    """Decides batch by batch, in the order of their offsets; `aborted` are pairs of producer id and first offset."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
         self._to_come = sorted(aborted, key=lambda transaction: transaction[1], reverse=True)
-        self._producers: set[int] = set()
+        self._producers: set[int] = set()  # those in an aborted transaction at this offset
 
-    def leaves_out(self, raw: Buffer, position: int, header: BatchHeader) -> bool:
-        """Whether the batch is to be left out; a marker of the end of a transaction always is, and has its effect.
-
-        Raises RemoteProtocolError for a control batch that is malformed.
-        """
+    def skips(self, buffer: Buffer, position: int, header: BatchHeader) -> bool:
+        """Return whether the batch at `position` is skipped. Raises RemoteProtocolError for a malformed marker."""
         while self._to_come and self._to_come[-1][1] <= header.last_offset:
             self._producers.add(self._to_come.pop()[0])
         if not header.is_control:
             return header.is_transactional and header.producer_id in self._producers
         if header.producer_id in self._producers:
-            marker = next(iter_records(raw, position, header), None)
+            marker = next(iter_records(buffer, position, header), None)
             if marker is not None and control_record_type(marker.key) == ControlRecordType.ABORT:
                 self._producers.discard(header.producer_id)
         return True
